@@ -1,0 +1,323 @@
+"""Every setting of the house: its name, environment variable, default and help, in one place.
+
+Owns: the only reading of the environment in the product. Knows nothing of what the settings do.
+
+    from eager import _settings
+    _settings.current().cache.dir                 # read
+    with _settings.scope(cache_dir=p, cpu_threads=1):   # override, restored on exit
+        ...
+
+A setting's full name is its group and field joined by an underscore (`cache.dir` is `cache_dir`).
+`current()` is an immutable snapshot: take it once per compilation and pass the group on, so that a
+compilation sees one set of options from end to end. `scope` is process-wide, not per thread: worker
+threads of a compilation must see what its caller asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any, cast
+
+__all__ = ["Description", "Settings", "current", "describe", "reload", "scope"]
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off", ""})
+_SIZE_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def _flag(text: str) -> bool:
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError("allowed: 1/true/yes/on or 0/false/no/off")
+
+
+def _count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise ValueError("allowed: a whole number, 0 or more")
+    return value
+
+
+def _size(text: str) -> int:
+    word = text.strip().lower().removesuffix("b").removesuffix("i")
+    unit = word[-1] if word and word[-1].isalpha() else ""
+    try:
+        return int(float(word.removesuffix(unit)) * _SIZE_UNITS[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise ValueError("allowed: a size in bytes, or with a unit such as 512M or 2G") from None
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"allowed: {', '.join(repr(a) for a in allowed)}")
+        return text
+
+    return parse
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """How one field is read: environment names (the first that is set wins), parser, help."""
+
+    env: tuple[str, ...]
+    parse: Callable[[str], Any]
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One setting as a reader sees it: full name, group, field, variables, default, help."""
+
+    name: str
+    group: str
+    field: str
+    env: tuple[str, ...]
+    default: Any
+    help: str
+
+
+def _setting(env: str, default: Any, parse: Callable[[str], Any], text: str) -> Any:
+    source = _Source(tuple(env.split()), parse, text)
+    if callable(default):
+        return field(default_factory=default, metadata={"source": source})
+    return field(default=default, metadata={"source": source})
+
+
+def _default_cache_dir() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if base and os.path.isabs(base):  # the XDG specification: relative values are ignored
+        return Path(base) / "framejit"
+    try:
+        return Path.home() / ".cache" / "framejit"
+    except RuntimeError:  # no home directory: a container user without a passwd entry
+        return Path("/tmp") / f"framejit-{os.getuid()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """What is printed, and where."""
+
+    spec: str = _setting(
+        "TORCH_LOGS", "", str, "What to log, for example 'graph_breaks,recompiles' or '+dynamo'; 'help' lists it all."
+    )
+    out: str = _setting("TORCH_LOGS_OUT", "", str, "A file that gets the log as well as stderr.")
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """How functions are captured."""
+
+    disable: bool = _setting(
+        "TORCH_COMPILE_DISABLE TORCHDYNAMO_DISABLE", False, _flag, "Run everything eagerly: compile() does nothing."
+    )
+    suppress_errors: bool = _setting(
+        "TORCHDYNAMO_SUPPRESS_ERRORS", False, _flag, "A compiler bug falls back to eager with a warning."
+    )
+    recompile_limit: int = _setting(
+        "FRAMEJIT_RECOMPILE_LIMIT", 8, _count, "Compiled variants kept per function before it runs eagerly."
+    )
+    automatic_dynamic: bool = _setting(
+        "FRAMEJIT_AUTOMATIC_DYNAMIC", True, _flag, "Make a dimension symbolic once it has been seen to change."
+    )
+    inline_depth: int = _setting(
+        "FRAMEJIT_INLINE_DEPTH", 200, _count, "Calls inlined into one another before the capture breaks the graph."
+    )
+    unroll_limit: int = _setting(
+        "FRAMEJIT_UNROLL_LIMIT", 20_000, _count, "Instructions of one loop unrolled before the capture breaks the graph."
+    )
+    force_break: str = _setting(
+        "FRAMEJIT_FORCE_BREAK",
+        "none",
+        _one_of("none", "call", "leaf"),
+        "For tests: break the graph at every call, or in every inlined leaf function.",
+    )
+    resume: str = _setting(
+        "FRAMEJIT_RESUME",
+        "auto",
+        _one_of("auto", "reenter", "generate"),
+        "How a frame goes on after a graph break: re-entry of the original code, or generated code.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """How CPU code is generated and run."""
+
+    cxx: str = _setting("FRAMEJIT_CXX CXX", "", str, "C++ compiler; empty means the first of g++, c++, clang++ on PATH.")
+    march: str = _setting("FRAMEJIT_MARCH", "native", str, "-march of generated code.")
+    threads: int = _setting("FRAMEJIT_THREADS OMP_NUM_THREADS", 0, _count, "Threads of compiled kernels; 0: the cores.")
+    compile_workers: int = _setting(
+        "FRAMEJIT_COMPILE_WORKERS", 0, _count, "Compiler processes run at once; 0: the cores."
+    )
+    compile_timeout_s: int = _setting(
+        "FRAMEJIT_COMPILE_TIMEOUT_S", 120, _count, "Seconds after which a compiler run is given up."
+    )
+    max_autotune: bool = _setting(
+        "FRAMEJIT_MAX_AUTOTUNE", False, _flag, "Autotune in every mode, as mode='max-autotune' does."
+    )
+    autotune_budget_s: int = _setting(
+        "FRAMEJIT_AUTOTUNE_BUDGET_S", 30, _count, "Seconds that one graph may spend on measuring variants."
+    )
+    allocator_limit_bytes: int = _setting(
+        "FRAMEJIT_ALLOCATOR_LIMIT", 2 << 30, _size, "Bytes of free memory that the CPU allocator keeps for reuse."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """How GPU code is generated and run."""
+
+    arch: int = _setting("FRAMEJIT_GPU_ARCH", 0, _count, "Compute capability to compile for (90 is sm_90); 0: the GPU's.")
+    compile_workers: int = _setting("FRAMEJIT_GPU_WORKERS", 0, _count, "Triton compilations run at once; 0: the cores.")
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Where compiled artifacts are kept."""
+
+    enabled: bool = _setting("FRAMEJIT_CACHE", True, _flag, "Keep compiled artifacts on disk.")
+    dir: Path = _setting(
+        "FRAMEJIT_CACHE_DIR", _default_cache_dir, _path, "The artifact folder; $XDG_CACHE_HOME/framejit by default."
+    )
+    limit_bytes: int = _setting(
+        "FRAMEJIT_CACHE_LIMIT", 4 << 30, _size, "Size at which the artifacts used longest ago are removed."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Debug:
+    """For finding faults."""
+
+    enabled: bool = _setting("TORCH_COMPILE_DEBUG", False, _flag, "Write every stage of every compilation to debug_dir.")
+    dir: Path = _setting(
+        "TORCH_COMPILE_DEBUG_DIR", lambda: Path("torch_compile_debug"), _path, "Where TORCH_COMPILE_DEBUG=1 writes."
+    )
+    verify: bool = _setting("FRAMEJIT_VERIFY", False, _flag, "Verify the graph after every pass (the tests do).")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """An immutable snapshot of every setting, by group."""
+
+    logs: Logs
+    capture: Capture
+    cpu: Cpu
+    gpu: Gpu
+    cache: Cache
+    debug: Debug
+
+
+_GROUPS: dict[str, type] = {
+    "logs": Logs,
+    "capture": Capture,
+    "cpu": Cpu,
+    "gpu": Gpu,
+    "cache": Cache,
+    "debug": Debug,
+}
+
+
+def describe() -> list[Description]:
+    """Every setting in the order of the groups, for documentation and `--help`."""
+    found = []
+    for group, cls in _GROUPS.items():
+        defaults = cls()
+        for f in fields(cls):
+            source: _Source = f.metadata["source"]
+            found.append(
+                Description(f"{group}_{f.name}", group, f.name, source.env, getattr(defaults, f.name), source.help)
+            )
+    return found
+
+
+def _read_group(cls: type, environ: Mapping[str, str]) -> Any:
+    values: dict[str, Any] = {}
+    for f in fields(cls):
+        source: _Source = f.metadata["source"]
+        # An empty variable counts as unset: `VAR= command` is how a shell user takes a setting back.
+        name = next((n for n in source.env if environ.get(n)), None)
+        if name is None:
+            continue
+        try:
+            values[f.name] = source.parse(environ[name])
+        except ValueError as error:
+            # OMP_NUM_THREADS and CXX belong to others too and may hold more than we read ("4,2").
+            if not name.startswith(("FRAMEJIT_", "TORCH")):
+                continue
+            raise ValueError(f"environment variable {name}={environ[name]!r} is not understood; {error}") from None
+    return cls(**values)
+
+
+def _read(environ: Mapping[str, str]) -> Settings:
+    return Settings(**{name: _read_group(cls, environ) for name, cls in _GROUPS.items()})
+
+
+_lock = RLock()
+_current: Settings = _read(os.environ)
+
+
+def current() -> Settings:
+    """The settings in force: the environment's at import time, with every open `scope` on top."""
+    return _current
+
+
+def reload() -> Settings:
+    """Read the environment again, dropping what open scopes changed. For tests and notebooks."""
+    global _current
+    with _lock:
+        _current = _read(os.environ)
+        return _current
+
+
+def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
+    by_group: dict[str, dict[str, Any]] = {}
+    known = {f"{group}_{f.name}": (group, f.name) for group, cls in _GROUPS.items() for f in fields(cls)}
+    for name, value in overrides.items():
+        if name not in known:
+            raise TypeError(f"settings.scope: unknown setting {name!r}; known settings: {', '.join(known)}")
+        group, field_name = known[name]
+        wanted = type(getattr(getattr(base, group), field_name))
+        if issubclass(wanted, Path) and isinstance(value, str):
+            value = _path(value)
+        accepted = Path if issubclass(wanted, Path) else wanted
+        if not isinstance(value, accepted) or (accepted is int and isinstance(value, bool)):
+            raise TypeError(
+                f"settings.scope: {name}={value!r} is a {type(value).__name__}; allowed: {accepted.__name__}"
+            )
+        by_group.setdefault(group, {})[field_name] = value
+    changed = {group: replace(getattr(base, group), **values) for group, values in by_group.items()}
+    return replace(base, **cast(dict[str, Any], changed))
+
+
+@contextmanager
+def scope(**overrides: Any) -> Iterator[Settings]:
+    """Override settings by full name until the block ends; nested scopes stack.
+
+    Raises: TypeError for an unknown name or a value of the wrong type, before anything changes.
+    """
+    global _current
+    with _lock:
+        before = _current
+        _current = _with_overrides(before, overrides)
+        inside = _current
+    try:
+        yield inside
+    finally:
+        with _lock:
+            _current = before

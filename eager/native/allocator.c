@@ -1,0 +1,125 @@
+/* A caching allocator for CPU memory.
+ *
+ * Fresh pages cost 4 to 12 times as much to write as pages already mapped, so blocks that
+ * tensors give back are kept by size class and handed out again. Blocks are 64-byte aligned.
+ * All entry points run under the GIL, which is the lock. */
+#define PY_SSIZE_T_CLEAN
+#include "internal.h"
+#include <stdlib.h>
+
+#define ALIGNMENT 64
+#define SMALL_LIMIT 4096                       /* below: one class per 64 bytes */
+#define NUM_SMALL (SMALL_LIMIT / ALIGNMENT + 1)
+#define STEPS 4                                /* above: four classes per power of two */
+#define NUM_CLASSES (NUM_SMALL + STEPS * 48)
+
+typedef struct Block { struct Block *next; } Block;
+
+static Block *free_lists[NUM_CLASSES];
+static int64_t limit_bytes = (int64_t)4 << 30;
+static int64_t cached_bytes, live_bytes, peak_bytes, hits, misses;
+
+/* The class of a request and, through `rounded`, the bytes a block of that class has. */
+static int size_class(int64_t nbytes, int64_t *rounded)
+{
+    if (nbytes <= SMALL_LIMIT) {
+        int index = (int)((nbytes + ALIGNMENT - 1) / ALIGNMENT);
+        if (index == 0) index = 1;
+        *rounded = (int64_t)index * ALIGNMENT;
+        return index;
+    }
+    int log2 = 63 - __builtin_clzll((unsigned long long)(nbytes - 1));
+    int64_t base = (int64_t)1 << log2, step = base / STEPS;
+    int part = (int)((nbytes - base + step - 1) / step);
+    *rounded = base + part * step;
+    return NUM_SMALL + (log2 - 12) * STEPS + part;
+}
+
+static void release_all(void)
+{
+    for (int i = 0; i < NUM_CLASSES; i++) {
+        Block *block = free_lists[i];
+        free_lists[i] = NULL;
+        while (block) {
+            Block *next = block->next;
+            free(block);
+            block = next;
+        }
+    }
+    cached_bytes = 0;
+}
+
+void *pool_alloc(int64_t nbytes)
+{
+    if (nbytes < 0 || nbytes > ((int64_t)1 << 46)) {
+        PyErr_Format(PyExc_RuntimeError, "cannot allocate %lld bytes of CPU memory", (long long)nbytes);
+        return NULL;
+    }
+    int64_t rounded;
+    int index = size_class(nbytes, &rounded);
+    Block *block = free_lists[index];
+    if (block) {
+        free_lists[index] = block->next;
+        cached_bytes -= rounded;
+        hits++;
+    }
+    else {
+        misses++;
+        block = aligned_alloc(ALIGNMENT, (size_t)rounded);
+        if (!block) {                     /* the cache may be what holds the memory */
+            release_all();
+            block = aligned_alloc(ALIGNMENT, (size_t)rounded);
+        }
+        if (!block) {
+            PyErr_Format(PyExc_RuntimeError, "out of CPU memory: tried to allocate %lld bytes, %lld in use",
+                         (long long)nbytes, (long long)live_bytes);
+            return NULL;
+        }
+    }
+    live_bytes += rounded;
+    if (live_bytes > peak_bytes) peak_bytes = live_bytes;
+    return block;
+}
+
+void pool_free(void *memory, int64_t nbytes)
+{
+    if (!memory) return;
+    int64_t rounded;
+    int index = size_class(nbytes, &rounded);
+    live_bytes -= rounded;
+    if (cached_bytes + rounded > limit_bytes) {
+        free(memory);
+        return;
+    }
+    Block *block = memory;
+    block->next = free_lists[index];
+    free_lists[index] = block;
+    cached_bytes += rounded;
+}
+
+PyObject *pool_empty_cache(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
+{
+    release_all();
+    Py_RETURN_NONE;
+}
+
+PyObject *pool_stats(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
+{
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "allocated_bytes", (long long)live_bytes,
+                         "peak_bytes", (long long)peak_bytes, "cached_bytes", (long long)cached_bytes,
+                         "limit_bytes", (long long)limit_bytes, "hits", (long long)hits, "misses",
+                         (long long)misses);
+}
+
+PyObject *pool_set_limit(PyObject *Py_UNUSED(self), PyObject *limit)
+{
+    long long value = PyLong_AsLongLong(limit);
+    if (value == -1 && PyErr_Occurred()) return NULL;
+    if (value < 0) {
+        PyErr_Format(PyExc_ValueError, "set_memory_limit: got %lld bytes; allowed 0 or more", value);
+        return NULL;
+    }
+    limit_bytes = value;
+    if (cached_bytes > limit_bytes) release_all();
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,85 @@
+/* ndarrays over tensor memory, made through numpy's C function table.
+ *
+ * numpy publishes its C API as a table of pointers in a capsule; the position of an entry never
+ * changes (numpy/_core/code_generators/numpy_api.py states the rule and lists the positions).
+ * Using three entries by position spares the build a dependency on numpy's headers. */
+#define PY_SSIZE_T_CLEAN
+#include "internal.h"
+
+enum { NPY_ARRAY_TYPE = 2, NPY_NEW_FROM_DESCR = 94, NPY_SET_BASE_OBJECT = 282 };
+#define NPY_WRITEABLE 0x0400
+
+typedef PyObject *(*new_from_descr_fn)(PyTypeObject *, PyObject *, int, const Py_ssize_t *,
+                                       const Py_ssize_t *, void *, int, PyObject *);
+typedef int (*set_base_object_fn)(PyObject *, PyObject *);
+
+static PyTypeObject *array_type;
+static new_from_descr_fn new_from_descr;
+static set_base_object_fn set_base_object;
+static PyObject *descrs[EAGER_NUM_DTYPES];
+PyObject *g_cuda_array_maker;
+
+int array_init(void)
+{
+    PyObject *module = PyImport_ImportModule("numpy._core._multiarray_umath");
+    if (!module) return -1;
+    PyObject *capsule = PyObject_GetAttrString(module, "_ARRAY_API");
+    Py_DECREF(module);
+    if (!capsule) return -1;
+    void **table = PyCapsule_GetPointer(capsule, NULL);
+    Py_DECREF(capsule);
+    if (!table) return -1;
+    array_type = table[NPY_ARRAY_TYPE];
+    new_from_descr = (new_from_descr_fn)table[NPY_NEW_FROM_DESCR];
+    set_base_object = (set_base_object_fn)table[NPY_SET_BASE_OBJECT];
+    return 0;
+}
+
+/* The numpy dtype of each dtype code, in order. */
+int array_register_descr(PyObject *sequence)
+{
+    PyObject *fast = PySequence_Fast(sequence, "descrs must be a sequence");
+    if (!fast) return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    for (Py_ssize_t i = 0; i < n && i < EAGER_NUM_DTYPES; i++)
+        Py_XSETREF(descrs[i], Py_NewRef(PySequence_Fast_GET_ITEM(fast, i)));
+    Py_DECREF(fast);
+    return 0;
+}
+
+PyObject *array_over(TensorObject *t)
+{
+    if (t->array) return Py_NewRef(t->array);
+    if (t->meta & EAGER_FAKE || EAGER_META_DEVICE(t->meta) == EAGER_META) {
+        PyErr_SetString(PyExc_RuntimeError, "this tensor has no data (it is a fake or a meta tensor)");
+        return NULL;
+    }
+    if (EAGER_META_DEVICE(t->meta) == EAGER_CUDA) {
+        if (!g_cuda_array_maker) {
+            PyErr_SetString(PyExc_RuntimeError, "CUDA is not initialised");
+            return NULL;
+        }
+        PyObject *made = PyObject_CallOneArg(g_cuda_array_maker, (PyObject *)t);
+        if (!made) return NULL;
+        t->array = Py_NewRef(made);
+        return made;
+    }
+    int ndim = tensor_ndim(t), code = EAGER_META_DTYPE(t->meta);
+    Py_ssize_t sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM];
+    for (int i = 0; i < ndim; i++) {
+        sizes[i] = (Py_ssize_t)tensor_sizes(t)[i];
+        strides[i] = (Py_ssize_t)(tensor_strides(t)[i] * g_itemsize[code]);
+    }
+    /* numpy would allocate for a NULL pointer; an empty storage may have none */
+    static char nothing[64] __attribute__((aligned(64)));
+    void *data = t->data ? t->data : nothing;
+    PyObject *array = new_from_descr(array_type, Py_NewRef(descrs[code]), ndim, sizes, strides, data,
+                                     NPY_WRITEABLE, NULL);
+    if (!array) return NULL;
+    if (set_base_object(array, Py_NewRef((PyObject *)t->storage)) < 0) {
+        Py_DECREF(array);
+        return NULL;
+    }
+    t->array = Py_NewRef(array);
+    return array;
+}

@@ -1,0 +1,52 @@
+/* Declarations shared by the files of eager._native, not by other extensions. */
+#ifndef EAGER_INTERNAL_H
+#define EAGER_INTERNAL_H
+
+#include "tensor.h"
+
+extern PyTypeObject Storage_Type;
+extern PyTypeObject TensorBase_Type;
+extern PyTypeObject *g_tensor_class;
+extern PyTypeObject *g_size_class;
+extern PyObject *g_dtypes[EAGER_NUM_DTYPES];
+extern PyObject *g_cuda_array_maker;
+extern PyObject *g_device_maker;
+extern uint64_t g_epoch;
+extern const int g_itemsize[EAGER_NUM_DTYPES];
+
+/* allocator.c */
+void *pool_alloc(int64_t nbytes);
+void pool_free(void *block, int64_t nbytes);
+PyObject *pool_empty_cache(PyObject *self, PyObject *unused);
+PyObject *pool_stats(PyObject *self, PyObject *unused);
+PyObject *pool_set_limit(PyObject *self, PyObject *limit);
+
+/* storage.c */
+StorageObject *storage_alloc(int64_t nbytes);
+StorageObject *storage_without_memory(int64_t nbytes, int device_type, int device_index);
+PyObject *storage_from_memory(PyObject *self, PyObject *args);
+PyObject *storage_fake(PyObject *self, PyObject *args);
+PyObject *storage_empty(PyObject *self, PyObject *nbytes);
+PyObject *storage_alias(PyObject *self, PyObject *storage);
+
+/* tensor.c */
+TensorObject *tensor_new(PyTypeObject *cls, StorageObject *storage, uint64_t meta, int ndim,
+                         const int64_t *sizes, const int64_t *strides, int64_t offset);
+int parse_dims(PyObject *seq, int64_t *out, const char *who);
+PyObject *tensor_device_of(int type, int index);
+PyObject *py_make(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_empty(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_alias(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_empty_like(PyObject *self, PyObject *t);
+
+/* array.c */
+int array_init(void);
+PyObject *array_over(TensorObject *t);
+int array_register_descr(PyObject *descrs);
+
+/* dispatch.c: per-thread state read on every op call */
+extern _Thread_local int tls_grad_disabled;
+extern _Thread_local int tls_mode_depth;
+int grad_enabled(void);
+int mode_depth(void);
+#endif

@@ -1,0 +1,129 @@
+/* Module setup of eager._native: thread state, registrations, the function table for siblings. */
+#define PY_SSIZE_T_CLEAN
+#include "internal.h"
+
+/* ---- per-thread state, read on every op call ---- */
+
+_Thread_local int tls_grad_disabled;
+_Thread_local int tls_mode_depth;
+
+int grad_enabled(void) { return !tls_grad_disabled; }
+int mode_depth(void) { return tls_mode_depth; }
+
+static PyObject *py_grad_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyBool_FromLong(!tls_grad_disabled); }
+
+/* set_grad_enabled(bool) -> the previous value */
+static PyObject *py_set_grad_enabled(PyObject *Py_UNUSED(m), PyObject *value)
+{
+    int on = PyObject_IsTrue(value);
+    if (on < 0) return NULL;
+    int before = !tls_grad_disabled;
+    tls_grad_disabled = !on;
+    return PyBool_FromLong(before);
+}
+
+static PyObject *py_mode_depth(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyLong_FromLong(tls_mode_depth); }
+static PyObject *py_set_mode_depth(PyObject *Py_UNUSED(m), PyObject *value)
+{
+    long depth = PyLong_AsLong(value);
+    if (depth == -1 && PyErr_Occurred()) return NULL;
+    tls_mode_depth = (int)depth;
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_epoch(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyLong_FromUnsignedLongLong(g_epoch); }
+static PyObject *py_bump_epoch(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { g_epoch++; Py_RETURN_NONE; }
+
+/* ---- registrations made by the Python side at import ---- */
+
+/* register(tensor_class, size_class, dtypes, descrs, device_maker) */
+static PyObject *py_register(PyObject *Py_UNUSED(m), PyObject *args)
+{
+    PyObject *tensor_class, *size_class, *dtypes, *descrs, *device_maker;
+    if (!PyArg_ParseTuple(args, "O!O!OOO", &PyType_Type, &tensor_class, &PyType_Type, &size_class, &dtypes,
+                          &descrs, &device_maker))
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)tensor_class, &TensorBase_Type) ||
+        !PyType_IsSubtype((PyTypeObject *)size_class, &PyTuple_Type)) {
+        PyErr_SetString(PyExc_TypeError, "register: expected subclasses of TensorBase and of tuple");
+        return NULL;
+    }
+    PyObject *fast = PySequence_Fast(dtypes, "register: dtypes must be a sequence");
+    if (!fast) return NULL;
+    if (PySequence_Fast_GET_SIZE(fast) != EAGER_NUM_DTYPES) {
+        PyErr_Format(PyExc_ValueError, "register: expected %d dtypes", EAGER_NUM_DTYPES);
+        Py_DECREF(fast);
+        return NULL;
+    }
+    for (int i = 0; i < EAGER_NUM_DTYPES; i++)
+        Py_XSETREF(g_dtypes[i], Py_NewRef(PySequence_Fast_GET_ITEM(fast, i)));
+    Py_DECREF(fast);
+    if (array_register_descr(descrs) < 0) return NULL;
+    Py_XSETREF(g_tensor_class, (PyTypeObject *)Py_NewRef(tensor_class));
+    Py_XSETREF(g_size_class, (PyTypeObject *)Py_NewRef(size_class));
+    Py_XSETREF(g_device_maker, Py_NewRef(device_maker));
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_set_cuda_array_maker(PyObject *Py_UNUSED(m), PyObject *maker)
+{
+    Py_XSETREF(g_cuda_array_maker, Py_NewRef(maker));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"register", py_register, METH_VARARGS, "register(tensor_class, size_class, dtypes, descrs, device_maker)"},
+    {"set_cuda_array_maker", py_set_cuda_array_maker, METH_O, "callable that makes a CuPy array over a tensor"},
+    {"make", (PyCFunction)(void *)py_make, METH_FASTCALL, "make(cls, storage, dtype_code, sizes, strides, offset=0, flags=0)"},
+    {"empty", (PyCFunction)(void *)py_empty, METH_FASTCALL, "empty(dtype_code, sizes, strides)"},
+    {"empty_like", py_empty_like, METH_O, "empty_like(t)"},
+    {"alias", (PyCFunction)(void *)py_alias, METH_FASTCALL, "alias(t, sizes, strides, offset[, dtype_code])"},
+    {"storage_from_memory", storage_from_memory, METH_VARARGS, "storage_from_memory(address, nbytes, owner, device_type=0, device_index=0)"},
+    {"storage_fake", storage_fake, METH_VARARGS, "storage_fake(nbytes, device_type, device_index)"},
+    {"storage_empty", storage_empty, METH_O, "storage_empty(nbytes)"},
+    {"storage_alias", storage_alias, METH_O, "same memory, own version counter"},
+    {"grad_enabled", py_grad_enabled, METH_NOARGS, "is gradient recording on in this thread"},
+    {"set_grad_enabled", py_set_grad_enabled, METH_O, "set_grad_enabled(on) -> previous"},
+    {"mode_depth", py_mode_depth, METH_NOARGS, "dispatch modes on this thread's stack"},
+    {"set_mode_depth", py_set_mode_depth, METH_O, NULL},
+    {"epoch", py_epoch, METH_NOARGS, "counter of parameter and module changes"},
+    {"bump_epoch", py_bump_epoch, METH_NOARGS, "record such a change"},
+    {"empty_cache", pool_empty_cache, METH_NOARGS, "give cached CPU blocks back to the system"},
+    {"memory_stats", pool_stats, METH_NOARGS, "bytes in use, peak, cached; hits and misses"},
+    {"set_memory_limit", pool_set_limit, METH_O, "most bytes the CPU cache may keep"},
+    {NULL, NULL, 0, NULL},
+};
+
+static EagerAPI api = {
+    .abi_version = EAGER_ABI_VERSION,
+    .storage_type = &Storage_Type,
+    .tensor_base_type = &TensorBase_Type,
+    .tensor_class = &g_tensor_class,
+    .epoch = &g_epoch,
+    .grad_enabled = grad_enabled,
+    .mode_depth = mode_depth,
+    .itemsize = g_itemsize,
+    .storage_alloc = storage_alloc,
+    .tensor_new = tensor_new,
+    .pool_alloc = pool_alloc,
+    .pool_free = pool_free,
+};
+
+static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "eager._native", .m_size = -1, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    if (PyType_Ready(&Storage_Type) < 0 || PyType_Ready(&TensorBase_Type) < 0 || array_init() < 0) return NULL;
+    PyObject *m = PyModule_Create(&module_def);
+    if (!m) return NULL;
+    PyObject *capsule = PyCapsule_New(&api, EAGER_CAPSULE, NULL);
+    if (!capsule || PyModule_AddObjectRef(m, "_C_API", capsule) < 0 ||
+        PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&TensorBase_Type) < 0 ||
+        PyModule_AddObjectRef(m, "UntypedStorage", (PyObject *)&Storage_Type) < 0) {
+        Py_XDECREF(capsule);
+        Py_DECREF(m);
+        return NULL;
+    }
+    Py_DECREF(capsule);
+    return m;
+}

@@ -1,0 +1,137 @@
+/* Storage: a run of bytes on one device, shared by every view of it. */
+#define PY_SSIZE_T_CLEAN
+#include "internal.h"
+#include <string.h>
+
+static StorageObject *storage_raw(int64_t nbytes, int device_type, int device_index)
+{
+    StorageObject *s = PyObject_New(StorageObject, &Storage_Type);
+    if (!s) return NULL;
+    memset((char *)s + sizeof(PyObject), 0, sizeof *s - sizeof(PyObject));
+    s->nbytes = nbytes;
+    s->device_type = (uint8_t)device_type;
+    s->device_index = (uint8_t)device_index;
+    return s;
+}
+
+StorageObject *storage_alloc(int64_t nbytes)
+{
+    char *data = pool_alloc(nbytes);
+    if (!data) return NULL;
+    StorageObject *s = storage_raw(nbytes, EAGER_CPU, 0);
+    if (!s) {
+        pool_free(data, nbytes);
+        return NULL;
+    }
+    s->data = data;
+    s->from_pool = 1;
+    return s;
+}
+
+StorageObject *storage_without_memory(int64_t nbytes, int device_type, int device_index)
+{
+    return storage_raw(nbytes, device_type, device_index);
+}
+
+/* from_memory(address, nbytes, owner, device_type=0, device_index=0): wrap foreign memory. */
+PyObject *storage_from_memory(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    unsigned long long address;
+    long long nbytes;
+    PyObject *owner;
+    int type = EAGER_CPU, index = 0;
+    if (!PyArg_ParseTuple(args, "KLO|ii", &address, &nbytes, &owner, &type, &index)) return NULL;
+    StorageObject *s = storage_raw(nbytes, type, index);
+    if (!s) return NULL;
+    s->data = (char *)(uintptr_t)address;
+    s->owner = Py_NewRef(owner);
+    return (PyObject *)s;
+}
+
+/* fake(nbytes, device_type, device_index): a storage that has an identity but no memory. */
+PyObject *storage_fake(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    long long nbytes;
+    int type, index;
+    if (!PyArg_ParseTuple(args, "Lii", &nbytes, &type, &index)) return NULL;
+    return (PyObject *)storage_raw(nbytes, type, index);
+}
+
+PyObject *storage_empty(PyObject *Py_UNUSED(self), PyObject *nbytes)
+{
+    long long n = PyLong_AsLongLong(nbytes);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    return (PyObject *)storage_alloc(n);
+}
+
+/* alias(storage): the same memory with a version counter of its own (what `.data` gives). */
+PyObject *storage_alias(PyObject *Py_UNUSED(self), PyObject *arg)
+{
+    if (!PyObject_TypeCheck(arg, &Storage_Type)) {
+        PyErr_SetString(PyExc_TypeError, "alias: expected a storage");
+        return NULL;
+    }
+    StorageObject *source = (StorageObject *)arg;
+    StorageObject *s = storage_raw(source->nbytes, source->device_type, source->device_index);
+    if (!s) return NULL;
+    s->data = source->data;
+    s->root = source->root ? source->root : source;
+    Py_INCREF(s->root);
+    return (PyObject *)s;
+}
+
+static void storage_dealloc(StorageObject *s)
+{
+    if (s->weakrefs) PyObject_ClearWeakRefs((PyObject *)s);
+    if (s->from_pool) pool_free(s->data, s->nbytes);
+    Py_XDECREF(s->owner);
+    Py_XDECREF(s->root);
+    PyObject_Free(s);
+}
+
+static int storage_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+    StorageObject *s = (StorageObject *)self;
+    if (s->device_type != EAGER_CPU || (!s->data && s->nbytes)) {
+        PyErr_SetString(PyExc_BufferError, "this storage has no memory on the CPU");
+        return -1;
+    }
+    return PyBuffer_FillInfo(view, self, s->data, s->nbytes, 0, flags);
+}
+
+static PyObject *get_nbytes(StorageObject *s, void *Py_UNUSED(c)) { return PyLong_FromLongLong(s->nbytes); }
+static PyObject *get_version(StorageObject *s, void *Py_UNUSED(c)) { return PyLong_FromUnsignedLongLong(s->version); }
+static PyObject *get_owner(StorageObject *s, void *Py_UNUSED(c)) { return Py_NewRef(s->owner ? s->owner : Py_None); }
+static PyObject *get_device(StorageObject *s, void *Py_UNUSED(c)) { return tensor_device_of(s->device_type, s->device_index); }
+static PyObject *get_root(StorageObject *s, void *Py_UNUSED(c)) { return Py_NewRef(s->root ? (PyObject *)s->root : (PyObject *)s); }
+static PyObject *storage_data_ptr(StorageObject *s, PyObject *Py_UNUSED(a)) { return PyLong_FromVoidPtr(s->data); }
+static PyObject *storage_size(StorageObject *s, PyObject *Py_UNUSED(a)) { return PyLong_FromLongLong(s->nbytes); }
+
+static PyGetSetDef storage_getset[] = {
+    {"version", (getter)get_version, NULL, "number of in-place writes so far", NULL},
+    {"owner", (getter)get_owner, NULL, "object that keeps foreign memory alive, or None", NULL},
+    {"device", (getter)get_device, NULL, "device of the memory", NULL},
+    {"root", (getter)get_root, NULL, "the storage that owns the memory", NULL},
+    {"size_bytes", (getter)get_nbytes, NULL, "length in bytes", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyMethodDef storage_methods[] = {
+    {"data_ptr", (PyCFunction)storage_data_ptr, METH_NOARGS, "address of the first byte"},
+    {"nbytes", (PyCFunction)storage_size, METH_NOARGS, "length in bytes"},
+    {"size", (PyCFunction)storage_size, METH_NOARGS, "length in bytes"},
+    {NULL, NULL, 0, NULL},
+};
+static PyBufferProcs storage_buffer = {storage_getbuffer, NULL};
+
+PyTypeObject Storage_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "eager.UntypedStorage",
+    .tp_basicsize = sizeof(StorageObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A run of bytes on one device, shared by the tensors that view it.",
+    .tp_dealloc = (destructor)storage_dealloc,
+    .tp_weaklistoffset = offsetof(StorageObject, weakrefs),
+    .tp_getset = storage_getset,
+    .tp_methods = storage_methods,
+    .tp_as_buffer = &storage_buffer,
+};

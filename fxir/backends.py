@@ -1,0 +1,77 @@
+"""Which backends there are. A backend is a function `(gm, example_inputs, options) -> callable`.
+
+Owns the registry and the two backends that need no code generation. "inductor" is found by module name at the
+first request: this package does not know it otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from fxir.graph_module import GraphModule
+from fxir.options import CompileOptions
+
+Compiled: TypeAlias = Callable[..., Any]
+
+
+class Backend(Protocol):
+    """Compile `gm` for inputs like `example_inputs` (fake tensors).
+
+    The callable returned takes one real tensor per placeholder and returns what `gm` returns, with the same
+    mutations and autograd behaviour.
+    """
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled: ...
+
+
+# Module found by name when its backend is first asked for; it calls `register_backend` on import.
+_LAZY: Final = {"inductor": "inductor.backend"}
+
+_registry: dict[str, Backend] = {}
+
+
+class UnknownBackend(RuntimeError):
+    """No backend of that name is registered."""
+
+
+def register_backend(name: str, fn: Backend) -> Backend:
+    """Make `fn` available as `compile(backend=name)`; a later registration of the same name replaces the first.
+
+    Raises: TypeError when fn is not callable or name is not a str.
+    """
+    if not isinstance(name, str) or not callable(fn):
+        raise TypeError(f"register_backend: got ({name!r}, {fn!r}); allowed: a str and a callable")
+    _registry[name] = fn
+    return fn
+
+
+def lookup(name: str) -> Backend:
+    """The backend registered as `name`. Raises: UnknownBackend (a RuntimeError) listing what there is."""
+    if name not in _registry and name in _LAZY:
+        importlib.import_module(_LAZY[name])
+    if name not in _registry:
+        raise UnknownBackend(
+            f"Invalid backend: {name!r}; available: {', '.join(list_backends())}. "
+            "Register one with register_backend(name, fn), or pass a callable."
+        )
+    return _registry[name]
+
+
+def list_backends() -> list[str]:
+    """Names that `lookup` accepts, sorted."""
+    return sorted({*_registry, *_LAZY})
+
+
+def eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:
+    """Run the captured graph as it is: tests capture alone."""
+    forward = gm.forward
+
+    def run(*args: Any) -> Any:
+        return forward(gm, *args)
+
+    return run
+
+
+register_backend("eager", eager_backend)

@@ -1,0 +1,375 @@
+"""A graph: nodes in program order, the values it carries, and the edits that keep both consistent.
+
+Owns `Graph` and `GraphSignature`. A graph is a straight line: every node reads only nodes before it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import operator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
+
+_RESERVED = (
+    frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)) | {"self", "inf", "nan"}
+)
+_NOT_IDENTIFIER = re.compile(r"\W+", re.ASCII)
+_TRAILING_NUMBER = re.compile(r"_\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSignature:
+    """How the flat inputs and outputs of a functional graph map to the program it came from.
+
+    mutated_inputs: output k (for k < len(mutated_inputs)) is the new value of placeholder mutated_inputs[k].
+    n_user_outputs: how many outputs follow for the caller. n_saved: how many follow those for the backward graph.
+    parameters: placeholders that are nn.Parameters (their storage lives as long as the compiled call).
+
+    A backend may write the mutated inputs itself: the callable it returns then has an attribute
+    `writes_inputs = True`, copies each new value into its input (bumping the version counter) and leaves those
+    leading outputs out of what it returns.
+    """
+
+    mutated_inputs: tuple[int, ...] = ()
+    n_user_outputs: int = 0
+    n_saved: int = 0
+    parameters: tuple[int, ...] = ()
+
+
+class Graph:
+    """An ordered list of Nodes ending in one output node.
+
+    root: the values that "get_attr" and "call_module" nodes name (real tensors, modules).
+    signature: set on functional graphs (see `GraphSignature`), None otherwise.
+    version: grows with every edit; whoever caches something made from a graph compares it.
+    """
+
+    def __init__(self, root: dict[str, Any] | None = None) -> None:
+        self.root: dict[str, Any] = {} if root is None else root
+        self.signature: GraphSignature | None = None
+        self.version = 0
+        self._names: set[str] = set()
+        self._counters: dict[str, int] = {}
+        self._len = 0
+        self._sentinel = Node.__new__(Node)
+        self._sentinel.graph = self
+        self._sentinel.name = "<end>"
+        self._sentinel._prev = self._sentinel._next = self._sentinel
+        self._sentinel._erased = False
+        self._cursor = self._sentinel  # new nodes go in front of it
+
+    # -- reading -----------------------------------------------------------------------------------------------
+    @property
+    def nodes(self) -> Iterator[Node]:
+        """Nodes in order. Erasing the node just yielded, and inserting anywhere, are safe while iterating."""
+        node = self._sentinel._next
+        while node is not self._sentinel:
+            if not node._erased:
+                yield node
+            node = node._next
+
+    def __reversed__(self) -> Iterator[Node]:
+        node = self._sentinel._prev
+        while node is not self._sentinel:
+            if not node._erased:
+                yield node
+            node = node._prev
+
+    def __iter__(self) -> Iterator[Node]:
+        return self.nodes
+
+    def __len__(self) -> int:
+        return self._len
+
+    @property
+    def placeholders(self) -> list[Node]:
+        return self.find("placeholder")
+
+    @property
+    def output_node(self) -> Node:
+        """The output node. Raises: ValueError when the graph has none yet."""
+        last = self._sentinel._prev
+        if last is self._sentinel or last.op != "output":
+            raise ValueError("Graph: there is no output node yet; call graph.output(value) last")
+        return last
+
+    @property
+    def outputs(self) -> tuple[Argument, ...]:
+        """The flat outputs: the output value itself when it is a tuple or list, else a tuple of it."""
+        value = self.output_node.args[0]
+        return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+    def find(self, op: str, target: Target | None = None) -> list[Node]:
+        """Nodes of one kind, and with one target where given, in order."""
+        return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+
+    # -- making nodes ------------------------------------------------------------------------------------------
+    def create_node(
+        self,
+        op: str,
+        target: Target,
+        args: tuple[Argument, ...] = (),
+        kwargs: dict[str, Argument] | None = None,
+        name: str | None = None,
+        info: NodeInfo = NO_INFO,
+    ) -> Node:
+        """Insert a node at the cursor (the end, unless inside `inserting_before`/`inserting_after`)."""
+        node = Node(self, self._unique_name(name or _name_hint(op, target)), op, target, args, kwargs or {}, info)
+        self._link(node, self._cursor)
+        return node
+
+    def placeholder(self, name: str, *default: Argument, info: NodeInfo = NO_INFO) -> Node:
+        """An input. An optional second argument is its default value."""
+        return self.create_node("placeholder", name, default, name=name, info=info)
+
+    def get_attr(self, key: str, *, info: NodeInfo = NO_INFO) -> Node:
+        """A read of `root[key]`."""
+        return self.create_node("get_attr", key, info=info)
+
+    def call_function(
+        self,
+        target: Callable[..., Any],
+        args: tuple[Argument, ...] = (),
+        kwargs: dict[str, Argument] | None = None,
+        *,
+        name: str | None = None,
+        info: NodeInfo = NO_INFO,
+    ) -> Node:
+        """target(*args, **kwargs)."""
+        return self.create_node("call_function", target, args, kwargs, name, info)
+
+    def call_method(
+        self,
+        target: str,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument] | None = None,
+        *,
+        info: NodeInfo = NO_INFO,
+    ) -> Node:
+        """args[0].target(*args[1:], **kwargs)."""
+        return self.create_node("call_method", target, args, kwargs, info=info)
+
+    def call_module(
+        self,
+        target: str,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument] | None = None,
+        *,
+        info: NodeInfo = NO_INFO,
+    ) -> Node:
+        """root[target](*args, **kwargs)."""
+        return self.create_node("call_module", target, args, kwargs, info=info)
+
+    def output(self, value: Argument, *, info: NodeInfo = NO_INFO) -> Node:
+        """What the graph returns. Always the last node, whatever the cursor."""
+        with self.inserting_before(self._sentinel):
+            return self.create_node("output", "output", (value,), info=info)
+
+    def add_constant(self, value: Any, hint: str = "_constant") -> str:
+        """Put `value` in root under a fresh key starting with `hint`; returns the key."""
+        k = 0
+        while f"{hint}{k}" in self.root:
+            k += 1
+        self.root[f"{hint}{k}"] = value
+        self.touch()
+        return f"{hint}{k}"
+
+    @contextmanager
+    def inserting_before(self, node: Node) -> Iterator[None]:
+        """New nodes go directly before `node` while the context is open."""
+        previous, self._cursor = self._cursor, node
+        try:
+            yield
+        finally:
+            self._cursor = previous
+
+    @contextmanager
+    def inserting_after(self, node: Node) -> Iterator[None]:
+        """New nodes go after `node`, in the order they are made, while the context is open."""
+        with self.inserting_before(node._next):
+            yield
+
+    # -- editing -----------------------------------------------------------------------------------------------
+    def erase_node(self, node: Node) -> None:
+        """Remove a node nobody uses. Raises: RuntimeError when it has users."""
+        if node.users:
+            readers = ", ".join(u.name for u in node.users)
+            raise RuntimeError(f"Graph.erase_node: {node.name} is used by {readers}; replace those uses first")
+        if node._erased:
+            return
+        node._set_arguments((), {})
+        node._prev._next, node._next._prev = node._next, node._prev
+        node._erased = True
+        # _next stays, so that an iteration standing on this node can go on.
+        if self._cursor is node:
+            self._cursor = node._next
+        self._len -= 1
+        self._names.discard(node.name)
+        self.touch()
+
+    def move_before(self, node: Node, anchor: Node) -> None:
+        """Take `node` from where it is and put it directly before `anchor`."""
+        if node is anchor:
+            return
+        node._prev._next, node._next._prev = node._next, node._prev
+        self._len -= 1
+        self._link(node, anchor)
+
+    def eliminate_dead_code(self) -> int:
+        """Erase nodes whose value nobody uses and whose call has no effect; returns how many."""
+        erased = 0
+        for node in reversed(self):
+            if not node.users and not is_effectful(node):
+                self.erase_node(node)
+                erased += 1
+        return erased
+
+    def copy_from(self, other: Graph, env: dict[Node, Argument]) -> Argument:
+        """Append other's nodes (those not already in `env`), filling `env`; returns other's output value, mapped.
+
+        Values that `other` carries in root are carried over; a key that names something else here is renamed.
+        """
+        renamed: dict[str, str] = {}
+        for node in other.nodes:
+            if node in env:
+                continue
+            if node.op == "output":
+                return map_nodes(node.args[0], env.__getitem__)
+            env[node] = self.copy_node(node, env.__getitem__)
+            if node.op in ("get_attr", "call_module"):
+                key = str(node.target)
+                if key not in renamed:
+                    value = other.root[key]
+                    clash = key in self.root and self.root[key] is not value
+                    renamed[key] = self.add_constant(value, f"{key}_") if clash else key
+                    self.root[renamed[key]] = value
+                env[node].target = renamed[key]
+        return None
+
+    def copy_node(self, node: Node, fn: Callable[[Node], Argument]) -> Node:
+        """A copy of `node` at the cursor, its node arguments passed through `fn`. Does not copy root values."""
+        return self.create_node(
+            node.op, node.target, map_nodes(node.args, fn), map_nodes(node.kwargs, fn), node.name, node.info
+        )
+
+    def copy(self) -> Graph:
+        """An equal graph of new nodes over a new root dict (the values in it are shared)."""
+        new = Graph(dict(self.root))
+        env: dict[Node, Argument] = {}
+        value = new.copy_from(self, env)
+        last = self._sentinel._prev
+        if last is not self._sentinel and last.op == "output":
+            new.output(value, info=last.info)
+        new.signature = self.signature
+        return new
+
+    def touch(self) -> None:
+        """Note an edit (see `version`)."""
+        self.version += 1
+
+    def _link(self, node: Node, before: Node) -> None:
+        node._prev, node._next = before._prev, before
+        before._prev._next = node
+        before._prev = node
+        self._len += 1
+        self.touch()
+
+    def _unique_name(self, hint: str) -> str:
+        base = _NOT_IDENTIFIER.sub("_", hint).strip("_") or "value"
+        if base[0].isdigit():
+            base = f"_{base}"
+        name = base
+        if name in _RESERVED or name in self._names:
+            stem = _TRAILING_NUMBER.sub("", base) or base
+            count = self._counters.get(stem, 0)
+            while True:
+                count += 1
+                name = f"{stem}_{count}"
+                if name not in self._names:
+                    break
+            self._counters[stem] = count
+        self._names.add(name)
+        return name
+
+    def __str__(self) -> str:
+        """A listing for logs, one node a line; `fxir.printer` makes the runnable form."""
+        return "\n".join(_listing(node) for node in self.nodes)
+
+
+def _listing(node: Node) -> str:
+    target = node.target if isinstance(node.target, str) else _name_hint(node.op, node.target)
+    arguments = [repr(a) for a in node.args] + [f"{k}={v!r}" for k, v in node.kwargs.items()]
+    spec = "" if node.info.spec is None else f"  # {node.info.spec}"
+    return f"{node.name} = {node.op} {target}({', '.join(arguments)}){spec}"
+
+
+def _name_hint(op: str, target: Target) -> str:
+    if isinstance(target, str):
+        return target.rsplit(".", 1)[-1]
+    name = getattr(target, "name", None) or getattr(target, "__name__", None)
+    return name if isinstance(name, str) else type(target).__name__
+
+
+_PURE_FUNCTIONS: frozenset[Any] = frozenset(
+    {
+        getattr(operator, name)
+        for name in [
+            "add",
+            "sub",
+            "mul",
+            "truediv",
+            "floordiv",
+            "mod",
+            "pow",
+            "matmul",
+            "neg",
+            "pos",
+            "abs",
+            "invert",
+            "and_",
+            "or_",
+            "xor",
+            "lshift",
+            "rshift",
+            "eq",
+            "ne",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "getitem",
+            "not_",
+            "truth",
+            "is_",
+            "is_not",
+            "contains",
+            "index",
+        ]
+    }
+    | {getattr}
+)
+_EFFECT_KINDS = frozenset({"INPLACE", "EFFECT"})
+
+
+def is_effectful(node: Node) -> bool:
+    """Whether erasing `node` may be noticed although nobody reads it.
+
+    Ops tell by their kind (in-place and effect ones). Of other callables only Python's operators are known to be
+    pure; anything else, modules and methods included, is kept.
+    """
+    if node.op in ("placeholder", "output"):
+        return True
+    if node.op == "get_attr":
+        return False
+    if node.op != "call_function":
+        return True
+    kind = getattr(node.target, "kind", None)
+    if kind is not None and hasattr(kind, "name"):
+        return kind.name in _EFFECT_KINDS
+    return node.target not in _PURE_FUNCTIONS

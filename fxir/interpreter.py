@@ -1,0 +1,99 @@
+"""Run a graph node by node. Subclass and override one method per node kind to do something else with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fxir.graph import Graph
+from fxir.graph_module import GraphModule
+from fxir.node import Argument, Node, map_nodes, walk_nodes
+
+
+class Interpreter:
+    """Executes a graph over real (or fake) values.
+
+    Values are dropped after their last use. While a node runs, `self.node` is that node.
+    """
+
+    def __init__(self, module: GraphModule | Graph) -> None:
+        self.graph = module.graph if isinstance(module, GraphModule) else module
+        self.env: dict[Node, Any] = {}
+        self.node: Node | None = None
+        self._args: Iterator[Any] = iter(())
+        self._dead: dict[Node, list[Node]] = {}
+        self._dead_version = -1
+
+    def run(self, *args: Any) -> Any:
+        """The graph's output for `args`, one per placeholder (defaults fill in for missing ones).
+
+        Raises: TypeError for a wrong number of arguments; whatever a node raises.
+        """
+        n_inputs = len(self.graph.placeholders)
+        if len(args) > n_inputs:
+            raise TypeError(f"Interpreter.run: the graph takes {n_inputs} arguments, {len(args)} were given")
+        if self._dead_version != self.graph.version:
+            self._dead = _last_uses(self.graph)
+            self._dead_version = self.graph.version
+        self._args = iter(args)
+        self.env = {}
+        try:
+            for node in self.graph.nodes:
+                self.node = node
+                value = self.run_node(node)
+                if node.op == "output":
+                    return value
+                self.env[node] = value
+                for used in self._dead.get(node, ()):
+                    del self.env[used]
+            return None
+        finally:
+            self.env = {}
+            self.node = None
+
+    def run_node(self, node: Node) -> Any:
+        """Dispatch on the node's kind with its arguments looked up."""
+        args = tuple(self.fetch(a) for a in node.args)
+        kwargs = {k: self.fetch(v) for k, v in node.kwargs.items()}
+        return getattr(self, node.op)(node.target, args, kwargs)
+
+    def fetch(self, arg: Argument) -> Any:
+        """`arg` with nodes replaced by their values."""
+        return map_nodes(arg, self.env.__getitem__)
+
+    # -- one method per node kind ------------------------------------------------------------------------------
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for value in self._args:
+            return value
+        if args:
+            return args[0]
+        raise TypeError(f"Interpreter.run: no argument was given for input {target!r}, which has no default")
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.graph.root[target]
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return target(*args, **kwargs)
+
+    def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return getattr(args[0], target)(*args[1:], **kwargs)
+
+    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.graph.root[target](*args, **kwargs)
+
+    def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return args[0]
+
+
+def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
+    """For each node, the nodes whose values nobody needs after it ran (itself, when nobody ever does)."""
+    seen: set[Node] = set()
+    dead: dict[Node, list[Node]] = {}
+    for node in reversed(graph):
+        if node.op != "output" and not node.users:
+            dead.setdefault(node, []).append(node)
+        for used in dict.fromkeys(walk_nodes((node.args, node.kwargs))):
+            if used not in seen:
+                seen.add(used)
+                dead.setdefault(node, []).append(used)
+    return dead

@@ -1,0 +1,193 @@
+"""One node of a graph: what is called, with what, and who uses the result.
+
+Owns `Node`, its typed facts (`NodeInfo`, `Origin`) and the walk over nested arguments (`map_nodes`).
+Knows nothing of what targets mean: that is the interpreter's and the backends' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from eager.spec import TensorSpec
+    from fxir.graph import Graph
+
+OP_KINDS: Final = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+
+Spec: TypeAlias = "TensorSpec | tuple[Spec, ...] | None"
+Argument: TypeAlias = Any  # Node | scalar | str | dtype | device | None | tuple/list/dict/slice of Argument
+Target: TypeAlias = "Callable[..., Any] | str"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The user's line a node comes from. `stack`: outer frames first, as (file, line, function)."""
+
+    file: str
+    line: int
+    source_line: str = ""
+    function: str = ""
+    stack: tuple[tuple[str, int, str], ...] = ()
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}"
+        return f"{where} in {self.function}" if self.function else where
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """What is known about a node's value: the spec of its tensor(s) and where the user wrote it."""
+
+    spec: Spec = None
+    origin: Origin | None = None
+
+    def with_(self, **changes: Any) -> NodeInfo:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+
+NO_INFO: Final = NodeInfo()
+
+
+def map_nodes(arg: Argument, fn: Callable[[Node], Argument]) -> Argument:
+    """Rebuild `arg` with every Node in it (in nested tuples, lists, dicts and slices) replaced by fn(node)."""
+    if isinstance(arg, Node):
+        return fn(arg)
+    if isinstance(arg, tuple):
+        items = [map_nodes(a, fn) for a in arg]
+        return type(arg)(*items) if hasattr(arg, "_fields") else tuple(items)
+    if isinstance(arg, list):
+        return [map_nodes(a, fn) for a in arg]
+    if isinstance(arg, dict):
+        return {k: map_nodes(v, fn) for k, v in arg.items()}
+    if isinstance(arg, slice):
+        return slice(map_nodes(arg.start, fn), map_nodes(arg.stop, fn), map_nodes(arg.step, fn))
+    return arg
+
+
+def walk_nodes(arg: Argument) -> Iterator[Node]:
+    """The Nodes inside `arg`, in order, repeats included."""
+    if isinstance(arg, Node):
+        yield arg
+    elif isinstance(arg, tuple | list):
+        for a in arg:
+            yield from walk_nodes(a)
+    elif isinstance(arg, dict):
+        for a in arg.values():
+            yield from walk_nodes(a)
+    elif isinstance(arg, slice):
+        for a in (arg.start, arg.stop, arg.step):
+            yield from walk_nodes(a)
+
+
+class Node:
+    """One step of a graph.
+
+    op is one of
+    - "placeholder": an input; target is its name, args may hold a default;
+    - "get_attr": a value the graph carries; target is its key in `graph.root`;
+    - "call_function": target(*args, **kwargs), target a callable (an Op in functional graphs);
+    - "call_method": args[0].target(*args[1:], **kwargs), target a str;
+    - "call_module": graph.root[target](*args, **kwargs);
+    - "output": args[0] is what the graph returns.
+
+    `args` and `kwargs` are read-only values: assign a new one to change them, which keeps `users` right.
+    `users` is an insertion-ordered dict of the nodes that read this one.
+    """
+
+    __slots__ = ("_args", "_erased", "_kwargs", "_next", "_prev", "graph", "info", "name", "op", "target", "users")
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        info: NodeInfo = NO_INFO,
+    ) -> None:
+        if op not in OP_KINDS:
+            raise ValueError(f"Node {name}: op={op!r}; allowed: {', '.join(OP_KINDS)}")
+        if op == "call_function" and not callable(target):
+            raise ValueError(f"Node {name}: call_function needs a callable target, got {target!r}")
+        if op != "call_function" and not isinstance(target, str):
+            raise ValueError(f"Node {name}: {op} needs a str target, got {target!r}")
+        self.graph = graph
+        self.name = name
+        self.op = op
+        self.target = target
+        self.users: dict[Node, None] = {}
+        self.info = info
+        self._args: tuple[Argument, ...] = ()
+        self._kwargs: dict[str, Argument] = {}
+        self._prev: Node = self
+        self._next: Node = self
+        self._erased = False
+        self._set_arguments(args, kwargs)
+
+    # -- arguments ---------------------------------------------------------------------------------------------
+    @property
+    def args(self) -> tuple[Argument, ...]:
+        return self._args
+
+    @args.setter
+    def args(self, value: tuple[Argument, ...]) -> None:
+        self._set_arguments(value, self._kwargs)
+
+    @property
+    def kwargs(self) -> dict[str, Argument]:
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, value: dict[str, Argument]) -> None:
+        self._set_arguments(self._args, value)
+
+    @property
+    def inputs(self) -> list[Node]:
+        """The nodes this one reads, each once, in order of first appearance."""
+        return list(dict.fromkeys(walk_nodes((self._args, self._kwargs))))
+
+    def _set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
+        for old in walk_nodes((self._args, self._kwargs)):
+            old.users.pop(self, None)
+        # map_nodes copies every container, so a list the caller keeps and changes cannot change the graph.
+        self._args = map_nodes(tuple(args), lambda n: n)
+        self._kwargs = map_nodes(dict(kwargs), lambda n: n)
+        for new in walk_nodes((self._args, self._kwargs)):
+            new.users[self] = None
+        self.graph.touch()
+
+    # -- rewriting ---------------------------------------------------------------------------------------------
+    def replace_input(self, old: Node, new: Argument) -> None:
+        """Read `new` wherever this node reads `old`."""
+
+        def swap(n: Node) -> Argument:
+            return new if n is old else n
+
+        self._set_arguments(map_nodes(self._args, swap), map_nodes(self._kwargs, swap))
+
+    def replace_all_uses_with(self, new: Argument, *, except_: Node | None = None) -> list[Node]:
+        """Make every user of this node (but `except_`) read `new`; returns the users changed."""
+        changed = [u for u in self.users if u is not except_ and u is not new]
+        for user in changed:
+            user.replace_input(self, new)
+        return changed
+
+    @property
+    def spec(self) -> Spec:
+        """Shorthand for `info.spec`."""
+        return self.info.spec
+
+    @property
+    def next(self) -> Node:
+        return self._next
+
+    @property
+    def prev(self) -> Node:
+        return self._prev
+
+    def __repr__(self) -> str:
+        return self.name

@@ -1,0 +1,79 @@
+"""What a compilation was asked for: `CompileOptions` (the user's side) and `GraphKind` (the graph's role).
+
+Owns no behaviour: passes and backends take these values as arguments and read no environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+OptionValue: TypeAlias = bool | int | float | str | None
+
+MODES: Final = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+class GraphKind(str, Enum):
+    """The role of a functional graph handed to a backend's `compile_graph`."""
+
+    INFERENCE = "inference"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """Everything `compile(...)` was given that a backend may look at.
+
+    mode: one of `MODES`. fullgraph: a graph break is an error. dynamic: True, False or None (static first,
+    then the dimension that changed). options: backend-specific switches, kept sorted and read-only, so that two
+    equal requests compare and hash equal.
+    Raises: RuntimeError for an unknown mode; TypeError for an option value that is no scalar.
+    """
+
+    mode: str = "default"
+    fullgraph: bool = False
+    dynamic: bool | None = None
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise RuntimeError(f"compile: mode={self.mode!r} is not known; allowed: {', '.join(MODES)}")
+        for name, value in self.options.items():
+            if value is not None and not isinstance(value, bool | int | float | str):
+                raise TypeError(
+                    f"compile: options[{name!r}] is a {type(value).__name__}; allowed: bool, int, float, str or None"
+                )
+        object.__setattr__(self, "options", MappingProxyType(dict(sorted(self.options.items()))))
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompileOptions) and self.key() == other.key()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CompileOptions, (self.mode, self.fullgraph, self.dynamic, dict(self.options))
+
+    def key(self) -> tuple[object, ...]:
+        """A hashable value of everything in here, stable over processes: part of a cache key."""
+        return self.mode, self.fullgraph, self.dynamic, tuple(self._items())
+
+    def get(self, name: str, default: OptionValue = None) -> OptionValue:
+        """The backend option `name`, or `default` when it was not given."""
+        return self.options.get(name, default)
+
+    def with_(self, **changes: object) -> CompileOptions:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def _items(self) -> Iterator[tuple[str, str, OptionValue]]:
+        # The type name keeps True and 1 (equal in Python) two different requests.
+        for name, value in self.options.items():
+            yield name, type(value).__name__, value

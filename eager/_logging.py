@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
-from typing import NamedTuple, TextIO, cast
+from typing import ClassVar, NamedTuple, TextIO, cast
 
 from eager import _settings
 
@@ -207,7 +207,7 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 class _Formatter(logging.Formatter):
     """`V1121 04:20:24.123 [0/1] [__graph_breaks] text`, on every line, so that grep keeps whole messages."""
 
-    _LETTERS = {logging.DEBUG: "V", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E"}
+    _LETTERS: ClassVar[dict[int, str]] = {logging.DEBUG: "V", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E"}
 
     def format(self, record: logging.LogRecord) -> str:
         letter = self._LETTERS.get(record.levelno, "E")

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, cast
+from typing import Any
 
 __all__ = ["Description", "Settings", "current", "describe", "reload", "scope"]
 
@@ -302,7 +302,7 @@ def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
             )
         by_group.setdefault(group, {})[field_name] = value
     changed = {group: replace(getattr(base, group), **values) for group, values in by_group.items()}
-    return replace(base, **cast(dict[str, Any], changed))
+    return replace(base, **changed)
 
 
 @contextmanager

@@ -39,6 +39,9 @@ PyObject *py_empty(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_alias(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_empty_like(PyObject *self, PyObject *t);
 
+/* libm.c */
+PyObject *py_libm(PyObject *self, PyObject *args);
+
 /* array.c */
 int array_init(void);
 PyObject *array_over(TensorObject *t);

@@ -87,7 +87,8 @@ PyObject *py_make(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t n
         PyErr_Format(PyExc_TypeError, "make: %zd arguments; allowed 5 to 7", nargs);
         return NULL;
     }
-    if (!PyType_Check(args[0]) || !PyType_IsSubtype((PyTypeObject *)args[0], &TensorBase_Type) ||
+    PyObject *cls = args[0] == Py_None ? (PyObject *)g_tensor_class : args[0];
+    if (!cls || !PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &TensorBase_Type) ||
         !PyObject_TypeCheck(args[1], &Storage_Type)) {
         PyErr_SetString(PyExc_TypeError, "make: expected a tensor class and a storage");
         return NULL;
@@ -109,7 +110,7 @@ PyObject *py_make(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t n
     uint64_t flags = nargs > 6 ? PyLong_AsUnsignedLongLongMask(args[6]) : 0;
     if (PyErr_Occurred()) return NULL;
     uint64_t meta = EAGER_META(code, storage->device_type, storage->device_index, n) | (flags & ~0xffffffffull);
-    return (PyObject *)tensor_new((PyTypeObject *)args[0], storage, meta, n, sizes, strides, offset);
+    return (PyObject *)tensor_new((PyTypeObject *)cls, storage, meta, n, sizes, strides, offset);
 }
 
 /* Bytes that a view of these sizes and strides spans. */

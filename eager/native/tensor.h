@@ -8,6 +8,7 @@
 
 #include <Python.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define EAGER_ABI_VERSION 1

@@ -1,0 +1,170 @@
+"""In-place ops: checks, the write itself, and the history of everything that shares the memory.
+
+A write through a view gives the *base* a new history (the old one outside the view, the op inside
+it); other views of that base rebuild theirs from it when they are next asked.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eager import _native
+from eager.autograd.node import AutogradMeta, Node, OpNode, edge_of, meta_of, set_view_regenerator
+from eager.autograd.record import _edges
+from eager.dtypes import can_cast
+from eager.spec import spec_of
+
+TensorBase = _native.TensorBase
+Below = Callable[[Any, tuple[Any, ...]], Any]
+
+
+def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
+    """Run in-place `op` (its functional form is `op.base`) on args[0]; returns args[0]."""
+    target = args[0]
+    if not isinstance(target, TensorBase):
+        raise TypeError(f"{op.name}: expected a Tensor to write to, got {type(target).__name__}")
+    _check_result(op, target, args)
+    recording = _native.grad_enabled() and op.base.wants_grad(args)
+    if not recording:
+        below(op, args)
+        return target
+    _check_may_write(target)
+    edges, needs = _edges(op.base, args)
+    node = OpNode(op.base, args, edges, needs)
+    names, _ = op.base.saved_names(needs)
+    _native.set_grad_enabled(False)
+    try:
+        first = op.schema.params[0].name
+        kept = (target.clone(), *args[1:]) if first in names else args
+        below(op, args)
+    finally:
+        _native.set_grad_enabled(True)
+    node.keep(kept, ())
+    _rebase(target, node)
+    node.output_specs = [spec_of(target)]
+    if op.base.saved_names(needs)[1]:
+        from_target = _saved_output(target)
+        node.kept_outputs = (from_target,)
+    return target
+
+
+def _saved_output(target: Any) -> Any:
+    from_node = _native.alias(target, tuple(target.shape), target.stride(), target.storage_offset())
+    saved = _SavedResult(from_node, target._version, target.output_nr)
+    return saved
+
+
+class _SavedResult:
+    """The written tensor, kept for a formula that names the result."""
+
+    __slots__ = ("tensor", "version", "output_nr")
+
+    def __init__(self, tensor: Any, version: int, output_nr: int) -> None:
+        self.tensor, self.version, self.output_nr = tensor, version, output_nr
+
+    def unpack(self, node: Node) -> Any:
+        if self.tensor._version != self.version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{self.tensor.dtype} {list(self.tensor.shape)}], which is output {self.output_nr} of {node.name()}, is "
+                f"at version {self.tensor._version}; expected version {self.version} instead"
+            )
+        t = _native.alias(self.tensor, tuple(self.tensor.shape), self.tensor.stride(), self.tensor.storage_offset())
+        t._set_history(node, 0)
+        return t
+
+
+def _check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
+    spec = op.base.infer(*args)
+    if tuple(spec.shape) != tuple(target.shape):
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(spec.shape)}"
+        )
+    if not op.base.casts_result and not can_cast(spec.dtype, target.dtype):
+        raise RuntimeError(f"result type {spec.dtype} can't be cast to the desired output type {target.dtype}")
+    for size, stride in zip(target.shape, target.stride(), strict=True):
+        if size > 1 and stride == 0:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )
+
+
+def _check_may_write(target: Any) -> None:
+    m = target._autograd
+    is_view = m is not None and m.base is not None
+    if target._requires_grad and target._grad_fn is None and not is_view:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if is_view and m.base._requires_grad and m.base._grad_fn is None:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def _rebase(target: Any, node: Node) -> None:
+    m = target._autograd
+    if m is None or m.base is None:
+        target._set_history(node, 0)
+        return
+    base = m.base
+    copy = CopySlices(base, m.replay, node)
+    base._set_history(copy, 0)
+    _replay_history(target, m)
+    m.seen_version = target._version
+
+
+class CopySlices(Node):
+    """History of a base that was written to through a view.
+
+    Outside the view the gradient passes to the old history; inside it goes through `inner`.
+    """
+
+    __slots__ = ("inner", "replay", "old_edge")
+
+    def __init__(self, base: Any, replay: tuple[Any, ...], inner: Node) -> None:
+        self.old_edge = edge_of(base)
+        super().__init__((self.old_edge, *inner.edges[1:]), (spec_of(base),))
+        self.inner = inner
+        self.replay = replay
+
+    def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
+        g = grads[0]
+        if g is None:
+            return [None] * len(self.edges)
+        whole = g.clone()
+        part = whole
+        for op, args in self.replay:
+            part = op(part, *args)
+        inner_needed = [True, *needed[1:]]
+        inner_grads = list(self.inner.apply([part.clone()], inner_needed))
+        if inner_grads[0] is None:
+            part.zero_()
+        else:
+            part.copy_(inner_grads[0])
+        return [whole, *inner_grads[1:]]
+
+    def release(self) -> None:
+        self.inner.release()
+
+
+def _replay_history(t: Any, m: AutogradMeta) -> None:
+    """Make `t`'s grad_fn the chain of its view ops over the base's present history."""
+    current = m.base
+    for op, args in m.replay:
+        with_args = (current, *args)
+        node = OpNode(op, with_args, *_edges(op, with_args))
+        y = op.alias(*with_args)
+        node.keep(with_args, (y,))
+        y._set_history(node, 0)
+        current = y
+    t._set_history(current._grad_fn, 0)
+
+
+set_view_regenerator(_replay_history)
+
+
+def note_base(t: Any) -> Any:
+    """The tensor whose memory `t` views, or None."""
+    m = t._autograd
+    return None if m is None else m.base
+
+
+__all__ = ["CopySlices", "call", "meta_of", "note_base"]

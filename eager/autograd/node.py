@@ -1,0 +1,311 @@
+"""Nodes of the reverse graph: what produced a tensor, and what its backward needs.
+
+Knows nothing of the op table beyond an op's own gradient rules; imports no ops.
+"""
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eager import _native
+from eager.spec import TensorSpec, spec_of
+
+TensorBase = _native.TensorBase
+_sequence = itertools.count()
+
+Edge = tuple["Node", int] | None
+
+
+class AutogradMeta:
+    """What only some tensors have: hooks, the accumulator of a leaf, the base of a view."""
+
+    __slots__ = ("hooks", "post_hooks", "accumulator", "retains_grad", "base", "replay", "seen_version", "creation", "__weakref__")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Callable[[Any], Any]] | None = None
+        self.post_hooks: dict[int, Callable[[Any], Any]] | None = None
+        self.accumulator: Any = None  # weak reference: the graph owns it
+        self.retains_grad = False
+        self.base: Any = None
+        self.replay: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
+        self.seen_version = 0
+        self.creation: str | None = None  # why an in-place write to this view is forbidden, if it is
+
+
+def meta_of(t: Any) -> AutogradMeta:
+    """The tensor's AutogradMeta, made on first use."""
+    m = t._autograd
+    if m is None:
+        m = t._autograd = AutogradMeta()
+    return m
+
+
+class SavedTensor:
+    """A tensor kept for backward, with the version it had.
+
+    An output of the node itself is kept as a detached alias, for else node and tensor would hold
+    each other.
+    """
+
+    __slots__ = ("tensor", "version", "own_output", "output_nr", "hooks_packed")
+
+    def __init__(self, t: Any, own_output: bool) -> None:
+        self.version = t._version
+        self.own_output = own_output
+        self.output_nr = t.output_nr
+        if own_output:
+            self.tensor = _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset())
+        else:
+            self.tensor = t
+
+    def unpack(self, node: Node) -> Any:
+        """The tensor as it was. Raises RuntimeError if it was written to since."""
+        t = self.tensor
+        if t._version != self.version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{t.dtype} {list(t.shape)}], which is output {self.output_nr} of {node.name()}, is at version "
+                f"{t._version}; expected version {self.version} instead. Hint: clone() the tensor before the write"
+            )
+        if self.own_output:
+            t = _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset())
+            t._set_history(node, self.output_nr)
+        return t
+
+
+class Node:
+    """One step of the reverse graph: `apply` maps gradients of outputs to gradients of inputs."""
+
+    __slots__ = ("edges", "sequence", "output_specs", "pre_hooks", "tensor_hooks", "hooks", "metadata", "retained", "__weakref__")
+
+    def __init__(self, edges: Sequence[Edge], output_specs: Sequence[TensorSpec | None]) -> None:
+        self.edges: tuple[Edge, ...] = tuple(edges)
+        self.sequence = next(_sequence)
+        self.output_specs = list(output_specs)
+        self.pre_hooks: dict[int, Callable[..., Any]] | None = None
+        self.tensor_hooks: dict[int, dict[int, Callable[..., Any]]] | None = None  # by output number
+        self.hooks: dict[int, Callable[..., Any]] | None = None
+        self.metadata: dict[str, Any] | None = None
+        self.retained: dict[int, Any] | None = None  # output number -> weak reference, for retain_grad
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return tuple(e if e is not None else (None, 0) for e in self.edges)
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
+        """Gradients per edge, None where not `needed` or zero."""
+        raise NotImplementedError(f"{self.name()}.apply")
+
+    def release(self) -> None:
+        """Drop what was saved for backward."""
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(grad_inputs, grad_outputs)`, after `apply`; may replace the grad_inputs."""
+        if self.hooks is None:
+            self.hooks = {}
+        return RemovableHandle(self.hooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(grad_outputs)`, before `apply`; may replace them."""
+        if self.pre_hooks is None:
+            self.pre_hooks = {}
+        return RemovableHandle(self.pre_hooks, hook)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class RemovableHandle:
+    """Takes a hook out again: `handle.remove()`, or as a context manager."""
+
+    _ids = itertools.count()
+    __slots__ = ("_hooks", "id", "__weakref__")
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        self.id = next(self._ids)
+        self._hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class AccumulateGrad(Node):
+    """The end of the graph at a leaf: adds into `.grad`."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Any) -> None:
+        super().__init__((), (spec_of(variable),))
+        self.variable = variable
+        self.sequence = 1 << 62  # as soon as its gradient is whole
+
+    def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
+        g = grads[0]
+        v = self.variable
+        if g is None:
+            return ()
+        old = v._grad
+        if old is None:
+            shared = g is not g.detach() and (_native.grad_enabled() and g.requires_grad)
+            v._grad = g if shared else steal_or_clone(g, v)
+        elif _native.grad_enabled():
+            v._grad = old + g
+        else:
+            old.add_(g)
+        meta = v._autograd
+        if meta is not None and meta.post_hooks:
+            for hook in list(meta.post_hooks.values()):
+                hook(v)
+        return ()
+
+
+def steal_or_clone(g: Any, variable: Any) -> Any:
+    """What `.grad` becomes from a first gradient: always memory of its own, in the leaf's layout."""
+    return g.detach().clone()
+
+
+class OpNode(Node):
+    """The reverse step of an op with a gradient rule: applies its formulas to what they asked to keep."""
+
+    __slots__ = ("op", "saved", "kept_outputs", "input_specs", "needs", "released")
+
+    def __init__(self, op: Any, args: tuple[Any, ...], edges: Sequence[Edge], needs: tuple[bool, ...]) -> None:
+        super().__init__(edges, ())
+        self.op = op
+        self.needs = needs
+        self.saved: tuple[Any, ...] | None = None
+        self.kept_outputs: tuple[Any, ...] = ()
+        self.released = False
+
+    def name(self) -> str:
+        return "".join(part.capitalize() for part in self.op.name.split("_")) + "Backward0"
+
+    def keep(self, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        """Save what the formulas of the needed inputs name; the rest only as specs."""
+        names, wants_outputs = self.op.saved_names(self.needs)
+        saved = []
+        for param, a in zip(self.op.schema.params, args, strict=True):
+            if isinstance(a, TensorBase):
+                saved.append(SavedTensor(a, False) if param.name in names else spec_of(a))
+            elif isinstance(a, (list, tuple)) and param.is_tensor_list:
+                keep = param.name in names
+                saved.append([None if t is None else SavedTensor(t, False) if keep else spec_of(t) for t in a])
+            else:
+                saved.append(a)
+        self.saved = tuple(saved)
+        self.output_specs = [spec_of(y) for y in outputs]
+        self.kept_outputs = tuple(SavedTensor(y, True) for y in outputs) if wants_outputs else ()
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        self._check_not_released()
+        return tuple(s.unpack(self) for s in (self.saved or ()) if isinstance(s, SavedTensor))
+
+    def _check_not_released(self) -> None:
+        if self.released:
+            raise RuntimeError(
+                "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+                "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+                "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
+                "if you need to access saved tensors after calling backward."
+            )
+
+    def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
+        self._check_not_released()
+        assert self.saved is not None
+        unpack = self._unpack
+        args = [
+            unpack(s) if isinstance(s, SavedTensor) else [unpack(x) if isinstance(x, SavedTensor) else x for x in s]
+            if isinstance(s, list) else s
+            for s in self.saved
+        ]  # fmt: skip
+        outputs = tuple(s.unpack(self) for s in self.kept_outputs)
+        return self.op.apply_vjp(grads, args, outputs, self.output_specs, needed)
+
+    def _unpack(self, s: SavedTensor) -> Any:
+        return s.unpack(self)
+
+    def release(self) -> None:
+        self.saved, self.kept_outputs, self.released = None, (), True
+
+
+class FunctionNode(Node):
+    """A custom reverse step: a callable from output gradients to input gradients."""
+
+    __slots__ = ("backward", "_name", "on_release")
+
+    def __init__(self, backward: Callable[..., Any], edges: Sequence[Edge], specs: Sequence[TensorSpec | None], name: str,
+                 on_release: Callable[[], None] | None = None) -> None:  # fmt: skip
+        super().__init__(edges, specs)
+        self.backward = backward
+        self._name = name
+        self.on_release = on_release
+
+    def name(self) -> str:
+        return self._name
+
+    def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
+        return self.backward(tuple(grads))
+
+    def release(self) -> None:
+        if self.on_release is not None:
+            self.on_release()
+
+
+def edge_of(t: Any) -> Edge:
+    """Where the gradient of `t` goes: (node, output number), or None if it wants none."""
+    if not isinstance(t, TensorBase) or not t._requires_grad:
+        return None
+    fn = history_of(t)
+    if fn is not None:
+        return fn, t.output_nr
+    m = meta_of(t)
+    node = m.accumulator() if m.accumulator is not None else None
+    if node is None:
+        node = AccumulateGrad(t)
+        m.accumulator = weakref.ref(node)
+    return node, 0
+
+
+_regenerate: Callable[[Any, AutogradMeta], None] | None = None
+
+
+def set_view_regenerator(fn: Callable[[Any, AutogradMeta], None]) -> None:
+    """Registered by `inplace`: rebuilds the history of a view whose base was written to."""
+    global _regenerate
+    _regenerate = fn
+
+
+def history_of(t: Any) -> Node | None:
+    """The tensor's grad_fn, rebuilt first if it is a view whose base has a newer history."""
+    m = t._autograd
+    if m is not None and m.base is not None and m.seen_version != t._version and _regenerate is not None:
+        if m.base._requires_grad:
+            _regenerate(t, m)
+        m.seen_version = t._version
+    return t._grad_fn
+
+
+def attach(outputs: Sequence[Any], inputs: Sequence[Any], backward: Callable[..., Any], name: str,
+           on_release: Callable[[], None] | None = None) -> Node:  # fmt: skip
+    """Give several outputs one custom grad_fn.
+
+    backward: from a tuple of output gradients (None for an unused output) to one gradient or None
+    per input, in order.
+    """
+    node = FunctionNode(backward, [edge_of(x) for x in inputs], [spec_of(y) for y in outputs], name, on_release)
+    for i, y in enumerate(outputs):
+        y._set_history(node, i)
+    return node

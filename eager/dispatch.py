@@ -1,0 +1,87 @@
+"""The one point that every op call goes through: autograd, then a mode, then metadata or a kernel.
+
+Order of a call:
+  1. autograd  - if gradients are recorded and an input asks for one, the op's formula is noted;
+  2. mode      - the innermost mode on this thread's stack sees the op with its full arguments;
+  3. fake      - with an input that has no data, only the op's meta rule runs;
+  4. kernel    - else the device's kernel runs; an op without one is decomposed.
+In-place ops have a path of their own (`eager.autograd.inplace` does the bookkeeping of history).
+"""
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from eager import _native
+from eager.autograd import inplace, record
+
+if TYPE_CHECKING:
+    from eager.ops.table import Op
+
+_grad_enabled = _native.grad_enabled
+_mode_depth = _native.mode_depth
+TensorBase = _native.TensorBase
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.modes: list[Mode] = []
+
+
+_stack = _Stack()
+
+
+class Mode:
+    """Sees every op call of this thread while it is entered; itself off while it handles one."""
+
+    def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
+        """Handle one op call. `args` is the full positional tuple in schema order."""
+        raise NotImplementedError(f"{type(self).__name__}.dispatch")
+
+    def __enter__(self) -> Mode:
+        _stack.modes.append(self)
+        _native.set_mode_depth(len(_stack.modes))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _stack.modes.remove(self)
+        _native.set_mode_depth(len(_stack.modes))
+
+
+def active_modes() -> tuple[Mode, ...]:
+    """Modes of this thread, outermost first."""
+    return tuple(_stack.modes)
+
+
+def _through_mode(op: Op, args: tuple[Any, ...]) -> Any:
+    mode = _stack.modes.pop()
+    _native.set_mode_depth(len(_stack.modes))
+    try:
+        return mode.dispatch(op, args)
+    finally:
+        _stack.modes.append(mode)
+        _native.set_mode_depth(len(_stack.modes))
+
+
+def call(op: Op, args: tuple[Any, ...]) -> Any:
+    """Run `op` on its full positional arguments, recording gradients where asked for."""
+    if op.mutates:
+        return inplace.call(op, args, below)
+    if _grad_enabled():
+        if op.is_view:
+            return record.view(op, args, below)
+        if op.wants_grad(args):
+            if op.vjp:
+                return record.apply(op, args, below)
+            if op.decompose is not None:
+                return op.decompose(*args)
+            if not op.nondifferentiable:
+                raise NotImplementedError(f"{op.name}: the derivative is not implemented")
+    return below(op, args)
+
+
+def below(op: Op, args: tuple[Any, ...]) -> Any:
+    """Run `op` beneath autograd: mode, meta rule, kernel or decomposition."""
+    if _mode_depth():
+        return _through_mode(op, args)
+    return op.execute(args)

@@ -1,0 +1,171 @@
+"""Element types: one singleton each, with torch's names, and the promotion lattice over them.
+
+Knows numpy's types (through ml_dtypes for bfloat16); knows nothing of tensors.
+"""
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+
+class Category(IntEnum):
+    """The order in which promotion compares types: any float beats any integer, and so on."""
+
+    BOOL = 0
+    INT = 1
+    FLOAT = 2
+    COMPLEX = 3
+
+
+class dtype:  # noqa: N801 - torch's name
+    """An element type. `code` is its number in the C structs, `itemsize` its bytes."""
+
+    __slots__ = ("name", "code", "itemsize", "numpy", "category", "is_signed", "_as_real", "_as_complex")
+
+    def __init__(self, name: str, code: int, numpy_type: Any, category: Category, signed: bool = True) -> None:
+        self.name = name
+        self.code = code
+        self.numpy = np.dtype(numpy_type)
+        self.itemsize = self.numpy.itemsize
+        self.category = category
+        self.is_signed = signed
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.category is Category.FLOAT
+
+    @property
+    def is_complex(self) -> bool:
+        return self.category is Category.COMPLEX
+
+    @property
+    def is_integral(self) -> bool:
+        """True for the integers and for bool."""
+        return self.category <= Category.INT
+
+    def to_real(self) -> dtype:
+        return {complex64: float32, complex128: float64}.get(self, self)
+
+    def to_complex(self) -> dtype:
+        return {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}.get(self, self)
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return (by_name, (self.name,))
+
+
+bool_ = dtype("bool", 0, np.bool_, Category.BOOL, False)
+uint8 = dtype("uint8", 1, np.uint8, Category.INT, False)
+int8 = dtype("int8", 2, np.int8, Category.INT)
+int16 = dtype("int16", 3, np.int16, Category.INT)
+int32 = dtype("int32", 4, np.int32, Category.INT)
+int64 = dtype("int64", 5, np.int64, Category.INT)
+float16 = dtype("float16", 6, np.float16, Category.FLOAT)
+bfloat16 = dtype("bfloat16", 7, ml_dtypes.bfloat16, Category.FLOAT)
+float32 = dtype("float32", 8, np.float32, Category.FLOAT)
+float64 = dtype("float64", 9, np.float64, Category.FLOAT)
+complex64 = dtype("complex64", 10, np.complex64, Category.COMPLEX)
+complex128 = dtype("complex128", 11, np.complex128, Category.COMPLEX)
+uint16 = dtype("uint16", 12, np.uint16, Category.INT, False)
+uint32 = dtype("uint32", 13, np.uint32, Category.INT, False)
+uint64 = dtype("uint64", 14, np.uint64, Category.INT, False)
+
+ALL: tuple[dtype, ...] = (
+    bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64,
+    complex64, complex128, uint16, uint32, uint64,
+)  # fmt: skip
+_BY_NUMPY = {d.numpy: d for d in ALL}
+_BY_NAME = {d.name: d for d in ALL}
+ALIASES = {"float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16,
+           "cfloat": complex64, "cdouble": complex128}  # fmt: skip
+
+
+def by_name(name: str) -> dtype:
+    """The dtype called `name` (without the `torch.` prefix)."""
+    return _BY_NAME[name]
+
+
+def from_numpy(numpy_type: Any) -> dtype:
+    """The dtype of a numpy type. Raises TypeError for one that has no counterpart."""
+    found = _BY_NUMPY.get(np.dtype(numpy_type).newbyteorder("="))
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {np.dtype(numpy_type)}; allowed: {', '.join(d.name for d in ALL)}"
+        )
+    return found
+
+
+_default = float32
+
+
+def get_default_dtype() -> dtype:
+    """The floating type that Python floats become."""
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Make `d`, a floating type, the one that Python floats become."""
+    global _default
+    if not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, got {d}")
+    _default = d
+
+
+def _promote(a: dtype, b: dtype) -> dtype:
+    if a is b:
+        return a
+    if a.category > b.category:
+        a, b = b, a
+    if a.category != b.category:
+        if b.category is Category.COMPLEX and a.category is Category.FLOAT:
+            return complex128 if float64 in (a, b.to_real()) else complex64
+        return b
+    if a.category is Category.FLOAT and a.itemsize == b.itemsize == 2:
+        return float32  # float16 with bfloat16
+    if a.category is Category.INT and a.is_signed != b.is_signed:
+        unsigned, signed = (b, a) if a.is_signed else (a, b)
+        if signed.itemsize > unsigned.itemsize:
+            return signed
+        if unsigned is uint8:
+            return int16
+        raise RuntimeError(f"Promotion for {a} and {b} is not supported; cast one of them first")
+    return a if a.itemsize >= b.itemsize else b
+
+
+_TABLE: dict[tuple[dtype, dtype], dtype] = {}
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """The smallest type that both convert to, as torch has it (float16 with bfloat16 is float32).
+
+    Raises: RuntimeError for a signed with a wider unsigned integer.
+    """
+    found = _TABLE.get((a, b))
+    if found is None:
+        found = _TABLE[a, b] = _promote(a, b)
+    return found
+
+
+def can_cast(source: dtype, target: dtype) -> bool:
+    """Whether an in-place result of type `source` may be stored in `target`: no fall in category."""
+    if source.category > target.category:
+        return False
+    return not (source.category is Category.INT and target is bool_)
+
+
+def of_scalar(value: Any) -> dtype:
+    """The type that a Python number has in promotion."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool_
+    if isinstance(value, (int, np.integer)):
+        return int64
+    if isinstance(value, (float, np.floating)):
+        return _default
+    if isinstance(value, (complex, np.complexfloating)):
+        return _default.to_complex()
+    raise TypeError(f"expected a number, got {type(value).__name__}")

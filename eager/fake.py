@@ -1,0 +1,41 @@
+"""Fake tensors: metadata, storage identity, versions and autograd history, but no data.
+
+Ops on them run meta rules only, so a whole model can be executed for its shapes. Views of a fake
+share its storage object, which is how aliasing is told.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import _native
+from eager.spec import SpecLike, TensorSpec, spec_of
+
+FAKE_FLAG = 1 << 33
+
+
+class DataDependentError(RuntimeError):
+    """Something asked a fake tensor for its data, or an op's result shape depends on data."""
+
+
+def fake(spec: TensorSpec, requires_grad: bool = False) -> Any:
+    """A fake tensor with this metadata, over a storage of its own."""
+    d = spec.device
+    span = 0 if 0 in spec.shape else 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
+    storage = _native.storage_fake(span * spec.dtype.itemsize, d.code, d.index or 0)
+    t = _native.make(None, storage, spec.dtype.code, spec.shape, spec.strides, 0, FAKE_FLAG)
+    if requires_grad:
+        t._requires_grad = True
+    return t
+
+
+def fake_like(t: SpecLike, requires_grad: bool | None = None) -> Any:
+    """A fake leaf with the metadata of `t` (storage offset dropped)."""
+    return fake(spec_of(t), getattr(t, "requires_grad", False) if requires_grad is None else requires_grad)
+
+
+def refuse_data(t: Any, what: str) -> None:
+    """Raise for a tensor without data. Raises DataDependentError (fake) or RuntimeError (meta device)."""
+    if t.is_fake:
+        raise DataDependentError(f"{what}: the value of a fake tensor was asked for, but it has only metadata")
+    if t.device.type == "meta":
+        raise RuntimeError(f"{what}: Tensor on device meta is not on the expected device cpu: it has no data")

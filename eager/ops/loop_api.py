@@ -1,0 +1,129 @@
+"""The loop protocol, and numpy's implementation of it.
+
+A pointwise op states its arithmetic once, as a scalar rule `rule(k, *values)`: values take Python's
+operators, and `k` offers the functions below. Code generators implement the same names over their
+own expressions; this implementation over arrays is the reference, and the eager kernel of every op
+that does not name a faster one.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from eager import _native
+from eager.dtypes import dtype
+
+NAMES = (
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 "
+    "erf erfc erfinv lgamma digamma floor ceil round trunc abs sign minimum maximum fmod remainder floordiv truncdiv pow "
+    "where cast isnan isinf isfinite signbit copysign logical_and logical_or logical_not logical_xor bitwise_and "
+    "bitwise_or bitwise_xor bitwise_not left_shift right_shift const"
+).split()
+
+
+def _erfinv(x: Any) -> Any:
+    """Inverse error function: Giles' starting value, then two Newton steps in double precision.
+
+    Source: M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011.
+    """
+    x64 = np.asarray(x, np.float64)
+    w = -np.log((1.0 - x64) * (1.0 + x64))
+    near = w < 5.0
+    a = np.where(near, w - 2.5, np.sqrt(np.maximum(w, 5.0)) - 3.0)
+    central = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+               -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
+    tail = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+            0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
+    p = np.where(near, central[0], tail[0])
+    for c, t in zip(central[1:], tail[1:], strict=True):
+        p = np.where(near, c, t) + p * a
+    y = p * x64
+    for _ in range(2):
+        y = y - (_native_unary("erf", y) - x64) / (2.0 / math.sqrt(math.pi) * np.exp(-y * y))
+    y = np.where(np.abs(x64) == 1.0, np.copysign(np.inf, x64), np.where(np.abs(x64) > 1.0, np.nan, y))
+    return y.astype(np.asarray(x).dtype)
+
+
+def _digamma(x: Any) -> Any:
+    """Logarithmic derivative of gamma: recurrence up to 6, then the asymptotic series (A&S 6.3.18)."""
+    z = np.asarray(x, np.float64)
+    reflect = z < 0.5
+    w = np.where(reflect, 1.0 - z, z)
+    result = np.zeros_like(w)
+    for _ in range(8):
+        small = w < 8.0
+        result = result - np.where(small, 1.0 / w, 0.0)
+        w = np.where(small, w + 1.0, w)
+    r = 1.0 / (w * w)
+    series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r * (5 / 660 - r * (691 / 32760 - r / 12))))))
+    result = result + np.log(w) - 0.5 / w - series
+    # pi*cot(pi*z) through the fractional part keeps its accuracy for large |z|; poles give nan, zero gives -inf
+    f = z - np.floor(z)
+    result = np.where(reflect, result - np.pi / np.tan(np.pi * f), result)
+    result = np.where(z == 0.0, np.copysign(np.inf, -z), np.where((f == 0.0) & (z < 0), np.nan, result))
+    return result.astype(np.asarray(x).dtype)
+
+
+def _native_unary(name: str, x: Any) -> Any:
+    """A libm function over an array: computed in float32 for float32, else in float64."""
+    x = np.asarray(x)
+    kind = np.float32 if x.dtype == np.float32 else np.float64
+    source = np.ascontiguousarray(x, kind)
+    out = np.empty(x.shape, kind)
+    _native.libm(name, source.ctypes.data, out.ctypes.data, source.size, kind is np.float64)
+    return out.astype(x.dtype, copy=False)
+
+
+class ArrayLoop:
+    """The protocol over numpy or CuPy arrays (`xp` is the module)."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        for name in ("exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc sign minimum "
+                     "maximum fmod remainder where isnan isinf isfinite signbit copysign logical_and logical_or "
+                     "logical_not logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift").split():  # fmt: skip
+            setattr(self, name, getattr(xp, name))
+        renamed = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
+                   "atanh": "arctanh", "atan2": "arctan2", "round": "rint", "abs": "absolute", "pow": "power",
+                   "floordiv": "floor_divide", "bitwise_not": "invert"}  # fmt: skip
+        for name, theirs in renamed.items():
+            setattr(self, name, getattr(xp, theirs))
+
+    def rsqrt(self, x: Any) -> Any:
+        return 1.0 / self.xp.sqrt(x)
+
+    def truncdiv(self, x: Any, y: Any) -> Any:
+        return self.xp.trunc(x / y) if np.asarray(x).dtype.kind == "f" else (x - self.xp.fmod(x, y)) // y
+
+    def cast(self, x: Any, to: dtype) -> Any:
+        return np.asarray(x).astype(to.numpy) if self.xp is np else x.astype(to.numpy)
+
+    def const(self, value: Any, of: dtype) -> Any:
+        return np.asarray(value).astype(of.numpy)[()]
+
+    def _special(self, name: str, x: Any) -> Any:
+        if self.xp is np:
+            return _native_unary(name, x)
+        from cupyx.scipy import special
+
+        return getattr(special, {"lgamma": "gammaln"}.get(name, name))(x)
+
+    def erf(self, x: Any) -> Any:
+        return self._special("erf", x)
+
+    def erfc(self, x: Any) -> Any:
+        return self._special("erfc", x)
+
+    def lgamma(self, x: Any) -> Any:
+        return self._special("lgamma", x)
+
+    def digamma(self, x: Any) -> Any:
+        return _digamma(x) if self.xp is np else self._special("digamma", x)
+
+    def erfinv(self, x: Any) -> Any:
+        return _erfinv(x) if self.xp is np else self._special("erfinv", x)
+
+
+NUMPY = ArrayLoop(np)

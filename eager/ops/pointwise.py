@@ -1,0 +1,353 @@
+"""Pointwise ops: one scalar rule each, applied to broadcast inputs in a promoted dtype."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from eager.ops.table import OPS, Kind, Op, declare
+from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, preserve_strides
+
+Rule = Callable[..., Any]
+
+
+def _unary_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield (make(3, 5, low=0.2, high=0.8),)
+    yield (make(4, 3, low=0.2, high=0.8).t(),)
+    yield (make(0, 4, low=0.2, high=0.8),)
+    yield (make(low=0.2, high=0.8),)
+
+
+def _binary_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(3, 5, low=0.3, high=2.0), make(3, 5, low=0.4, high=1.9)
+    yield make(3, 1, low=0.3, high=2.0), make(4, low=0.4, high=1.9)
+    yield make(5, 3, low=0.3, high=2.0).t(), 1.5
+    yield make(0, 4, low=0.3, high=2.0), make(1, 4, low=0.3, high=2.0)
+
+
+def _int_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make.int(3, 5, high=20), make.int(3, 5, high=7)
+    yield make.int(3, 1, high=20), make.int(4, high=7)
+
+
+def unary(name: str, scalar: Rule, vjp: Rule | None = None, *, ufunc: str | None = None, promotion: str = "float",
+          params: str = "", **more: Any) -> Op:  # fmt: skip
+    """Declare `name(Tensor x, ...)`; without `vjp` its gradient is zero almost everywhere."""
+    more.setdefault("samples", _unary_samples)
+    if vjp is not None:
+        more["vjp"] = {"x": vjp}
+    else:
+        more["nondifferentiable"] = True
+    return declare(f"{name}(Tensor x{params}) -> Tensor", Kind.POINTWISE, scalar=scalar, ufunc=ufunc, promotion=promotion,
+                   inplace=promotion != "bool", **more)  # fmt: skip
+
+
+def binary(name: str, scalar: Rule, vjp: dict[str, Rule] | None = None, *, ufunc: str | None = None,
+           promotion: str = "default", **more: Any) -> Op:  # fmt: skip
+    """Declare `name(Tensor x, Tensor other)`; either may be a number."""
+    more.setdefault("samples", _binary_samples)
+    return declare(f"{name}(Tensor x, Tensor other) -> Tensor", Kind.POINTWISE, scalar=scalar, ufunc=ufunc, vjp=vjp,
+                   promotion=promotion, nondifferentiable=vjp is None, inplace=True, **more)  # fmt: skip
+
+
+def _zero(g: Any) -> Any:
+    return g * 0
+
+
+# ---- arithmetic ----
+
+ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add")
+SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract")
+MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * _conj(other), "other": lambda g, x: g * _conj(x)},
+             ufunc="multiply")  # fmt: skip
+DIV = binary("div", lambda k, x, y: x / y,
+             {"x": lambda g, other: g / _conj(other), "other": lambda g, y, other: -g * _conj(y / other)},
+             ufunc="true_divide", promotion="float")  # fmt: skip
+FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), ufunc="floor_divide")
+TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y))
+REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
+                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)},
+                   ufunc="remainder")  # fmt: skip
+FMOD = binary("fmod", lambda k, x, y: k.fmod(x, y),
+              {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["trunc_divide"](x, other)}, ufunc="fmod")  # fmt: skip
+
+
+def _pow_base(g: Any, x: Any, other: Any) -> Any:
+    if not hasattr(other, "stride"):
+        if other == 0:
+            return _zero(g)
+        if other == 2:
+            return g * (x * 2)
+        return g * (other * x ** (other - 1))
+    return OPS["where"](other == 0, 0.0, g * (other * x ** (other - 1)))
+
+
+def _pow_exponent(g: Any, x: Any, other: Any, y: Any) -> Any:
+    if not hasattr(x, "stride"):
+        return g * (y * math.log(x)) if x != 0 else OPS["where"](other >= 0, 0.0, g * y * -math.inf)
+    return OPS["where"]((x == 0) & (other >= 0), 0.0, g * y * x.log())
+
+
+POW = binary("pow", lambda k, x, y: k.pow(x, y), {"x": _pow_base, "other": _pow_exponent}, ufunc="power")
+
+
+def _share(g: Any, mine: Any, theirs: Any, wins: Any) -> Any:
+    """Gradient of a maximum or minimum: halved at ties."""
+    g = OPS["where"](mine == theirs, g / 2, g)
+    return OPS["where"](wins, g, 0.0)
+
+
+MAXIMUM = binary("maximum", lambda k, x, y: k.maximum(x, y),
+                 {"x": lambda g, x, other: _share(g, x, other, x >= other),
+                  "other": lambda g, x, other: _share(g, x, other, other >= x)}, ufunc="maximum")  # fmt: skip
+MINIMUM = binary("minimum", lambda k, x, y: k.minimum(x, y),
+                 {"x": lambda g, x, other: _share(g, x, other, x <= other),
+                  "other": lambda g, x, other: _share(g, x, other, other <= x)}, ufunc="minimum")  # fmt: skip
+ATAN2 = binary("atan2", lambda k, x, y: k.atan2(x, y),
+               {"x": lambda g, x, other: g * other / (x * x + other * other),
+                "other": lambda g, x, other: -g * x / (x * x + other * other)}, ufunc="arctan2", promotion="float")  # fmt: skip
+COPYSIGN = binary("copysign", lambda k, x, y: k.copysign(x, y),
+                  {"x": lambda g, x, y: g * x.sign() * y.sign(), "other": _zero}, ufunc="copysign", promotion="float")  # fmt: skip
+
+# ---- comparison and logic ----
+
+for _name, _rule, _ufunc in (
+    ("eq", lambda k, x, y: x == y, "equal"), ("ne", lambda k, x, y: x != y, "not_equal"),
+    ("lt", lambda k, x, y: x < y, "less"), ("le", lambda k, x, y: x <= y, "less_equal"),
+    ("gt", lambda k, x, y: x > y, "greater"), ("ge", lambda k, x, y: x >= y, "greater_equal"),
+    ("logical_and", lambda k, x, y: k.logical_and(x, y), "logical_and"),
+    ("logical_or", lambda k, x, y: k.logical_or(x, y), "logical_or"),
+    ("logical_xor", lambda k, x, y: k.logical_xor(x, y), "logical_xor"),
+):  # fmt: skip
+    binary(_name, _rule, ufunc=_ufunc, promotion="bool", casts_result=True)
+LOGICAL_NOT = unary("logical_not", lambda k, x: k.logical_not(x), ufunc="logical_not", promotion="bool")
+for _name, _rule, _ufunc in (
+    ("bitwise_and", lambda k, x, y: k.bitwise_and(x, y), "bitwise_and"),
+    ("bitwise_or", lambda k, x, y: k.bitwise_or(x, y), "bitwise_or"),
+    ("bitwise_xor", lambda k, x, y: k.bitwise_xor(x, y), "bitwise_xor"),
+    ("left_shift", lambda k, x, y: k.left_shift(x, y), "left_shift"),
+    ("right_shift", lambda k, x, y: k.right_shift(x, y), "right_shift"),
+):  # fmt: skip
+    binary(_name, _rule, ufunc=_ufunc, samples=_int_samples)
+
+
+def _one_int(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield (make.int(3, 5, high=9),)
+    yield (make.bool(4),)
+
+
+BITWISE_NOT = unary("bitwise_not", lambda k, x: k.bitwise_not(x), ufunc="invert", promotion="default", samples=_one_int)
+ISNAN = unary("isnan", lambda k, x: k.isnan(x), ufunc="isnan", promotion="bool")
+ISINF = unary("isinf", lambda k, x: k.isinf(x), ufunc="isinf", promotion="bool")
+ISFINITE = unary("isfinite", lambda k, x: k.isfinite(x), ufunc="isfinite", promotion="bool")
+SIGNBIT = unary("signbit", lambda k, x: k.signbit(x), ufunc="signbit", promotion="bool")
+
+# ---- elementary functions ----
+
+NEG = unary("neg", lambda k, x: -x, lambda g: -g, ufunc="negative", promotion="default")
+ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sign"](x), ufunc="absolute", promotion="default")
+SIGN = unary("sign", lambda k, x: k.sign(x), _zero, ufunc="sign", promotion="default")
+SQUARE = unary("square", lambda k, x: x * x, lambda g, x: g * (x * 2), ufunc="square", promotion="default")
+RECIPROCAL = unary("reciprocal", lambda k, x: 1.0 / x, lambda g, y: -g * (y * y))
+EXP = unary("exp", lambda k, x: k.exp(x), lambda g, y: g * y, ufunc="exp")
+EXP2 = unary("exp2", lambda k, x: k.exp2(x), lambda g, y: g * (y * math.log(2)), ufunc="exp2")
+EXPM1 = unary("expm1", lambda k, x: k.expm1(x), lambda g, y: g * (y + 1), ufunc="expm1")
+LOG = unary("log", lambda k, x: k.log(x), lambda g, x: g / x, ufunc="log")
+LOG2 = unary("log2", lambda k, x: k.log2(x), lambda g, x: g / (x * math.log(2)), ufunc="log2")
+LOG10 = unary("log10", lambda k, x: k.log10(x), lambda g, x: g / (x * math.log(10)), ufunc="log10")
+LOG1P = unary("log1p", lambda k, x: k.log1p(x), lambda g, x: g / (x + 1), ufunc="log1p")
+SQRT = unary("sqrt", lambda k, x: k.sqrt(x), lambda g, y: g / (y * 2), ufunc="sqrt")
+RSQRT = unary("rsqrt", lambda k, x: k.rsqrt(x), lambda g, y: g * (y * y * y) * -0.5)
+SIN = unary("sin", lambda k, x: k.sin(x), lambda g, x: g * x.cos(), ufunc="sin")
+COS = unary("cos", lambda k, x: k.cos(x), lambda g, x: -g * x.sin(), ufunc="cos")
+TAN = unary("tan", lambda k, x: k.tan(x), lambda g, y: g * (y * y + 1), ufunc="tan")
+ASIN = unary("asin", lambda k, x: k.asin(x), lambda g, x: g * (1 - x * x).rsqrt(), ufunc="arcsin")
+ACOS = unary("acos", lambda k, x: k.acos(x), lambda g, x: -g * (1 - x * x).rsqrt(), ufunc="arccos")
+ATAN = unary("atan", lambda k, x: k.atan(x), lambda g, x: g / (x * x + 1), ufunc="arctan")
+SINH = unary("sinh", lambda k, x: k.sinh(x), lambda g, x: g * x.cosh(), ufunc="sinh")
+COSH = unary("cosh", lambda k, x: k.cosh(x), lambda g, x: g * x.sinh(), ufunc="cosh")
+TANH = unary("tanh", lambda k, x: k.tanh(x), lambda g, y: g * (1 - y * y), ufunc="tanh")
+ASINH = unary("asinh", lambda k, x: k.asinh(x), lambda g, x: g * (x * x + 1).rsqrt(), ufunc="arcsinh")
+ACOSH = unary("acosh", lambda k, x: k.acosh(x), lambda g, x: g * (x * x - 1).rsqrt(), ufunc="arccosh",
+              samples=lambda make: iter([(make(3, 4, low=1.2, high=3.0),)]))  # fmt: skip
+ATANH = unary("atanh", lambda k, x: k.atanh(x), lambda g, x: g / (1 - x * x), ufunc="arctanh")
+ERF = unary("erf", lambda k, x: k.erf(x), lambda g, x: g * (OPS["exp"](-x * x) * (2 / math.sqrt(math.pi))))
+ERFC = unary("erfc", lambda k, x: k.erfc(x), lambda g, x: g * (OPS["exp"](-x * x) * (-2 / math.sqrt(math.pi))))
+ERFINV = unary("erfinv", lambda k, x: k.erfinv(x), lambda g, y: g * (OPS["exp"](y * y) * (math.sqrt(math.pi) / 2)))
+LGAMMA = unary("lgamma", lambda k, x: k.lgamma(x), lambda g, x: g * OPS["digamma"](x))
+
+
+def _no_trigamma(g: Any) -> Any:
+    raise NotImplementedError("digamma: its gradient (polygamma of order 1) is not implemented")
+
+
+DIGAMMA = unary("digamma", lambda k, x: k.digamma(x))
+FLOOR = unary("floor", lambda k, x: k.floor(x), _zero, ufunc="floor", promotion="default")
+CEIL = unary("ceil", lambda k, x: k.ceil(x), _zero, ufunc="ceil", promotion="default")
+ROUND = unary("round", lambda k, x: k.round(x), _zero, ufunc="rint", promotion="default")
+TRUNC = unary("trunc", lambda k, x: k.trunc(x), _zero, ufunc="trunc", promotion="default")
+FRAC = unary("frac", lambda k, x: x - k.trunc(x), lambda g: g, promotion="default")
+
+# ---- activations whose rule is one expression ----
+
+SIGMOID = unary("sigmoid", lambda k, x: 1.0 / (1.0 + k.exp(-x)), lambda g, y: g * ((1 - y) * y))
+RELU = unary("relu", lambda k, x: k.maximum(x, 0), lambda g, y: OPS["where"](y > 0, g, 0), promotion="default")
+SILU = unary("silu", lambda k, x: x / (1.0 + k.exp(-x)), lambda g, x: _silu_vjp(g, x))
+
+
+def _silu_vjp(g: Any, x: Any) -> Any:
+    s = x.sigmoid()
+    return g * (s * (1 + x * (1 - s)))
+
+
+LEAKY_RELU = unary("leaky_relu", lambda k, x, slope: k.where(x > 0, x, x * slope),
+                   lambda g, x, negative_slope: OPS["where"](x > 0, g, g * negative_slope),
+                   params=", Scalar negative_slope=0.01", promotion="default",
+                   samples=lambda make: iter([(make(3, 4), 0.1)]))  # fmt: skip
+ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.minimum(x, 0))),
+            lambda g, x, alpha: OPS["where"](x > 0, g, g * (alpha * OPS["exp"](x))),
+            params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]))  # fmt: skip
+SOFTPLUS = unary("softplus",
+                 lambda k, x, beta, threshold: k.where(x * beta > threshold, x,
+                                                       k.log1p(k.exp(k.minimum(x * beta, threshold))) / beta),
+                 lambda g, x, beta, threshold: OPS["where"](x * beta > threshold, g, g * (x * beta).sigmoid()),
+                 params=", Scalar beta=1.0, Scalar threshold=20.0",
+                 samples=lambda make: iter([(make(3, 4), 1.5, 20.0)]))  # fmt: skip
+LOG_SIGMOID = unary("log_sigmoid", lambda k, x: k.minimum(x, 0) - k.log1p(k.exp(-k.abs(x))), lambda g, x: g * (-x).sigmoid())
+
+_SQRT_HALF, _INV_SQRT_2PI = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
+_TANH_COEF, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
+
+
+def _gelu_erf_vjp(g: Any, x: Any) -> Any:
+    cdf = (OPS["erf"](x * _SQRT_HALF) + 1) * 0.5
+    return g * (cdf + x * (OPS["exp"](x * x * -0.5) * _INV_SQRT_2PI))
+
+
+def _gelu_tanh_vjp(g: Any, x: Any) -> Any:
+    t = OPS["tanh"]((x + x * x * x * _TANH_CUBE) * _TANH_COEF)
+    slope = (1 - t * t) * ((x * x * (3 * _TANH_CUBE) + 1) * _TANH_COEF)
+    return g * ((t + 1) * 0.5 + x * slope * 0.5)
+
+
+GELU_ERF = unary("gelu_erf", lambda k, x: 0.5 * x * (1.0 + k.erf(x * _SQRT_HALF)), _gelu_erf_vjp)
+GELU_TANH = unary("gelu_tanh", lambda k, x: 0.5 * x * (1.0 + k.tanh(_TANH_COEF * (x + _TANH_CUBE * x * x * x))), _gelu_tanh_vjp)
+
+# ---- selection, casts, copies ----
+
+
+
+def _where_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make.bool(3, 5), make(3, 5), make(3, 5)
+    yield make.bool(5), make(3, 1), 2.0
+    yield make.bool(3, 5), 0.0, make(3, 5)
+
+
+def _run_where(xp: Any, out: Any, condition: Any, x: Any, other: Any) -> None:
+    xp.copyto(out, xp.where(condition, x, other), casting="unsafe")
+
+
+WHERE = declare("where(Tensor condition, Tensor x, Tensor other) -> Tensor", Kind.POINTWISE, promotion="select",
+                scalar=lambda k, c, x, y: k.where(c, x, y), kernel=_run_where,
+                vjp={"x": lambda g, condition: OPS["where"](condition, g, 0),
+                     "other": lambda g, condition: OPS["where"](condition, 0, g)}, samples=_where_samples)  # fmt: skip
+
+
+def _clamp_rule(k: Any, x: Any, low: Any, high: Any) -> Any:
+    if low is not None:
+        x = k.maximum(x, low)
+    return x if high is None else k.minimum(x, high)
+
+
+def _clamp_vjp(g: Any, x: Any, min: Any, max: Any) -> Any:  # noqa: A002 - torch's names
+    if min is not None:
+        g = OPS["where"](x >= min, g, 0)
+    return g if max is None else OPS["where"](x <= max, g, 0)
+
+
+def _clamp_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(3, 5), -0.5, 0.5
+    yield make(3, 5), None, 0.1
+    yield make(3, 5), make(5, low=-1.0, high=-0.5), make(3, 1, low=0.1, high=0.5)
+
+
+CLAMP = declare("clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor", Kind.POINTWISE, scalar=_clamp_rule,
+                vjp={"x": _clamp_vjp,
+                     "min": lambda g, x, min, max: OPS["where"](
+                         (x < min) if max is None else (x < min) & (min < max), g, 0),
+                     "max": lambda g, x, min, max: OPS["where"](
+                         (x > max) if min is None else (x > max) | (max < min), g, 0)},
+                inplace=True, samples=_clamp_samples)  # fmt: skip
+
+
+def _cast_meta(x: SpecLike, dtype: Any) -> TensorSpec:
+    return TensorSpec(tuple(x.shape), dtype, preserve_strides(x), x.device)
+
+
+def _cast_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    for name in ("float64", "float32", "int64", "bool", "bfloat16"):
+        yield make(3, 4, low=-3.0, high=3.0), make.dtype(name)
+    yield make.int(4, 3, high=5).t(), make.dtype("float32")
+
+
+TO_DTYPE = declare("to_dtype(Tensor x, dtype dtype) -> Tensor", Kind.POINTWISE, promotion="raw",
+                   scalar=lambda k, x, dtype: k.cast(x, dtype), meta=_cast_meta,
+                   vjp={"x": lambda g, x_spec: OPS["to_dtype"](g, x_spec.dtype)}, samples=_cast_samples)  # fmt: skip
+
+
+def _clone_meta(x: SpecLike, memory_format: str | None) -> TensorSpec:
+    shape = tuple(x.shape)
+    strides = contiguous_strides(shape) if memory_format == "contiguous" else preserve_strides(x)
+    if memory_format == "channels_last":
+        strides = _channels_last(shape)
+    return TensorSpec(shape, x.dtype, strides, x.device)
+
+
+def _channels_last(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of (n, c, *spatial) with channels innermost."""
+    order = (1, *range(len(shape) - 1, 1, -1), 0)
+    strides, step = [0] * len(shape), 1
+    for d in order:
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return tuple(strides)
+
+
+CLONE = declare("clone(Tensor x, str? memory_format=None) -> Tensor", Kind.POINTWISE, promotion="raw",
+                scalar=lambda k, x, memory_format: x, meta=_clone_meta, vjp={"x": lambda g: g},
+                samples=lambda make: iter([(make(3, 4).t(), None), (make(3, 4).t(), "contiguous")]))  # fmt: skip
+
+
+def _copy_meta(x: SpecLike, src: Any) -> TensorSpec:
+    if hasattr(src, "stride") and broadcast_shapes(x.shape, src.shape) != tuple(x.shape):
+        raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape "
+                           f"{list(broadcast_shapes(x.shape, src.shape))}")  # fmt: skip
+    return TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), x.device)
+
+
+def _copy_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(3, 4), make(4)
+    yield make(4, 3).t(), make.int(3, 4, high=5)
+
+
+# The functional form of `copy_`: the values of `src`, in the shape, dtype and layout of `x`.
+COPY = declare("copy(Tensor x, Tensor src) -> Tensor", Kind.POINTWISE, promotion="raw",
+               scalar=lambda k, x, src: src, meta=_copy_meta,
+               vjp={"x": _zero, "src": lambda g: g}, casts_result=True, inplace=True, samples=_copy_samples)  # fmt: skip
+
+
+def _fill_meta(x: SpecLike, value: Any) -> TensorSpec:
+    return TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), x.device)
+
+
+FILL = declare("fill(Tensor x, Scalar value) -> Tensor", Kind.POINTWISE, promotion="raw",
+               scalar=lambda k, x, value: k.where(x == x, value, value), meta=_fill_meta, vjp={"x": _zero},
+               kernel=lambda xp, out, x, value: out.fill(value), casts_result=True, inplace=True,
+               samples=lambda make: iter([(make(3, 4), 2.5), (make.int(3, high=4), 2)]))  # fmt: skip
+
+
+def _conj(x: Any) -> Any:
+    """Complex conjugate; anything real is returned as it is."""
+    if hasattr(x, "dtype") and x.dtype.is_complex:
+        raise NotImplementedError("gradients of complex tensors are not implemented")
+    return x

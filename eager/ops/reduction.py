@@ -1,0 +1,235 @@
+"""Reductions along dims. Dims reach these ops normalised: sorted, non-negative, all of them listed."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from eager import dtypes
+from eager.ops.table import OPS, Kind, declare
+from eager.spec import SpecLike, TensorSpec, contiguous_strides
+
+
+def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+    if keepdim:
+        return tuple(1 if i in dims else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in dims)
+
+
+def _spec(x: SpecLike, dims: Sequence[int], keepdim: bool, d: Any) -> TensorSpec:
+    shape = reduced_shape(x.shape, dims, keepdim)
+    return TensorSpec(shape, d, contiguous_strides(shape), x.device)
+
+
+def restore(g: Any, spec: SpecLike, dims: Sequence[int], keepdim: bool) -> Any:
+    """A cotangent of a reduction, spread over the reduced dims again."""
+    if not keepdim:
+        g = OPS["view"](g, reduced_shape(spec.shape, dims, True))
+    return OPS["expand"](g, tuple(spec.shape))
+
+
+def _sum_dtype(x: SpecLike, dtype: Any) -> Any:
+    return dtype or (dtypes.int64 if x.dtype.is_integral else x.dtype)
+
+
+def _samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(3, 5), (0,), False
+    yield make(3, 4, 5), (0, 2), True
+    yield make(5, 3).t(), (1,), False
+    yield make(4), (0,), False
+    yield make(), (), False
+
+
+def _typed_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    for s in _samples(make):
+        yield (*s, None)
+    yield make.int(3, 4, high=9), (1,), False, None
+    yield make(0, 3), (0,), False, None
+
+
+def _accumulate(name: str) -> Any:
+    def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
+        half = out.dtype.itemsize == 2 and out.dtype.kind in "fV"
+        if half:
+            xp.copyto(out, getattr(xp, name)(x.astype("f4"), axis=dims, keepdims=keepdim), casting="unsafe")
+        else:
+            getattr(xp, name)(x, axis=dims, dtype=out.dtype, keepdims=keepdim, out=out)
+
+    return kernel
+
+
+def _plain(name: str) -> Any:
+    def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool) -> None:
+        getattr(xp, name)(x, axis=dims, keepdims=keepdim, out=out)
+
+    return kernel
+
+
+SUM = declare("sum(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="sum",
+              meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
+              kernel=_accumulate("sum"), samples=_typed_samples,
+              vjp={"x": lambda g, x_spec, dims, keepdim: restore(g, x_spec, dims, keepdim)})  # fmt: skip
+
+
+def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
+    """Product of the others: exclusive products from both ends, so that zeros are exact."""
+    spec = x
+    g = restore(g, spec, dims, keepdim)
+    kept = [i for i in range(x.ndim) if i not in dims]
+    order = (*kept, *dims)
+    n = math.prod(x.shape[d] for d in dims)
+    moved = OPS["permute"](x, order).reshape(*(x.shape[d] for d in kept), n)
+    ones = OPS["full"]((*moved.shape[:-1], 1), 1, x.dtype, x.device)
+    left = OPS["cumprod"](OPS["cat"]([ones, moved], moved.ndim - 1), moved.ndim - 1)
+    flipped = OPS["flip"](moved, (moved.ndim - 1,))
+    right = OPS["cumprod"](OPS["cat"]([ones, flipped], moved.ndim - 1), moved.ndim - 1)
+    left = OPS["slice"](left, left.ndim - 1, 0, n, 1)
+    right = OPS["flip"](OPS["slice"](right, right.ndim - 1, 0, n, 1), (right.ndim - 1,))
+    others = (left * right).reshape(*(x.shape[d] for d in order))
+    inverse = [0] * len(order)
+    for i, d in enumerate(order):
+        inverse[d] = i
+    return g * OPS["permute"](others, tuple(inverse))
+
+
+PROD = declare("prod(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="prod",
+               meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
+               kernel=_accumulate("prod"), samples=_typed_samples, vjp={"x": _prod_vjp})  # fmt: skip
+
+
+def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
+    for d in dims:
+        if x.shape[d] == 0:
+            raise IndexError(f"amax(): Expected reduction dim {d} to have non-zero size.")
+    return _spec(x, dims, keepdim, x.dtype)
+
+
+def _extreme_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
+    """Shared evenly among the elements that reach the extreme."""
+    hit = x == restore(y, x, dims, keepdim)
+    share = g / OPS["sum"](hit, dims, keepdim, None)
+    return OPS["where"](hit, restore(share, x, dims, keepdim), 0)
+
+
+AMAX = declare("amax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amax",
+               meta=_extreme_meta, kernel=_plain("amax"), vjp={"x": _extreme_vjp}, samples=_samples)  # fmt: skip
+AMIN = declare("amin(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amin",
+               meta=_extreme_meta, kernel=_plain("amin"), vjp={"x": _extreme_vjp}, samples=_samples)  # fmt: skip
+
+
+def _bool_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
+    return _spec(x, dims, keepdim, dtypes.bool_)
+
+
+def _bool_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make.bool(3, 5), (0,), False
+    yield make.int(3, 5, high=2), (0, 1), True
+    yield make.bool(0, 5), (0,), False
+
+
+ANY = declare("any(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="any",
+              meta=_bool_meta, kernel=_plain("any"), nondifferentiable=True, samples=_bool_samples)  # fmt: skip
+ALL = declare("all(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="all",
+              meta=_bool_meta, kernel=_plain("all"), nondifferentiable=True, samples=_bool_samples)  # fmt: skip
+
+
+def _arg_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
+    for d in dims:
+        if x.shape[d] == 0:
+            raise IndexError(f"argmax(): Expected reduction dim {d} to have non-zero size.")
+    return _spec(x, dims, keepdim, dtypes.int64)
+
+
+def _arg(name: str) -> Any:
+    def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool) -> None:
+        if len(dims) == 1:
+            found = getattr(xp, name)(x, axis=dims[0])
+        else:  # over all dims: an index into the flattened tensor
+            found = getattr(xp, name)(x.reshape(-1)) if x.ndim else xp.zeros((), "i8")
+        xp.copyto(out, xp.reshape(found, out.shape))
+
+    return kernel
+
+
+def _arg_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(3, 5), (0,), False
+    yield make(3, 5), (1,), True
+    yield make(4, 3).t(), (0, 1), False
+    yield make(), (), False
+
+
+# dims is one dim, or all of them (then the index is into the flattened tensor); ties go to the first.
+ARGMAX = declare("argmax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="argmax",
+                 meta=_arg_meta, kernel=_arg("argmax"), nondifferentiable=True, samples=_arg_samples)  # fmt: skip
+ARGMIN = declare("argmin(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="argmin",
+                 meta=_arg_meta, kernel=_arg("argmin"), nondifferentiable=True, samples=_arg_samples)  # fmt: skip
+
+
+# ---- composites ----
+
+
+def _count(x: SpecLike, dims: Sequence[int]) -> int:
+    return math.prod(x.shape[d] for d in dims)
+
+
+def _mean(x: Any, dims: Sequence[int], keepdim: bool, dtype: Any) -> Any:
+    """Arithmetic mean over `dims`; of no elements it is nan. Integer tensors need a floating dtype."""
+    if dtype is not None:
+        x = OPS["to_dtype"](x, dtype)
+    n = _count(x, dims)
+    return OPS["sum"](x, dims, keepdim, None) / (n if n else math.nan)
+
+
+def _mean_meta(x: SpecLike, dims: Sequence[int], keepdim: bool, dtype: Any) -> TensorSpec:
+    d = dtype or x.dtype
+    if d.is_integral:
+        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex "
+                           f"dtype. Got: {d}")  # fmt: skip
+    return _spec(x, dims, keepdim, d)
+
+
+MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.COMPOSITE,
+               decompose=_mean, meta=_mean_meta, kernel=_accumulate("mean"), samples=lambda make: (
+                   (*s, None) for s in _samples(make)),
+               vjp={"x": lambda g, x_spec, dims, keepdim: restore(g / max(_count(x_spec, dims), 1), x_spec, dims, keepdim)})  # fmt: skip
+
+
+def _var(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
+    """Variance over `dims` by two passes: squared deviations from the mean over (count - correction)."""
+    d = x - OPS["mean"](x, dims, True, None)
+    n = max(_count(x, dims) - correction, 0)
+    return OPS["sum"](d * d, dims, keepdim, None) / (n if n else math.nan) if n else (
+        OPS["sum"](d * d, dims, keepdim, None) * math.nan)  # fmt: skip
+
+
+def _var_vjp(g: Any, x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
+    n = max(_count(x, dims) - correction, 0)
+    scale = 2.0 / n if n else math.nan
+    return restore(g * scale, x, dims, keepdim) * (x - OPS["mean"](x, dims, True, None))
+
+
+def _var_kernel(xp: Any, out: Any, x: Any, dims: Any, correction: float, keepdim: bool) -> None:
+    wide = x.astype("f4") if x.dtype.itemsize == 2 else x
+    d = wide - xp.mean(wide, axis=dims, keepdims=True)
+    n = max(math.prod(x.shape[i] for i in dims) - correction, 0)
+    total = xp.sum(d * d, axis=dims, keepdims=keepdim)
+    xp.copyto(out, total / n if n else total * math.nan, casting="unsafe")
+
+
+VAR = declare("var(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE,
+              decompose=_var, meta=lambda x, dims, correction, keepdim: _mean_meta(x, dims, keepdim, None),
+              kernel=_var_kernel, vjp={"x": _var_vjp},
+              samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
+
+
+def _logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
+    """log(sum(exp(x))) over `dims`, shifted by the maximum so that nothing overflows."""
+    m = OPS["amax"](x, dims, True)
+    m = OPS["where"](OPS["isinf"](m), 0.0, m)
+    s = OPS["log"](OPS["sum"](OPS["exp"](x - m), dims, True, None)) + m
+    return s if keepdim else OPS["view"](s, reduced_shape(x.shape, dims, False))
+
+
+LOGSUMEXP = declare("logsumexp(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.COMPOSITE, decompose=_logsumexp,
+                    vjp={"x": lambda g, x, y, dims, keepdim: restore(g, x, dims, keepdim)
+                         * OPS["exp"](x - restore(y, x, dims, keepdim))}, samples=_samples)  # fmt: skip

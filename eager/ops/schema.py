@@ -1,0 +1,92 @@
+"""Schemas: the signature of an op, written as text in torch's notation and parsed once."""
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_MISSING = object()
+_TYPES = {
+    "Tensor", "Tensor?", "Tensor[]", "Tensor?[]", "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?", "float", "float?",
+    "bool", "bool?", "str", "str?", "dtype", "dtype?", "device", "device?", "any",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter: its name, type as written, default (or MISSING) and whether keyword-only."""
+
+    name: str
+    type: str
+    default: Any
+    keyword_only: bool
+
+    @property
+    def required(self) -> bool:
+        return self.default is _MISSING
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.type in ("Tensor", "Tensor?")
+
+    @property
+    def is_tensor_list(self) -> bool:
+        return self.type in ("Tensor[]", "Tensor?[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A parsed signature: `name(type param=default, *, ...) -> returns`."""
+
+    name: str
+    params: tuple[Param, ...]
+    num_returns: int
+    text: str
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments in order, defaults filled. Raises TypeError naming the op and the argument."""
+        positional = sum(not p.keyword_only for p in self.params)
+        if len(args) > positional:
+            if len(args) == len(self.params) and not kwargs:
+                return args  # already in canonical form
+            raise TypeError(f"{self.name}() takes {positional} positional arguments but {len(args)} were given")
+        result = list(args)
+        left = dict(kwargs) if kwargs else {}
+        for p in self.params[len(args) :]:
+            if p.name in left:
+                result.append(left.pop(p.name))
+            elif p.default is not _MISSING:
+                result.append(p.default)
+            else:
+                raise TypeError(f"{self.name}() missing required argument: '{p.name}' ({self.text})")
+        if left:
+            name = next(iter(left))
+            taken = any(p.name == name for p in self.params)
+            why = "got multiple values for argument" if taken else "got an unexpected keyword argument"
+            raise TypeError(f"{self.name}() {why} '{name}' ({self.text})")
+        return tuple(result)
+
+
+def parse(text: str) -> Schema:
+    """Parse `"add(Tensor x, Tensor other, *, Scalar alpha=1) -> Tensor"`.
+
+    Returns are `Tensor`, `(Tensor, Tensor)`, or `Tensor[]` (counted as -1). Raises ValueError on bad text.
+    """
+    m = re.fullmatch(r"(\w+)\((.*)\) -> (.+)", text)
+    if not m:
+        raise ValueError(f"schema: cannot read {text!r}")
+    name, inside, returns = m.groups()
+    params: list[Param] = []
+    keyword_only = False
+    for part in re.split(r",\s*(?![^\[(]*[\])])", inside) if inside.strip() else []:
+        if part.strip() == "*":
+            keyword_only = True
+            continue
+        head, eq, default = part.strip().partition("=")
+        type_, _, pname = head.rpartition(" ")
+        if type_ not in _TYPES:
+            raise ValueError(f"schema: unknown type {type_!r} in {text!r}")
+        params.append(Param(pname, type_, ast.literal_eval(default) if eq else _MISSING, keyword_only))
+    count = -1 if returns == "Tensor[]" else returns.count("Tensor") if returns.startswith("(") else 1
+    return Schema(name, tuple(params), count, text)

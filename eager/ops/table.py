@@ -1,0 +1,472 @@
+"""The op table: one record per op, holding everything that any layer needs to know of it.
+
+A record states the op's schema, its meta rule (shape, dtype and strides of the result), its kernel,
+its gradient formulas, its scalar rule or decomposition, and sample inputs for the generated tests.
+Execution without gradients stands here too; what surrounds it is `eager.dispatch`.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from eager import _native, dispatch, dtypes
+from eager.device import device
+from eager.dtypes import Category, dtype
+from eager.fake import fake
+from eager.ops import loop_api
+from eager.ops.schema import Schema, parse
+from eager.promotion import result_type
+from eager.spec import TensorSpec, broadcast_shapes, elementwise_strides, spec_of
+
+TensorBase = _native.TensorBase
+
+
+class Kind(Enum):
+    """What sort of computation an op is; the compiler lowers by it."""
+
+    POINTWISE = "pointwise"  # scalar rule over broadcast inputs
+    REDUCTION = "reduction"  # combines along dims
+    VIEW = "view"  # other geometry over the same storage
+    INDEXED = "indexed"  # moves elements: cat, gather, pad, scatter
+    COMPOSITE = "composite"  # defined by its decomposition
+    OPAQUE = "opaque"  # own kernel: matmul, sort, convolution
+    CREATION = "creation"  # from numbers alone
+    RANDOM = "random"  # from a generator state
+    EFFECT = "effect"  # does something beside its result; order matters
+    INPLACE = "inplace"  # writes its first argument; see Op.base
+
+
+OPS: dict[str, Op] = {}
+
+
+class Vjp:
+    """A gradient formula for one or several inputs; its parameter names say what it needs kept."""
+
+    __slots__ = ("inputs", "fn", "params", "joint")
+
+    def __init__(self, key: str, fn: Callable[..., Any]) -> None:
+        self.inputs = tuple(key.replace(" ", "").split(","))
+        self.joint = len(self.inputs) > 1
+        self.fn = fn
+        self.params = tuple(inspect.signature(fn).parameters)
+
+
+class Op:
+    """One op. Calling it binds the arguments to the schema and dispatches."""
+
+    def __init__(self, schema: str, kind: Kind, *, promotion: str = "default",
+                 scalar: Callable[..., Any] | None = None, ufunc: str | None = None,
+                 kernel: Callable[..., Any] | None = None, meta: Callable[..., Any] | None = None,
+                 vjp: dict[str, Callable[..., Any]] | None = None, decompose: Callable[..., Any] | None = None,
+                 reduce: str | None = None, view: Callable[..., Any] | None = None, base: Op | None = None,
+                 samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
+                 nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
+                 casts_result: bool = False, dynamic_output: bool = False, doc: str | None = None) -> None:  # fmt: skip
+        self.schema: Schema = parse(schema)
+        self.name = self.__name__ = self.__qualname__ = self.schema.name
+        self.kind = kind
+        self.promotion = promotion
+        self.scalar = scalar
+        self.ufunc = ufunc
+        self.kernel = kernel
+        self.meta = meta
+        self.vjp = {key: Vjp(key, fn) for key, fn in (vjp or {}).items()}
+        self.decompose = decompose
+        self.reduce = reduce
+        self.view = view
+        self.base = base
+        self.samples = samples
+        self.nondifferentiable = nondifferentiable
+        self.nondifferentiable_outputs = frozenset(nondifferentiable_outputs)
+        self.casts_result = casts_result
+        self.dynamic_output = dynamic_output
+        self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
+        self.mutates = kind is Kind.INPLACE
+        self.is_view = kind is Kind.VIEW and not nondifferentiable
+        self._nparams = len(self.schema.params)
+        self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
+        self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
+        self._saved_names: dict[tuple[bool, ...], tuple[frozenset[str], bool]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != self._nparams:
+            if "out" in kwargs:
+                return write_out(kwargs.pop("out"), self(*args, **kwargs))
+            args = self.schema.bind(args, kwargs)
+        return dispatch.call(self, args)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else _Bound(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<op {self.schema.text}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (lookup, (self.name,))
+
+    def __deepcopy__(self, memo: Any) -> Op:
+        return self
+
+    # ---- what dispatch and autograd ask ----
+
+    def tensors(self, args: tuple[Any, ...]) -> Iterator[Any]:
+        """The tensors among full positional arguments, lists included."""
+        for i in self._tensor_at:
+            if isinstance(args[i], TensorBase):
+                yield args[i]
+        for i in self._lists_at:
+            for t in args[i] or ():
+                if isinstance(t, TensorBase):
+                    yield t
+
+    def wants_grad(self, args: tuple[Any, ...]) -> bool:
+        for i in self._tensor_at:
+            a = args[i]
+            if isinstance(a, TensorBase) and a._requires_grad:
+                return True
+        return any(t is not None and t._requires_grad for i in self._lists_at for t in args[i] or ())
+
+    def saved_names(self, needs: tuple[bool, ...]) -> tuple[frozenset[str], bool]:
+        """Parameters that the formulas of the needed inputs name, and whether they name the outputs."""
+        found = self._saved_names.get(needs)
+        if found is None:
+            wanted = {p.name for p, need in zip(self.schema.params, needs, strict=True) if need}
+            names = {n for v in self.vjp.values() if wanted.intersection(v.inputs) for n in v.params}
+            found = self._saved_names[needs] = (frozenset(names), bool(names & {"y", "ys"}))
+        return found
+
+    def apply_vjp(self, grads: list[Any], args: Sequence[Any], outputs: tuple[Any, ...],
+                  output_specs: Sequence[TensorSpec], needed: Sequence[bool]) -> list[Any]:  # fmt: skip
+        """Gradients of the inputs, flattened as the edges are. See `Vjp` for what formulas may name."""
+        single = len(output_specs) == 1
+        if all(g is None for g in grads):
+            return [None] * len(needed)
+        if not single:
+            grads = [zeros(s) if g is None and i not in self.nondifferentiable_outputs else g
+                     for i, (g, s) in enumerate(zip(grads, output_specs, strict=True))]  # fmt: skip
+        spread = self._spread(args, needed)
+        values: dict[str, Any] = {"g": grads[0], "gs": grads, "ys": outputs, "y": outputs[0] if outputs else None}
+        for p, a in zip(self.schema.params, args, strict=True):
+            values[p.name] = a
+            if isinstance(a, (TensorBase, TensorSpec)):
+                values[p.name + "_spec"] = spec_of(a)
+        results: dict[str, Any] = {}
+        for rule in self.vjp.values():
+            if not any(spread.get(name) for name in rule.inputs):
+                continue
+            values["needs"] = tuple(bool(spread.get(name)) for name in rule.inputs)
+            out = rule.fn(*(values[n] for n in rule.params))
+            results.update(zip(rule.inputs, out, strict=True) if rule.joint else ((rule.inputs[0], out),))
+        return self._flatten(results, args)
+
+    def _spread(self, args: Sequence[Any], needed: Sequence[bool]) -> dict[str, bool]:
+        """Which parameters are needed, from the flat list of needed edges."""
+        at, result = 0, {}
+        for p, a in zip(self.schema.params, args, strict=True):
+            if p.is_tensor_list and a is not None:
+                result[p.name] = any(needed[at : at + len(a)])
+                at += len(a)
+            elif p.is_tensor:
+                result[p.name] = needed[at]
+                at += 1
+        return result
+
+    def _flatten(self, results: dict[str, Any], args: Sequence[Any]) -> list[Any]:
+        flat: list[Any] = []
+        for p, a in zip(self.schema.params, args, strict=True):
+            if p.is_tensor_list and a is not None:
+                given = results.get(p.name)
+                flat.extend([None] * len(a) if given is None else given)
+            elif p.is_tensor:
+                g = results.get(p.name)
+                if g is not None and isinstance(a, (TensorBase, TensorSpec)):
+                    g = fit(g, a) if self.kind is Kind.POINTWISE else cast_to(g, a.dtype)
+                flat.append(g)
+        return flat
+
+    # ---- metadata ----
+
+    def compute_dtype(self, *args: Any) -> dtype:
+        """The dtype that a pointwise op computes in, before the result's own rule."""
+        if self.promotion == "raw":
+            return args[0].dtype
+        first = 1 if self.promotion == "select" else 0  # `where`: the condition has no say
+        d = result_type(*(args[i] for i in self._tensor_at[first:]))
+        if self.promotion == "float" and d.is_integral:
+            return dtypes.get_default_dtype()
+        return d
+
+    def result_dtype(self, compute: dtype) -> dtype:
+        return dtypes.bool_ if self.promotion == "bool" else compute
+
+    def infer(self, *args: Any) -> Any:
+        """The spec (or tuple of specs) of the result of `args`, whatever the kind of op."""
+        if self.kind is Kind.VIEW:
+            return self._view_spec(args)
+        if self.meta is not None:
+            return self.meta(*args)
+        if self.kind is Kind.POINTWISE:
+            return self._infer_pointwise(args)
+        fakes = [fake(spec_of(a)) if isinstance(a, (TensorBase, TensorSpec)) else
+                 [None if t is None else fake(spec_of(t)) for t in a] if i in self._lists_at and a is not None else a
+                 for i, a in enumerate(args)]  # fmt: skip
+        if self.decompose is None:
+            raise NotImplementedError(f"{self.name}: no meta rule")
+        out = self.decompose(*fakes)
+        return spec_of(out) if isinstance(out, TensorBase) else tuple(spec_of(t) for t in out)
+
+    def _infer_pointwise(self, args: tuple[Any, ...]) -> TensorSpec:
+        operands = [args[i] for i in self._tensor_at if hasattr(args[i], "stride")]
+        shape = tuple(operands[0].shape)
+        if any(tuple(x.shape) != shape for x in operands[1:]):
+            shape = broadcast_shapes(*(x.shape for x in operands))
+        d = self.result_dtype(self.compute_dtype(*args))
+        return TensorSpec(shape, d, elementwise_strides(shape, operands), common_device(self.name, operands))
+
+    def _view_spec(self, args: tuple[Any, ...]) -> TensorSpec:
+        assert self.view is not None
+        x = args[0]
+        sizes, strides, _, *d = self.view(*args)
+        return TensorSpec(tuple(sizes), d[0] if d else x.dtype, tuple(strides), x.device)
+
+    # ---- execution beneath autograd ----
+
+    def execute(self, args: tuple[Any, ...]) -> Any:
+        """Run on real or fake tensors, with no regard to gradients or modes."""
+        if self.mutates:
+            return self._execute_inplace(args)
+        if self.kind is Kind.VIEW:
+            return self.alias(*args)
+        where = None
+        for t in self.tensors(args):
+            if t.is_fake:
+                return self._execute_fake(args)
+            if where is None or where.type == "cpu":
+                where = t.device
+        if where is None and self.kind is Kind.CREATION:
+            where = self.meta(*args).device  # type: ignore[misc]
+        if where is not None and where.type == "meta":
+            return self._execute_fake(args)
+        if self.kernel is None and self.kind is not Kind.POINTWISE:
+            if self.decompose is None:
+                raise NotImplementedError(f"{self.name}: no kernel")
+            return self.decompose(*args)
+        return self._execute_kernel(args, array_module(where))
+
+    def alias(self, x: Any, *args: Any) -> Any:
+        """The view that a VIEW op makes, without history."""
+        assert self.view is not None
+        sizes, strides, offset, *d = self.view(x, *args)
+        return _native.alias(x, sizes, strides, offset, d[0].code) if d else _native.alias(x, sizes, strides, offset)
+
+    def _execute_fake(self, args: tuple[Any, ...]) -> Any:
+        if self.meta is None and self.kind is not Kind.POINTWISE:
+            if self.decompose is None:
+                raise NotImplementedError(f"{self.name}: no meta rule")
+            return self.decompose(*args)
+        specs = self.infer(*args)
+        return fake(specs) if isinstance(specs, TensorSpec) else tuple(fake(s) for s in specs)
+
+    def _execute_kernel(self, args: tuple[Any, ...], xp: Any) -> Any:
+        if self.dynamic_output:
+            result = self.kernel(xp, None, *self._arrays(args))  # type: ignore[misc]
+            return tuple(from_array(a) for a in result) if isinstance(result, tuple) else from_array(result)
+        specs = self.infer(*args)
+        if isinstance(specs, TensorSpec):
+            out = empty(specs)
+            with np.errstate(all="ignore"):
+                if self.kind is Kind.POINTWISE:
+                    self._run_pointwise(xp, out._array, args)
+                else:
+                    self.kernel(xp, out._array, *self._arrays(args))  # type: ignore[misc]
+            return out
+        outs = tuple(empty(s) for s in specs)
+        with np.errstate(all="ignore"):
+            self.kernel(xp, tuple(o._array for o in outs), *self._arrays(args))  # type: ignore[misc]
+        return outs
+
+    def _arrays(self, args: tuple[Any, ...]) -> list[Any]:
+        return [a._array if isinstance(a, TensorBase) else
+                [None if t is None else t._array for t in a] if i in self._lists_at and a is not None else a
+                for i, a in enumerate(args)]  # fmt: skip
+
+    def _run_pointwise(self, xp: Any, out: Any, args: tuple[Any, ...]) -> None:
+        """Cast the inputs to the compute dtype (half precision computes in float32) and run the rule."""
+        compute = self.compute_dtype(*args)
+        half = compute.itemsize == 2 and compute.category is Category.FLOAT
+        d = np.dtype(np.float32) if half else compute.numpy
+        values: list[Any] = list(args)
+        as_given = self._tensor_at if self.promotion == "raw" else self._tensor_at[: self.promotion == "select"]
+        for i in self._tensor_at:
+            a = values[i]
+            if isinstance(a, TensorBase):
+                a = a._array
+                values[i] = a if a.dtype == d or i in as_given else a.astype(d)
+            elif a is not None and compute.category is Category.INT:
+                values[i] = np.asarray(a).astype(d)[()]
+        same = out.dtype == d or self.promotion in ("bool", "raw")
+        if self.kernel is not None and same:
+            self.kernel(xp, out, *values)
+        elif self.ufunc is not None and same:
+            getattr(xp, self.ufunc)(*values, out=out)
+        elif self.ufunc is not None:
+            xp.copyto(out, getattr(xp, self.ufunc)(*values), casting="unsafe")
+        elif self.scalar is not None:
+            k = loop_api.NUMPY if xp is np else loop_api.ArrayLoop(xp)
+            xp.copyto(out, self.scalar(k, *values), casting="unsafe")
+        else:
+            temporary = xp.empty(out.shape, d)
+            self.kernel(xp, temporary, *values)  # type: ignore[misc]
+            xp.copyto(out, temporary, casting="unsafe")
+
+    def _execute_inplace(self, args: tuple[Any, ...]) -> Any:
+        assert self.base is not None
+        target = args[0]
+        if not any(t.is_fake for t in self.tensors(args)) and target.device.type != "meta":
+            xp = array_module(target.device)
+            result = self.base.execute(args)
+            xp.copyto(target._array, result._array, casting="unsafe")
+        elif not target.is_fake and target.device.type != "meta":
+            raise RuntimeError(f"{self.name}: cannot write a fake tensor into a real one")
+        target._bump_version()
+        return target
+
+
+class _Bound:
+    """An op as a method of a tensor."""
+
+    __slots__ = ("__func__", "__self__")
+
+    def __init__(self, op: Op, instance: Any) -> None:
+        self.__func__ = op
+        self.__self__ = instance
+
+    @property
+    def __name__(self) -> str:  # type: ignore[override]
+        return self.__func__.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+
+def lookup(name: str) -> Op:
+    """The op called `name`. Raises KeyError."""
+    return OPS[name]
+
+
+def declare(schema: str, kind: Kind, *, inplace: bool = False, **rules: Any) -> Op:
+    """Add an op to the table; with `inplace`, also the derived `name_` that writes its first input."""
+    op = Op(schema, kind, **rules)
+    if op.name in OPS:
+        raise ValueError(f"declare: op {op.name} is already in the table")
+    OPS[op.name] = op
+    if inplace:
+        name, rest = schema.split("(", 1)
+        derived = Op(f"{name}_({rest}", Kind.INPLACE, base=op, samples=op.samples)
+        OPS[derived.name] = derived
+    return op
+
+
+# ---- what several rules need ----
+
+
+def common_device(who: str, operands: Sequence[Any]) -> device:
+    """The device of a result: that of the inputs, among which 0-d CPU tensors do not count."""
+    result = operands[0].device
+    for x in operands[1:]:
+        d = x.device
+        if d is result:
+            continue
+        if result.type == "cpu" and all(o.ndim == 0 for o in operands if o.device is result):
+            result = d
+        elif not (d.type == "cpu" and x.ndim == 0):
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {result} and {d}! "
+                f"(when calling {who})"
+            )
+    return result
+
+
+_cuda_backend: Any = None
+
+
+def set_cuda_backend(backend: Any) -> None:
+    """Registered by `eager.cuda` once CuPy is loaded: `.xp`, `.empty(spec)`, `.from_array(a)`."""
+    global _cuda_backend
+    _cuda_backend = backend
+
+
+def array_module(where: device | None) -> Any:
+    """numpy, or CuPy for a CUDA device."""
+    if where is None or where.type == "cpu":
+        return np
+    if _cuda_backend is None:
+        raise RuntimeError("CUDA is not available: no CuPy, or no GPU")
+    return _cuda_backend.xp
+
+
+def empty(spec: TensorSpec) -> Any:
+    """A tensor of `spec` with undefined contents (a fake one on the meta device)."""
+    if spec.device.type == "cpu":
+        return _native.empty(spec.dtype.code, spec.shape, spec.strides)
+    if spec.device.type == "meta":
+        return fake(spec)
+    if _cuda_backend is None:
+        raise RuntimeError("CUDA is not available: no CuPy, or no GPU")
+    return _cuda_backend.empty(spec)
+
+
+def from_array(a: Any) -> Any:
+    """A tensor over an array's own memory (copied if its strides are negative or not whole elements)."""
+    if not isinstance(a, np.ndarray):
+        return _cuda_backend.from_array(a)
+    d = dtypes.from_numpy(a.dtype)
+    if a.dtype.byteorder not in "=|" or any(s < 0 or s % a.itemsize for s in a.strides) or not a.flags.writeable:
+        a = np.array(a, d.numpy, order="C")
+    span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
+    storage = _native.storage_from_memory(a.ctypes.data, span, a)
+    return _native.make(None, storage, d.code, a.shape, tuple(s // a.itemsize for s in a.strides))
+
+
+def zeros(spec: TensorSpec) -> Any:
+    """A tensor of zeros, through dispatch."""
+    return OPS["full"](spec.shape, 0, spec.dtype, spec.device)
+
+
+def cast_to(g: Any, d: dtype) -> Any:
+    return g if g.dtype is d else OPS["to_dtype"](g, d)
+
+
+def sum_to(g: Any, shape: Sequence[int]) -> Any:
+    """Sum `g` over the dims along which `shape` was broadcast to it."""
+    shape = tuple(shape)
+    if tuple(g.shape) == shape:
+        return g
+    lead = g.ndim - len(shape)
+    dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1)
+    if dims:
+        g = OPS["sum"](g, dims, True, None)
+    return OPS["view"](g, shape) if lead else g
+
+
+def fit(g: Any, x: Any) -> Any:
+    """A cotangent in the shape and dtype of the input that it belongs to."""
+    g = sum_to(g, x.shape)
+    if g.dtype.is_complex and not x.dtype.is_complex:
+        g = OPS["real"](g)
+    return cast_to(g, x.dtype)
+
+
+def write_out(out: Any, result: Any) -> Any:
+    """Store a result into `out=`, as torch does: resized if empty, cast if the category allows."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(write_out(o, r) for o, r in zip(out, result, strict=True))
+    if not dtypes.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {out.dtype}")
+    if tuple(out.shape) != tuple(result.shape):
+        out._set_impl(empty(TensorSpec.contiguous(result.shape, out.dtype, out.device)))
+    return OPS["copy_"](out, result)

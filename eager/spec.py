@@ -1,0 +1,189 @@
+"""TensorSpec: what is known of a tensor without its data, and the law of output strides."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from eager.device import CPU, device
+from eager.dtypes import dtype
+
+
+class SpecLike(Protocol):
+    """What a meta rule may ask of its inputs: real tensors, fakes and specs all have it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> dtype: ...
+    @property
+    def device(self) -> device: ...
+    @property
+    def ndim(self) -> int: ...
+    def stride(self) -> tuple[int, ...]: ...
+    def numel(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Shape, dtype, strides (in elements) and device of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: dtype
+    strides: tuple[int, ...]
+    device: device = CPU
+
+    @staticmethod
+    def contiguous(shape: Sequence[int], dtype: dtype, device: device = CPU) -> TensorSpec:
+        return TensorSpec(tuple(shape), dtype, contiguous_strides(shape), device)
+
+    def stride(self) -> tuple[int, ...]:
+        return self.strides
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def is_contiguous(self) -> bool:
+        return is_contiguous(self.shape, self.strides)
+
+
+def spec_of(t: SpecLike) -> TensorSpec:
+    """The spec of a tensor, real or fake."""
+    return TensorSpec(tuple(t.shape), t.dtype, tuple(t.stride()), t.device)
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides, in elements; an empty dim counts as 1, as torch has it."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+    return tuple(strides)
+
+
+def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 0:
+            return True
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements fill their span with no gap and no overlap, in some order of dims."""
+    expected = 1
+    for stride, size in sorted((st, sz) for sz, st in zip(shape, strides, strict=True) if sz != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that all broadcast to. Raises RuntimeError with torch's text if there is none."""
+    ndim = max((len(s) for s in shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for i, size in enumerate(shape, ndim - len(shape)):
+            if size == 1 or size == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError(
+                    f"The size of tensor a ({result[i]}) must match the size of tensor b ({size}) "
+                    f"at non-singleton dimension {i}"
+                )
+            result[i] = size
+    return tuple(result)
+
+
+def _order_of_dims(shape: tuple[int, ...], operands: list[tuple[int, ...]]) -> list[int]:
+    """Dims from innermost to outermost, as the inputs' strides suggest.
+
+    The rule of torch's TensorIterator (`reorder_dimensions`): an insertion sort in which inputs
+    decide in turn, broadcast dims have no say, and ties keep row-major order.
+    """
+
+    def compare(a: int, b: int) -> int:
+        for strides in operands:
+            x, y = strides[a], strides[b]
+            if x == 0 or y == 0:
+                continue
+            if x != y:
+                return -1 if x < y else 1
+            if shape[a] > shape[b]:
+                return 1
+        return 0
+
+    order = list(range(len(shape) - 1, -1, -1))
+    for i in range(1, len(order)):
+        at = i
+        for j in range(i - 1, -1, -1):
+            c = compare(order[j], order[at])
+            if c > 0:
+                order[j], order[at] = order[at], order[j]
+                at = j
+            elif c < 0:
+                break
+    return order
+
+
+def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike]) -> tuple[int, ...]:
+    """Strides of an elementwise result of `shape`: the law that every elementwise op follows.
+
+    Inputs that agree on a dense layout keep it; otherwise dims are ordered as the inputs' strides
+    are, and the result is dense in that order.
+    """
+    tensors = [x for x in inputs if x.ndim]
+    if all(tuple(x.shape) == shape for x in tensors):
+        if all(is_contiguous(shape, x.stride()) for x in tensors):
+            return contiguous_strides(shape)
+        first = tuple(tensors[0].stride())
+        if all(tuple(x.stride()) == first for x in tensors) and is_dense(shape, first):
+            return first
+    ndim = len(shape)
+    operands = []
+    for x in tensors:
+        pad = ndim - x.ndim
+        sizes, strides = x.shape, x.stride()
+        operands.append(
+            (0,) * pad + tuple(0 if sizes[i] == 1 and shape[pad + i] != 1 else strides[i] for i in range(x.ndim))
+        )
+    result, step = [0] * ndim, 1
+    for dim in _order_of_dims(shape, operands):
+        result[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(result)
+
+
+def preserve_strides(x: SpecLike) -> tuple[int, ...]:
+    """Strides of `empty_like(x)`: x's own if dense, else dense in the order of x's."""
+    shape = tuple(x.shape)
+    return tuple(x.stride()) if is_dense(shape, x.stride()) else elementwise_strides(shape, [x])
+
+
+def normalize_dim(dim: int, ndim: int, who: str = "") -> int:
+    """`dim` in 0..ndim-1 (a 0-d tensor counts as having one dim). Raises IndexError as torch does."""
+    n = ndim or 1
+    if not -n <= dim < n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+    return dim + n if dim < 0 else dim
+
+
+def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
+    """Dims of a reduction: None or () means all; sorted, unique, non-negative."""
+    if dims is None or (isinstance(dims, (tuple, list)) and not dims):
+        return tuple(range(ndim))
+    if not isinstance(dims, (tuple, list)):
+        dims = (dims,)
+    result = sorted(normalize_dim(int(d), ndim) for d in dims)
+    for a, b in zip(result, result[1:], strict=False):
+        if a == b:
+            raise RuntimeError(f"dim {a} appears multiple times in the list of dims")
+    return tuple(d for d in result if d < ndim)

@@ -1,0 +1,277 @@
+"""What a compiled graph is, as data: the seam between the compiler and the runtime.
+
+Owns: the frozen dataclasses below, their JSON form, and the native ABI. The compiler (`inductor.compile`)
+produces an `ArtifactPlan` and `SourceUnit`s; the runtime (`inductor.runtime`) loads the plan and the `.so`
+without importing the compiler. Must not know: loop IR, scheduling, g++, the disk cache.
+
+Buffers. Every memory area of a graph is one entry of a flat table, `char** bufs`, in this fixed order:
+
+    [ inputs... | new outputs... | constants... | arena ]
+
+* inputs: data pointers of the input tensors (storage offset already added), described by `plan.inputs`.
+* new outputs: fresh memory from the caching allocator, `plan.allocations[i].nbytes` bytes, 64-byte aligned.
+* constants: tensors lifted into the graph, bound by name when the artifact is loaded.
+* arena: one block of `plan.arena_bytes` for every intermediate; offsets into it are baked into the code. It may
+  be handed to the next call once this one has returned; nothing in it outlives a call.
+
+Steps run in order. A `NativeSegment` is `extern "C" void symbol(char** bufs, const Runtime* rt)`; an `ExternCall`
+runs an op of the eager table from Python on views of the buffers. Most graphs are exactly one native segment.
+
+The native ABI (`RUNTIME_ABI`, the text below) is included verbatim by the generated code's prelude and by the
+prebuilt runtime; its version is part of every cache key.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+ABI_VERSION = 1
+
+RUNTIME_ABI = r"""
+typedef struct Runtime Runtime;
+/* One matrix product c = alpha * op(a) @ op(b) + beta * c, row-major like cblas. op transposes where trans_* is 1.
+   dtype: 0 float32, 1 float64. lda/ldb/ldc are row pitches in elements; batch products step by stride_* elements. */
+typedef struct {
+  int dtype, trans_a, trans_b;
+  long batch, m, n, k;
+  long lda, ldb, ldc;
+  long stride_a, stride_b, stride_c;
+  double alpha, beta;
+  const void *a, *b;
+  void *c;
+} GemmCall;
+/* Runs [begin, end) of a loop. Calls of one loop are disjoint, cover 0..n, and may run on several threads. */
+typedef void (*LoopFn)(void *ctx, long begin, long end);
+struct Runtime {
+  int version;     /* == ABI_VERSION */
+  int threads;     /* how many threads parallel_for can use, >= 1 */
+  /* Calls fn over 0..n, in blocks of at least `grain` iterations; returns when all are done. Not re-entrant:
+     fn must not call parallel_for. */
+  void (*parallel_for)(const Runtime *rt, LoopFn fn, void *ctx, long n, long grain);
+  /* Runs one (batched) product, threaded as it likes. `threads` 1 inside a parallel_for body. */
+  void (*gemm)(const Runtime *rt, const GemmCall *call, int threads);
+};
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """Layout of a tensor: sizes, element strides, dtype name ("float32") and device ("cpu", "cuda:0")."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Fresh memory for one graph output buffer. Several outputs may be views of it."""
+
+    nbytes: int
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A tensor bound when the artifact is loaded: `name` in the GraphModule's root."""
+
+    name: str
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class BufferView:
+    """A strided view of buffer `buffer` (index into `bufs`) starting `offset_bytes` in."""
+
+    buffer: int
+    offset_bytes: int
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class NewOutput:
+    """A tensor over its own fresh memory: allocation `allocation`, at `offset` elements."""
+
+    allocation: int
+    spec: Spec
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class InputAlias:
+    """The very tensor passed as input `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantAlias:
+    """The very tensor bound as constant `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOf:
+    """A view sharing storage with input `index` (`of="input"`), constant `index`, or output `index` of this
+    graph (`of="output"`); `offset` is in elements from that tensor's first element."""
+
+    of: str
+    index: int
+    spec: Spec
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """An output that is not a tensor: None, a number, a bool or a string."""
+
+    value: None | bool | int | float | str
+
+
+Output = NewOutput | InputAlias | ConstantAlias | ViewOf | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSegment:
+    """`extern "C" void symbol(char** bufs, const Runtime* rt)` in the graph's shared object."""
+
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExternCall:
+    """Runs `eager.ops.table.OPS[op]` on `args` and leaves its result(s) in `outputs`.
+
+    args: the op's full positional arguments; a tensor is a `BufferView`, nested tuples are kept; the others are
+    None, bool, int, float, complex, str, `DtypeArg` or `DeviceArg`.
+    outputs: one view per result. Where a view's strides are the op's own law the runtime lets the kernel write
+    straight into it, otherwise it copies.
+    origin: "file:line" of the user's call, for error messages.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    outputs: tuple[BufferView, ...]
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeArg:
+    """An `eager.dtype` argument of an extern call, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArg:
+    """An `eager.device` argument of an extern call, by its text."""
+
+    text: str
+
+
+Step = NativeSegment | ExternCall
+
+
+@dataclass(frozen=True, slots=True)
+class SourceUnit:
+    """One translation unit of the graph's shared object. `language` is "c++"."""
+
+    name: str
+    text: str
+    language: str = "c++"
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactPlan:
+    """Everything needed to run a compiled graph besides its shared object.
+
+    inputs: layouts the code was compiled for; the caller has checked them (guards).
+    outputs: how each output of the graph is made, in graph order.
+    written_inputs: inputs whose memory the graph writes (their version counters must be bumped).
+    """
+
+    inputs: tuple[Spec, ...]
+    outputs: tuple[Output, ...]
+    allocations: tuple[Allocation, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    arena_bytes: int = 0
+    steps: tuple[Step, ...] = ()
+    written_inputs: tuple[int, ...] = ()
+    device: str = "cpu"
+    abi: int = field(default=ABI_VERSION)
+
+    def input_buffer(self, i: int) -> int:
+        """Index in `bufs` of input i."""
+        return i
+
+    def output_buffer(self, i: int) -> int:
+        """Index in `bufs` of allocation i."""
+        return len(self.inputs) + i
+
+    def constant_buffer(self, i: int) -> int:
+        """Index in `bufs` of constant i."""
+        return len(self.inputs) + len(self.allocations) + i
+
+    @property
+    def arena_buffer(self) -> int:
+        """Index in `bufs` of the arena: always the last entry."""
+        return len(self.inputs) + len(self.allocations) + len(self.constants)
+
+    @property
+    def buffer_count(self) -> int:
+        """Length of `bufs`."""
+        return self.arena_buffer + 1
+
+    def to_json(self) -> str:
+        """One line of JSON that `from_json` reads back to an equal plan (floats exact, inf and nan kept)."""
+        return json.dumps(_encode(self), separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> ArtifactPlan:
+        """Reads what `to_json` wrote. ValueError: not a plan, or of another ABI version."""
+        plan = _decode(json.loads(text))
+        if not isinstance(plan, ArtifactPlan):
+            raise ValueError(f"ArtifactPlan.from_json: the text holds a {type(plan).__name__}, not a plan; "
+                             "delete the cache entry and compile again")
+        if plan.abi != ABI_VERSION:
+            raise ValueError(f"ArtifactPlan.from_json: ABI {plan.abi}, this build has {ABI_VERSION}; compile again")
+        return plan
+
+
+_CLASSES: dict[str, type] = {
+    c.__name__: c
+    for c in (Spec, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
+              NativeSegment, ExternCall, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
+}
+
+
+def _encode(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, tuple):
+        return [_encode(v) for v in value]
+    if isinstance(value, complex):
+        return {"": "complex", "re": value.real, "im": value.imag}
+    name = type(value).__name__
+    if _CLASSES.get(name) is not type(value):
+        raise TypeError(f"ArtifactPlan.to_json: cannot store a {name} ({value!r}); allowed: numbers, strings, None, "
+                        "tuples and the classes of inductor.artifact")
+    return {"": name, **{f: _encode(getattr(value, f)) for f in value.__dataclass_fields__}}
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(v) for v in value)
+    if not isinstance(value, dict):
+        return value
+    name = value.get("")
+    if name == "complex":
+        return complex(value["re"], value["im"])
+    cls = _CLASSES.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise ValueError(f"ArtifactPlan.from_json: unknown record {name!r}; delete the cache entry and compile again")
+    return cls(**{k: _decode(v) for k, v in value.items() if k})

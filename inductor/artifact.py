@@ -6,11 +6,13 @@ without importing the compiler. Must not know: loop IR, scheduling, g++, the dis
 
 Buffers. Every memory area of a graph is one entry of a flat table, `char** bufs`, in this fixed order:
 
-    [ inputs... | new outputs... | constants... | arena ]
+    [ inputs... | new outputs... | constants... | packed... | arena ]
 
 * inputs: data pointers of the input tensors (storage offset already added), described by `plan.inputs`.
 * new outputs: fresh memory from the caching allocator, `plan.allocations[i].nbytes` bytes, 64-byte aligned.
 * constants: tensors lifted into the graph, bound by name when the artifact is loaded.
+* packed: `plan.packs`, weights in the layout that a kernel wants. The runtime fills them before the first step
+  that may read them, and again only when the tensor behind them has changed.
 * arena: one block of `plan.arena_bytes` for every intermediate; offsets into it are baked into the code. It may
   be handed to the next call once this one has returned; nothing in it outlives a call.
 
@@ -27,7 +29,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 RUNTIME_ABI = r"""
 typedef struct Runtime Runtime;
@@ -47,11 +49,14 @@ typedef void (*LoopFn)(void *ctx, long begin, long end);
 struct Runtime {
   int version;     /* == ABI_VERSION */
   int threads;     /* how many threads parallel_for can use, >= 1 */
-  /* Calls fn over 0..n, in blocks of at least `grain` iterations; returns when all are done. Not re-entrant:
-     fn must not call parallel_for. */
+  /* Calls fn over 0..n, in blocks of at least `grain` iterations; returns when all are done. Runs serially when
+     n <= grain, inside another parallel loop, and while another Python thread's loop has the workers. */
   void (*parallel_for)(const Runtime *rt, LoopFn fn, void *ctx, long n, long grain);
   /* Runs one (batched) product, threaded as it likes. `threads` 1 inside a parallel_for body. */
   void (*gemm)(const Runtime *rt, const GemmCall *call, int threads);
+  /* 64-byte aligned memory of the calling thread, kept between calls; `slot` 0 or 1 are two separate areas.
+     Its contents are lost at the thread's next call with the same slot. NULL: out of memory. */
+  void *(*scratch)(const Runtime *rt, int slot, long nbytes);
 };
 """
 
@@ -137,9 +142,14 @@ Output = NewOutput | InputAlias | ConstantAlias | ViewOf | Literal
 
 @dataclass(frozen=True, slots=True)
 class NativeSegment:
-    """`extern "C" void symbol(char** bufs, const Runtime* rt)` in the graph's shared object."""
+    """`extern "C" void symbol(char** bufs, const Runtime* rt)` in the graph's shared object.
+
+    cost_ns: a rough estimate of its time on one thread. From it the runtime decides whether releasing the
+    interpreter lock pays, and whether the workers of the thread pool should stay awake for it.
+    """
 
     symbol: str
+    cost_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +167,18 @@ class ExternCall:
     args: tuple[Any, ...]
     outputs: tuple[BufferView, ...]
     origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Weights brought into a kernel's layout: `extern "C" void symbol(const void* source, void* target)`.
+
+    source: the buffer of an input or a constant. nbytes: of the packed form, which gets a buffer of its own.
+    """
+
+    symbol: str
+    source: int
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +200,16 @@ Step = NativeSegment | ExternCall
 
 @dataclass(frozen=True, slots=True)
 class SourceUnit:
-    """One translation unit of the graph's shared object. `language` is "c++"."""
+    """One translation unit of the graph's shared object. `language` is "c++".
+
+    reusable: other graphs will ask for exactly this text (the GEMM cores), so its object file is kept and compiled
+    once per machine; its name and symbols depend on nothing but the text.
+    """
 
     name: str
     text: str
     language: str = "c++"
+    reusable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +225,7 @@ class ArtifactPlan:
     outputs: tuple[Output, ...]
     allocations: tuple[Allocation, ...] = ()
     constants: tuple[Constant, ...] = ()
+    packs: tuple[Pack, ...] = ()
     arena_bytes: int = 0
     steps: tuple[Step, ...] = ()
     written_inputs: tuple[int, ...] = ()
@@ -216,10 +244,14 @@ class ArtifactPlan:
         """Index in `bufs` of constant i."""
         return len(self.inputs) + len(self.allocations) + i
 
+    def packed_buffer(self, i: int) -> int:
+        """Index in `bufs` of the packed form that packs[i] makes."""
+        return self.constant_buffer(len(self.constants)) + i
+
     @property
     def arena_buffer(self) -> int:
         """Index in `bufs` of the arena: always the last entry."""
-        return len(self.inputs) + len(self.allocations) + len(self.constants)
+        return self.packed_buffer(len(self.packs))
 
     @property
     def buffer_count(self) -> int:
@@ -245,7 +277,7 @@ class ArtifactPlan:
 _CLASSES: dict[str, type] = {
     c.__name__: c
     for c in (Spec, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
-              NativeSegment, ExternCall, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
+              NativeSegment, ExternCall, Pack, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
 }
 
 

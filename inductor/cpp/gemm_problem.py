@@ -1,12 +1,14 @@
 """The seam between the C++ code generator and the GEMM template: one matrix product with an epilogue.
 
 The code generator (`cpp.kernel`) describes the product as a `GemmProblem` and asks `cpp.gemm` to
-`emit(problem, name, epilogue)` it, or to decline (`None`), in which case it calls `rt->gemm` (OpenBLAS) and runs
+`emit(problem, name, epilogue, tools)` it (a `GemmCode`), or to decline (`None`), in which case it calls `rt->gemm` (OpenBLAS) and runs
 the same epilogue over row blocks. Must not know: the loop IR, the template's tiling.
 
 The emitted text defines
 
     static void NAME(const T* a, const T* b, T* c, long batch_index, char** bufs, const Runtime* rt)
+
+which computes all `problem.batch` products, numbered from batch_index,
 
 and calls `EPILOGUE(char** bufs, long batch, long i0, long i1, long j0, long j1)` exactly once for every finished
 block of rows i0..i1 and columns j0..j1 of c, soon after it is complete (while it is in cache), from any thread.
@@ -16,6 +18,8 @@ The epilogue is an ordinary fused loop nest over that block and knows how to fin
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from inductor.artifact import SourceUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +41,21 @@ class GemmProblem:
     ldc: int
     batch_strides: tuple[int, int, int] = (0, 0, 0)
     b_constant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GemmCode:
+    """What `cpp.gemm.emit` gives back.
+
+    text: goes into the kernel's unit, after the runtime ABI; defines NAME. unit: the GEMM core that NAME calls,
+    one per (dtype, tile): add it once to the plan's units. pack_symbol, packed_bytes: how to keep b packed between
+    calls. To use that, add `Pack(pack_symbol, source=<b's buffer>, nbytes=packed_bytes)` to the plan (it defines
+    `extern "C" void pack_symbol(const void*, void*)`, in text) and pass the packed buffer as NAME's `b`; only when
+    `emit` was called with packed=True. note: why this kernel was chosen, for the log.
+    """
+
+    text: str
+    unit: SourceUnit
+    pack_symbol: str = ""
+    packed_bytes: int = 0
+    note: str = ""

@@ -1,0 +1,45 @@
+"""Eager tensors with torch's names and semantics: `import eager as torch`."""
+from __future__ import annotations
+
+import math as _math
+
+from eager import _native as _native
+from eager import dtypes as _dtypes
+from eager import ops as _ops
+from eager.autograd.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from eager.device import device
+from eager.dtypes import can_cast as _can_cast
+from eager.dtypes import dtype, get_default_dtype, promote_types, set_default_dtype
+from eager.printing import set_printoptions
+from eager.promotion import result_type
+from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from eager.tensor import Size, Tensor
+from eager.functions import FUNCTIONS as _FUNCTIONS
+
+for _d in _dtypes.ALL:
+    globals()[_d.name] = _d
+for _name, _d in _dtypes.ALIASES.items():
+    globals()[_name] = _d
+globals().update(_FUNCTIONS)
+inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:  # noqa: A002
+    return input.is_floating_point()
+
+
+def numel(input: Tensor) -> int:  # noqa: A002
+    return input.numel()
+
+
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Whether promotion's rules allow a cast from one dtype to the other."""
+    return _can_cast(from_, to)
+
+
+__version__ = "0.1.0"

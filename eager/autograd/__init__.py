@@ -1,0 +1,1 @@
+"""Reverse-mode differentiation: nodes, recording, the engine, custom functions, grad modes."""

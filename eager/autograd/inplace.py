@@ -133,7 +133,7 @@ class CopySlices(Node):
         part = whole
         for op, args in self.replay:
             part = op(part, *args)
-        inner_needed = [True, *needed[1:]]
+        inner_needed = [self.inner.edges[0] is not None, *needed[1:]]
         inner_grads = list(self.inner.apply([part.clone()], inner_needed))
         if inner_grads[0] is None:
             part.zero_()

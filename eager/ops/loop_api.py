@@ -77,10 +77,10 @@ def _native_unary(name: str, x: Any) -> Any:
 
 
 class ArrayLoop:
-    """The protocol over numpy or CuPy arrays (`xp` is the module)."""
+    """The protocol over numpy or CuPy arrays: `xp` is the module, `special` its scipy.special, if any."""
 
-    def __init__(self, xp: Any) -> None:
-        self.xp = xp
+    def __init__(self, xp: Any, special: Any = None) -> None:
+        self.xp, self.special = xp, special
         for name in ("exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc sign minimum "
                      "maximum fmod remainder where isnan isinf isfinite signbit copysign logical_and logical_or "
                      "logical_not logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift").split():  # fmt: skip
@@ -106,9 +106,9 @@ class ArrayLoop:
     def _special(self, name: str, x: Any) -> Any:
         if self.xp is np:
             return _native_unary(name, x)
-        from cupyx.scipy import special
-
-        return getattr(special, {"lgamma": "gammaln"}.get(name, name))(x)
+        if self.special is None:
+            raise NotImplementedError(f"{name}: no special functions for {self.xp.__name__} arrays")
+        return getattr(self.special, {"lgamma": "gammaln"}.get(name, name))(x)
 
     def erf(self, x: Any) -> Any:
         return self._special("erf", x)

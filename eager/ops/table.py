@@ -154,6 +154,8 @@ class Op:
             values[p.name] = a
             if isinstance(a, (TensorBase, TensorSpec)):
                 values[p.name + "_spec"] = spec_of(a)
+            elif p.is_tensor_list and a is not None:
+                values[p.name + "_spec"] = [None if t is None else spec_of(t) for t in a]
         results: dict[str, Any] = {}
         for rule in self.vjp.values():
             if not any(spread.get(name) for name in rule.inputs):
@@ -316,7 +318,7 @@ class Op:
         elif self.ufunc is not None:
             xp.copyto(out, getattr(xp, self.ufunc)(*values), casting="unsafe")
         elif self.scalar is not None:
-            k = loop_api.NUMPY if xp is np else loop_api.ArrayLoop(xp)
+            k = loop_api.NUMPY if xp is np else _cuda_backend.loop
             xp.copyto(out, self.scalar(k, *values), casting="unsafe")
         else:
             temporary = xp.empty(out.shape, d)
@@ -395,7 +397,7 @@ _cuda_backend: Any = None
 
 
 def set_cuda_backend(backend: Any) -> None:
-    """Registered by `eager.cuda` once CuPy is loaded: `.xp`, `.empty(spec)`, `.from_array(a)`."""
+    """Registered by `eager.cuda` once CuPy is loaded: `.xp`, `.loop`, `.empty(spec)`, `.from_array(a)`."""
     global _cuda_backend
     _cuda_backend = backend
 

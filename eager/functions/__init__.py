@@ -1,0 +1,19 @@
+"""The public functions by family; importing this package makes them methods of Tensor.
+
+A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names on Tensor).
+"""
+from typing import Any
+
+from eager.functions import convert, creation, matmul, pointwise, random, reductions, views
+from eager.tensor import attach
+
+FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul)
+FUNCTIONS: dict[str, Any] = {}
+for _family in FAMILIES:
+    FUNCTIONS.update(_family.FUNCTIONS)
+    attach(_family.METHODS)
+for _name, _fn in FUNCTIONS.items():
+    if callable(_fn) and getattr(_fn, "__name__", None) in ("make", "<lambda>"):
+        _fn.__name__ = _fn.__qualname__ = _name
+
+__all__ = ["FUNCTIONS"]

@@ -1,0 +1,132 @@
+"""Casts and moves between devices: `to`, `type`, `float`, `cpu` and their like."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import _native, dtypes
+from eager.autograd.node import attach
+from eager.device import CPU, device
+from eager.dtypes import dtype
+from eager.ops.table import OPS, array_module, empty
+from eager.spec import TensorSpec, preserve_strides
+
+TensorBase = _native.TensorBase
+
+
+def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | None, dtype | None, bool, Any]:
+    """(device, dtype, copy, memory_format) from any of torch's forms of `to`."""
+    where, d = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    copy = bool(kwargs.pop("copy", False))
+    fmt = kwargs.pop("memory_format", None)
+    kwargs.pop("non_blocking", None)
+    if "other" in kwargs:
+        args = (kwargs.pop("other"), *args)
+    if kwargs:
+        raise TypeError(f"to() received an invalid keyword argument: {next(iter(kwargs))}")
+    flags = []
+    for a in args:
+        if isinstance(a, TensorBase):
+            where, d = a.device, a.dtype
+        elif isinstance(a, dtype):
+            d = a
+        elif isinstance(a, bool):
+            flags.append(a)
+        elif isinstance(a, (str, device, int)):
+            where = device(a)
+        elif a is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got {type(a).__name__}; allowed: a dtype, a "
+                            "device or a tensor")  # fmt: skip
+    if len(flags) > 1:
+        copy = flags[1]
+    return None if where is None else device(where), d, copy, fmt
+
+
+def move(x: Any, where: device) -> Any:
+    """A copy of `x` on another device. Raises RuntimeError if the device is not available."""
+    if where.type == "meta" or x.is_fake or x.device.type == "meta":
+        if x.device.type == "meta" and where.type != "meta" and not x.is_fake:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        return empty(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where)) if not x.is_fake else x
+    target = empty(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where))
+    source = x._array
+    if x.device.type == "cuda":
+        source = array_module(x.device).asnumpy(source) if where.type == "cpu" else source
+    if where.type == "cuda":
+        target._array[...] = array_module(where).asarray(source)
+    else:
+        target._array[...] = source
+    return target
+
+
+def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Cast and/or move: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; self if nothing changes."""
+    where, d, copy, fmt = parse_to(args, dict(kwargs))
+    result = self
+    if where is not None and where is not self.device and not (where.type == self.device.type and where.index is None):
+        result = _Move.apply(result, where) if result._requires_grad else move(result, where)
+    if d is not None and d is not result.dtype:
+        result = OPS["to_dtype"](result, d)
+    if fmt is not None:
+        result = result.contiguous(fmt)
+    return OPS["clone"](result, None) if copy and result is self else result
+
+
+class _Move:
+    """`move` with a gradient: the cotangent moves back."""
+
+    @staticmethod
+    def apply(x: Any, where: device) -> Any:
+        y = move(x.detach(), where)
+        if _native.grad_enabled():
+            attach([y], [x], lambda gs: (move(gs[0], x.device),), "ToCopyBackward0")
+        return y
+
+
+def _caster(d: dtype) -> Any:
+    def cast(self: Any, memory_format: Any = None) -> Any:
+        return self if self.dtype is d else OPS["to_dtype"](self, d)
+
+    cast.__name__ = cast.__qualname__ = d.name
+    return cast
+
+
+_LEGACY = {"FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
+           "BFloat16Tensor": dtypes.bfloat16, "LongTensor": dtypes.int64, "IntTensor": dtypes.int32,
+           "ShortTensor": dtypes.int16, "CharTensor": dtypes.int8, "ByteTensor": dtypes.uint8,
+           "BoolTensor": dtypes.bool_}  # fmt: skip
+_LEGACY_NAME = {d: name for name, d in _LEGACY.items()}
+
+
+def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:  # noqa: A002
+    """Without argument the legacy type name; with a dtype or such a name, a cast."""
+    if dtype is None:
+        return f"torch.{'cuda.' if self.is_cuda else ''}{_LEGACY_NAME.get(self.dtype, self.dtype.name)}"
+    if isinstance(dtype, str):
+        name = dtype.removeprefix("torch.").removeprefix("cuda.")
+        if name not in _LEGACY:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = _LEGACY[name]
+    elif isinstance(dtype, type) and dtype.__name__ in _LEGACY:
+        dtype = _LEGACY[dtype.__name__]
+    return self if self.dtype is dtype else OPS["to_dtype"](self, dtype)
+
+
+def cpu(self: Any, memory_format: Any = None) -> Any:
+    return to(self, CPU)
+
+
+def cuda(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:  # noqa: A002
+    return to(self, "cuda" if device is None else device)
+
+
+def result_type_as(self: Any, other: Any) -> Any:
+    return self if self.dtype is other.dtype else OPS["to_dtype"](self, other.dtype)
+
+
+METHODS: dict[str, Any] = {
+    "to": to, "type": type_, "type_as": result_type_as, "cpu": cpu, "cuda": cuda, "float": _caster(dtypes.float32),
+    "double": _caster(dtypes.float64), "half": _caster(dtypes.float16), "bfloat16": _caster(dtypes.bfloat16),
+    "long": _caster(dtypes.int64), "int": _caster(dtypes.int32), "short": _caster(dtypes.int16), "char": _caster(dtypes.int8),
+    "byte": _caster(dtypes.uint8), "bool": _caster(dtypes.bool_),
+}  # fmt: skip
+FUNCTIONS: dict[str, Any] = {}

@@ -1,0 +1,277 @@
+"""Making tensors: from data, from numbers, like another tensor."""
+from __future__ import annotations
+
+
+from typing import Any
+
+import numpy as np
+
+from eager import _native, dtypes
+from eager.device import CPU, device
+from eager.dtypes import dtype
+from eager.functions.views import sizes_of
+from eager.ops.table import OPS, from_array
+from eager.ops.table import empty as empty_of_spec
+from eager.spec import TensorSpec, preserve_strides
+from eager.tensor import Tensor
+
+TensorBase = _native.TensorBase
+
+
+def finish(t: Any, requires_grad: bool, out: Any = None) -> Any:
+    if out is not None:
+        t = out._set_impl(t) or out if tuple(out.shape) != tuple(t.shape) else OPS["copy_"](out, t)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def _where(d: Any) -> device:
+    return CPU if d is None else device(d)
+
+
+def _array_of(data: Any, d: dtype | None) -> Any:
+    """An ndarray of nested sequences, numbers, arrays or tensors, in torch's default dtypes."""
+    if isinstance(data, np.ndarray):
+        return np.array(data, d.numpy if d else dtypes.from_numpy(data.dtype).numpy)
+    if isinstance(data, (np.number, np.bool_)):
+        return np.array(data, d.numpy if d else data.dtype)
+    if isinstance(data, (list, tuple)) and _has_tensor(data):
+        data = _plain(data)
+    try:
+        a = np.array(data)
+    except ValueError as e:
+        raise ValueError(f"expected sequences of equal length at every level of nesting ({e})") from None
+    if a.dtype == object:
+        raise TypeError(f"tensor(): could not infer dtype of {type(data).__name__}")
+    if a.dtype.kind in "US":
+        raise ValueError("too many dimensions 'str'")
+    if d is None:
+        held = _leaf(data)
+        keep = isinstance(held, (np.generic, np.ndarray))
+        kind = a.dtype.kind
+        d = (dtypes.from_numpy(a.dtype) if keep or kind == "b" else dtypes.get_default_dtype() if kind == "f" or a.size == 0
+             else dtypes.get_default_dtype().to_complex() if kind == "c" else dtypes.int64)  # fmt: skip
+    return a.astype(d.numpy)
+
+
+def _leaf(data: Any) -> Any:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def _has_tensor(data: Any) -> bool:
+    return any(isinstance(v, TensorBase) or (isinstance(v, (list, tuple)) and _has_tensor(v)) for v in data)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, TensorBase):
+        return data.tolist()
+    return [_plain(v) for v in data] if isinstance(data, (list, tuple)) else data
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # noqa: A002
+    """A new tensor with a copy of `data` (numbers, nested sequences, arrays, tensors).
+
+    Python floats become the default dtype, ints int64, bools bool; arrays keep theirs.
+    """
+    if isinstance(data, TensorBase):
+        made = data.detach().clone()
+        made = made.to(dtype) if dtype is not None else made
+    else:
+        made = _own(_array_of(data, dtype))
+    made = made.to(_where(device)) if device is not None else made
+    return finish(made, requires_grad)
+
+
+def _own(a: Any) -> Any:
+    """The array's values in memory from the pool."""
+    t = empty_of_spec(TensorSpec.contiguous(a.shape, dtypes.from_numpy(a.dtype)))
+    t._array[...] = a
+    return t
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # noqa: A002
+    """Like `tensor`, but without a copy where the data is a tensor or array that already fits."""
+    if isinstance(data, np.ndarray) and (dtype is None or dtypes.from_numpy(data.dtype) is dtype):
+        data = from_array(data)
+    if isinstance(data, TensorBase):
+        return data.to(device=device, dtype=dtype) if device is not None or dtype is not None else data
+    return tensor(data, dtype=dtype, device=device)
+
+
+def from_numpy(a: Any) -> Tensor:
+    """A tensor over the array's memory. Raises TypeError for a dtype without counterpart."""
+    if not isinstance(a, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
+    if any(s < 0 for s in a.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+                         "currently supported. (You can probably work around this by making a copy of your array with "
+                         "array.copy().)")  # fmt: skip
+    return from_array(a)
+
+
+def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A 1-d tensor over a buffer's memory."""
+    return finish(from_array(np.frombuffer(buffer, dtype.numpy, count, offset)), requires_grad)
+
+
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    if isinstance(fill_value, TensorBase):
+        fill_value = fill_value.item()
+    size = (size,) if isinstance(size, int) else tuple(size)
+    return finish(OPS["full"](sizes_of(size), fill_value, dtype, _where(device)), requires_grad, out)
+
+
+def _filled(value: Any) -> Any:
+    def make(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+             pin_memory: bool = False, names: Any = None, **kw: Any) -> Tensor:  # fmt: skip
+        if "size" in kw:
+            size = (kw.pop("size"),)
+        if kw:
+            raise TypeError(f"unexpected keyword argument '{next(iter(kw))}'")
+        d = dtype or dtypes.get_default_dtype()
+        return finish(OPS["full"](sizes_of(size), value, d, _where(device)), requires_grad, out)
+
+    return make
+
+
+zeros, ones = _filled(0), _filled(1)
+zeros.__name__ = zeros.__qualname__ = "zeros"
+ones.__name__ = ones.__qualname__ = "ones"
+
+
+def empty(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+          pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """A tensor with undefined contents."""
+    return finish(OPS["empty"](sizes_of(size), dtype or dtypes.get_default_dtype(), _where(device)), requires_grad, out)
+
+
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    spec = TensorSpec(tuple(size), dtype or dtypes.get_default_dtype(), tuple(stride), _where(device))
+    return finish(empty_of_spec(spec), requires_grad)
+
+
+def _like(value: Any) -> Any:
+    def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+             memory_format: Any = None) -> Tensor:  # fmt: skip
+        return full_like(input, value, dtype=dtype, device=device, requires_grad=requires_grad)
+
+    return make
+
+
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+              requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """A tensor like `input`, filled with one value; a dense layout is kept."""
+    d, where = dtype or input.dtype, input.device if device is None else _where(device)
+    made = OPS["full"](tuple(input.shape), fill_value, d, where)
+    strides = preserve_strides(input)
+    if strides != made.stride():
+        made = OPS["as_strided"](made, tuple(input.shape), strides, None)
+    return finish(made, requires_grad)
+
+
+zeros_like, ones_like = _like(0), _like(1)
+zeros_like.__name__ = zeros_like.__qualname__ = "zeros_like"
+ones_like.__name__ = ones_like.__qualname__ = "ones_like"
+
+
+def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+               memory_format: Any = None) -> Tensor:  # fmt: skip
+    return full_like(input, 0, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def _number(v: Any) -> Any:
+    return v.item() if isinstance(v, (TensorBase, np.generic)) else v
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+           device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Values start, start + step, ... below end. All ints give int64, else the default dtype."""
+    if end is None:
+        start, end = 0, start
+    made = OPS["arange"](_number(start), _number(end), _number(step), dtype, _where(device))
+    return finish(made, requires_grad, out)
+
+
+def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`steps` evenly spaced values from start to end, both included."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    d = dtype or dtypes.get_default_dtype()
+    start, end = _number(start), _number(end)
+    i = OPS["arange"](0, steps, 1, dtypes.int64, _where(device))
+    if steps == 1:
+        return finish(OPS["full"]((1,), start, d, _where(device)), requires_grad, out)
+    wide = dtypes.float64 if d is not dtypes.float32 else dtypes.float32
+    x = OPS["to_dtype"](i, wide)
+    delta = (end - start) / max(steps - 1, 1)
+    half = steps // 2  # both halves count from their own end, so that the ends are exact
+    values = OPS["where"](i < half, start + x * delta, end - (steps - 1 - x) * delta)
+    return finish(values.to(d), requires_grad, out)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    exponents = linspace(start, end, steps, dtype=dtypes.float64, device=device)
+    return finish(OPS["pow"](base, exponents).to(dtype or dtypes.get_default_dtype()), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        requires_grad: bool = False) -> Tensor:  # fmt: skip
+    m = n if m is None else m
+    rows = OPS["arange"](0, n, 1, None, _where(device)).unsqueeze(1)
+    cols = OPS["arange"](0, m, 1, None, _where(device))
+    return finish((rows == cols).to(dtype or dtypes.get_default_dtype()), requires_grad, out)
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    return finish(OPS["full"]((), s, dtype or dtypes.get_default_dtype(), _where(device)), requires_grad)
+
+
+def complex_(real: Any, imag: Any) -> Tensor:
+    """A complex tensor of two real ones."""
+    return from_array(real._array + 1j * imag._array)
+
+
+# ---- methods: new_* take dtype and device from self ----
+
+
+def _new(fn: Any) -> Any:
+    def method(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
+        return fn(*size, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **kw)
+
+    return method
+
+
+def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+             **kw: Any) -> Tensor:  # fmt: skip
+    return full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+def new(self: Any, *args: Any) -> Tensor:
+    if len(args) == 1 and isinstance(args[0], (list, np.ndarray)):
+        return new_tensor(self, args[0])
+    return empty(*args, dtype=self.dtype, device=self.device)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "tensor": tensor, "as_tensor": as_tensor, "asarray": as_tensor, "from_numpy": from_numpy, "frombuffer": frombuffer,
+    "full": full, "zeros": zeros, "ones": ones, "empty": empty, "empty_strided": empty_strided, "zeros_like": zeros_like,
+    "ones_like": ones_like, "empty_like": empty_like, "full_like": full_like, "arange": arange, "linspace": linspace,
+    "logspace": logspace, "eye": eye, "scalar_tensor": scalar_tensor, "complex": complex_,
+    "range": lambda start, end, step=1, **kw: arange(start, end + step / 2 if isinstance(step, float) else end + step, step, **{
+        "dtype": dtypes.get_default_dtype(), **kw}),
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    "new_zeros": _new(zeros), "new_ones": _new(ones), "new_empty": _new(empty), "new_full": new_full, "new_tensor": new_tensor,
+    "new": new,
+}  # fmt: skip

@@ -1,0 +1,93 @@
+"""Public matrix products."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager.functions.pointwise import operand
+from eager.ops.table import OPS, write_out
+
+
+def _out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(out, result)
+
+
+def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Matrix product with numpy's rules for 1-d operands and broadcasting."""
+    return _out(OPS["matmul"](input, other), out)
+
+
+def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    return _out(OPS["mm"](input, mat2), out)
+
+
+def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    return _out(OPS["bmm"](input, mat2), out)
+
+
+def mv(input: Any, vec: Any) -> Any:
+    if input.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {input.ndim}, {vec.ndim}")
+    return OPS["matmul"](input, vec)
+
+
+def dot(input: Any, tensor: Any) -> Any:
+    if input.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
+    return OPS["matmul"](input, tensor)
+
+
+def outer(input: Any, vec2: Any) -> Any:
+    if input.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError("outer: Expected 1-D arguments")
+    return OPS["mul"](OPS["unsqueeze"](input, 1), vec2)
+
+
+def _scaled(x: Any, factor: Any) -> Any:
+    return x if factor == 1 else x * factor
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+    """beta * input + alpha * (mat1 @ mat2)."""
+    product = _scaled(OPS["mm"](mat1, mat2), alpha)
+    return _out(product if beta == 0 else _scaled(input, beta) + product, out)
+
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _scaled(input, beta) + _scaled(mv(mat, vec), alpha)
+
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+    """beta * input + alpha * (batch1 @ batch2), batched."""
+    product = _scaled(OPS["bmm"](batch1, batch2), alpha)
+    return _out(product if beta == 0 else _scaled(input, beta) + product, out)
+
+
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _scaled(input, beta) + _scaled(outer(vec1, vec2), alpha)
+
+
+def _matmul(self: Any, other: Any) -> Any:
+    other = operand(other)
+    return other if other is NotImplemented else OPS["matmul"](self, other)
+
+
+def _rmatmul(self: Any, other: Any) -> Any:
+    other = operand(other)
+    return other if other is NotImplemented else OPS["matmul"](other, self)
+
+
+def _inplace(fn: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.copy_(fn(self, *args, **kwargs))
+
+    return method
+
+
+FUNCTIONS: dict[str, Any] = {
+    "matmul": matmul, "mm": mm, "bmm": bmm, "mv": mv, "dot": dot, "inner": dot, "vdot": dot, "outer": outer, "ger": outer,
+    "addmm": addmm, "addmv": addmv, "baddbmm": baddbmm, "addr": addr,
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    **FUNCTIONS, "__matmul__": _matmul, "__rmatmul__": _rmatmul, "addmm_": _inplace(addmm), "baddbmm_": _inplace(baddbmm),
+    "addmv_": _inplace(addmv),
+}  # fmt: skip

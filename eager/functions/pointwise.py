@@ -1,0 +1,328 @@
+"""Public pointwise functions, the Tensor operators and the in-place forms."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eager import _native, dtypes
+from eager.ops.table import OPS, Op, from_array, write_out
+
+TensorBase = _native.TensorBase
+_NUMBERS = (int, float, bool, complex, np.number, np.bool_)
+
+
+def operand(value: Any) -> Any:
+    """A tensor or Python number from what an operator was given, or NotImplemented."""
+    if isinstance(value, TensorBase) or type(value) in (int, float, bool):
+        return value
+    if isinstance(value, _NUMBERS):
+        return value.item() if isinstance(value, (np.number, np.bool_)) else value
+    if isinstance(value, np.ndarray):
+        return from_array(value)
+    return NotImplemented
+
+
+def _operator(op: Op) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        other = operand(other)
+        return other if other is NotImplemented else op(self, other)
+
+    method.__name__ = method.__qualname__ = f"__{op.name}__"
+    return method
+
+
+def _reflected(op: Op) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        other = operand(other)
+        return other if other is NotImplemented else op(other, self)
+
+    method.__name__ = method.__qualname__ = f"__r{op.name}__"
+    return method
+
+
+def _inplace_operator(op: Op) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        other = operand(other)
+        return other if other is NotImplemented else op(self, other)
+
+    method.__name__ = method.__qualname__ = f"__i{op.base.name if op.base else op.name}__"
+    return method
+
+
+def _scaled(other: Any, alpha: Any) -> Any:
+    return other if alpha == 1 else other * alpha
+
+
+def _out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(out, result)
+
+
+def _no_bool(who: str, *values: Any) -> None:
+    if all(isinstance(v, bool) or (isinstance(v, TensorBase) and v.dtype is dtypes.bool_) for v in values):
+        raise RuntimeError(f"Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           f"`logical_xor()` operator instead. (in {who})")  # fmt: skip
+
+
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    """input + alpha * other."""
+    return _out(OPS["add"](input, _scaled(other, alpha)), out)
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    """input - alpha * other."""
+    _no_bool("sub", input, other)
+    return _out(OPS["sub"](input, _scaled(other, alpha)), out)
+
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other - alpha * input."""
+    return OPS["sub"](other, _scaled(input, alpha))
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+    """input / other; with `rounding_mode` "trunc" or "floor" rounded in the promoted dtype."""
+    names = {None: "div", "trunc": "trunc_divide", "floor": "floor_divide"}
+    if rounding_mode not in names:
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+    return _out(OPS[names[rounding_mode]](input, other), out)
+
+
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
+    """input ** exponent. Raises RuntimeError for an integer tensor with a negative integer exponent."""
+    integral = isinstance(input, TensorBase) and input.dtype.is_integral
+    if integral and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return _out(OPS["pow"](input, exponent), out)
+
+
+def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+    """Limit values to [min, max]; either bound may be None, a number or a tensor."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    return _out(OPS["clamp"](input, min, max), out)
+
+
+def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
+    return OPS["clamp"](input, min, None)
+
+
+def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
+    return OPS["clamp"](input, None, max)
+
+
+def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: A001
+    """To the nearest integer, halves to even; `decimals` places."""
+    if input.dtype.is_integral:
+        return _out(OPS["clone"](input), out)
+    scale = 10.0**decimals
+    return _out(OPS["round"](input) if decimals == 0 else OPS["round"](input * scale) / scale, out)
+
+
+def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
+    """input + weight * (end - input)."""
+    return _out(input + weight * (end - input), out)
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
+    """input + value * tensor1 * tensor2."""
+    return _out(input + _scaled(tensor1 * tensor2, value), out)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
+    """input + value * tensor1 / tensor2."""
+    return _out(input + _scaled(tensor1 / tensor2, value), out)
+
+
+def logaddexp(input: Any, other: Any) -> Any:
+    """log(exp(input) + exp(other)) without overflow."""
+    m = OPS["maximum"](input, other)
+    return m + OPS["log1p"](OPS["exp"](-(input - other).abs()))
+
+
+def hypot(input: Any, other: Any) -> Any:
+    return (input * input + other * other).sqrt()
+
+
+def sigmoid_logit(input: Any, eps: float | None = None) -> Any:
+    """log(x / (1 - x)), the inverse of sigmoid; with `eps`, x is first limited to [eps, 1 - eps]."""
+    x = input if eps is None else OPS["clamp"](input, eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+
+def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """Replace nan and the infinities; the latter by the dtype's extremes unless given."""
+    if input.dtype.is_integral:
+        return OPS["clone"](input)
+    limit = float(np.finfo(np.float32 if input.dtype is dtypes.bfloat16 else input.dtype.numpy).max)
+    if input.dtype is dtypes.bfloat16:
+        limit = 3.3895313892515355e38
+    x = OPS["where"](OPS["isnan"](input), nan, input)
+    x = OPS["where"](OPS["logical_and"](OPS["isinf"](input), input > 0), limit if posinf is None else posinf, x)
+    return OPS["where"](OPS["logical_and"](OPS["isinf"](input), input < 0), -limit if neginf is None else neginf, x)
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """|input - other| <= atol + rtol * |other|, elementwise; infinities equal themselves."""
+    close = OPS["le"]((input - other).abs(), atol + rtol * abs(other))
+    result = OPS["logical_or"](input == other, OPS["logical_and"](close, OPS["isfinite"](other)))
+    if equal_nan:
+        result = OPS["logical_or"](result, OPS["logical_and"](OPS["isnan"](input), OPS["isnan"](other)))
+    return result
+
+
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    return bool(isclose(input, other, rtol, atol, equal_nan).all().item())
+
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether both have the same shape and the same values."""
+    return tuple(input.shape) == tuple(other.shape) and bool((input == other).all().item())
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """`input` where condition holds, else `other`; with the condition alone, indices of its true elements."""
+    if input is None and other is None:
+        return OPS["nonzero"](condition).unbind(1)
+    if not isinstance(condition, TensorBase):
+        raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
+    return _out(OPS["where"](condition, input, other), out)
+
+
+def _where_method(self: Any, condition: Any, other: Any) -> Any:
+    return OPS["where"](condition, self, other)
+
+
+_PLAIN = (
+    "mul floor_divide remainder fmod maximum minimum atan2 copysign eq ne lt le gt ge logical_and logical_or logical_xor "
+    "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf isfinite signbit neg abs sign square reciprocal exp "
+    "exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv "
+    "lgamma digamma floor ceil trunc frac sigmoid relu"
+).split()
+_ALIASES = {"multiply": "mul", "absolute": "abs", "negative": "neg", "arctan2": "atan2", "greater": "gt", "less": "lt",
+            "greater_equal": "ge", "less_equal": "le", "not_equal": "ne", "fix": "trunc", "arcsin": "asin",
+            "arccos": "acos", "arctan": "atan", "bitwise_left_shift": "left_shift",
+            "bitwise_right_shift": "right_shift"}  # fmt: skip
+
+FUNCTIONS: dict[str, Any] = {name: OPS[name] for name in _PLAIN}
+FUNCTIONS.update({alias: OPS[name] for alias, name in _ALIASES.items()})
+FUNCTIONS.update(
+    add=add, sub=sub, subtract=sub, rsub=rsub, div=div, divide=div, true_divide=div, pow=pow, clamp=clamp, clip=clamp,
+    clamp_min=clamp_min, clamp_max=clamp_max, round=round, lerp=lerp, addcmul=addcmul, addcdiv=addcdiv,
+    logaddexp=logaddexp, hypot=hypot, logit=sigmoid_logit, nan_to_num=nan_to_num, isclose=isclose, allclose=allclose,
+    equal=equal,
+)  # fmt: skip
+
+
+def inplace_of(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The in-place form of a function with options: computes, then copies into self."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.copy_(fn(self, *args, **kwargs))
+
+    method.__name__ = method.__qualname__ = fn.__name__ + "_"
+    return method
+
+
+def add_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return OPS["add_"](self, _scaled(other, alpha))
+
+
+def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return OPS["sub_"](self, _scaled(other, alpha))
+
+
+def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    names = {None: "div_", "trunc": "trunc_divide_", "floor": "floor_divide_"}
+    return OPS[names[rounding_mode]](self, other)
+
+
+def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    return OPS["clamp_"](self, min, max)
+
+
+def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    return OPS["add_"](self, _scaled(tensor1 * tensor2, value))
+
+
+def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    return OPS["add_"](self, _scaled(tensor1 / tensor2, value))
+
+
+def lerp_(self: Any, end: Any, weight: Any) -> Any:
+    return OPS["add_"](self, weight * (end - self))
+
+
+def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Write the values of `src`, broadcast and cast, into self."""
+    if not isinstance(src, TensorBase):
+        return OPS["fill_"](self, src)
+    if src.device is not self.device and not self.is_fake and not src.is_fake:
+        src = src.to(self.device)
+    return OPS["copy_"](self, src)
+
+
+def fill_(self: Any, value: Any) -> Any:
+    return OPS["copy_"](self, value) if isinstance(value, TensorBase) else OPS["fill_"](self, value)
+
+
+def zero_(self: Any) -> Any:
+    return OPS["fill_"](self, 0)
+
+
+METHODS: dict[str, Any] = dict(FUNCTIONS)
+METHODS.update({name + "_": OPS[name + "_"] for name in _PLAIN if name + "_" in OPS})
+METHODS.update({alias + "_": OPS[name + "_"] for alias, name in _ALIASES.items() if name + "_" in OPS})
+METHODS.update(
+    where=_where_method, add_=add_, sub_=sub_, subtract_=sub_, div_=div_, divide_=div_, true_divide_=div_, pow_=OPS["pow_"],
+    clamp_=clamp_, clip_=clamp_, clamp_min_=inplace_of(clamp_min), clamp_max_=inplace_of(clamp_max), round_=OPS["round_"],
+    addcmul_=addcmul_, addcdiv_=addcdiv_, lerp_=lerp_, copy_=copy_, fill_=fill_, zero_=zero_,
+    nan_to_num_=inplace_of(nan_to_num), logit_=inplace_of(sigmoid_logit), clone=lambda self, *, memory_format=None: clone(
+        self, memory_format=memory_format),
+)  # fmt: skip
+
+
+def clone(input: Any, *, memory_format: Any = None) -> Any:
+    """A copy with memory of its own. `memory_format` None or preserve keeps a dense layout."""
+    name = getattr(memory_format, "name", memory_format)
+    return OPS["clone"](input, None if name == "preserve" else name)
+
+
+FUNCTIONS["clone"] = METHODS["clone"] = clone
+FUNCTIONS["where"] = where
+for _name, _op in (("add", "add"), ("mul", "mul"), ("truediv", "div"), ("floordiv", "floor_divide"), ("mod", "remainder"),
+                   ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "left_shift"),
+                   ("rshift", "right_shift")):  # fmt: skip
+    METHODS[f"__{_name}__"] = _operator(OPS[_op])
+    METHODS[f"__r{_name}__"] = _reflected(OPS[_op])
+    METHODS[f"__i{_name}__"] = _inplace_operator(OPS[_op + "_"])
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    METHODS[f"__{_name}__"] = _operator(OPS[_name])
+
+
+def _sub(self: Any, other: Any) -> Any:
+    other = operand(other)
+    return other if other is NotImplemented else sub(self, other)
+
+
+def _rsub(self: Any, other: Any) -> Any:
+    other = operand(other)
+    return other if other is NotImplemented else sub(other, self)
+
+
+def _pow(self: Any, other: Any) -> Any:
+    other = operand(other)
+    return other if other is NotImplemented else pow(self, other)
+
+
+def _rpow(self: Any, other: Any) -> Any:
+    other = operand(other)
+    return other if other is NotImplemented else OPS["pow"](other, self)
+
+
+METHODS.update(
+    __sub__=_sub, __rsub__=_rsub, __isub__=_inplace_operator(OPS["sub_"]), __pow__=_pow, __rpow__=_rpow,
+    __ipow__=_inplace_operator(OPS["pow_"]), __neg__=lambda self: OPS["neg"](self), __pos__=lambda self: self,
+    __abs__=lambda self: OPS["abs"](self), __invert__=lambda self: OPS["bitwise_not"](self),
+)  # fmt: skip

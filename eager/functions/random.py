@@ -1,0 +1,159 @@
+"""Public random functions and in-place fills."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eager import _native, dtypes
+from eager.device import CPU, device
+from eager.functions.creation import finish
+from eager.functions.views import sizes_of
+from eager.ops.table import OPS
+from eager.random import state_for
+
+TensorBase = _native.TensorBase
+
+
+def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any) -> Any:
+    where = CPU if where is None else device(where)
+    return OPS[op](state_for(math.prod(size), generator, where), size, dtype or dtypes.get_default_dtype())
+
+
+def rand(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+    """Uniform in [0, 1)."""
+    return finish(_draw("philox_uniform", sizes_of(size), generator, dtype, device), requires_grad, out)
+
+
+def randn(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+    """Standard normal."""
+    return finish(_draw("philox_normal", sizes_of(size), generator, dtype, device), requires_grad, out)
+
+
+def randint(low: int, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
+            layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
+    """Integers in [low, high); `randint(high, size)` starts at 0."""
+    if isinstance(high, (tuple, list)):
+        low, high, size = 0, low, high
+    elif size is not None and high is None:
+        low, high = 0, low
+    shape = sizes_of((size,))
+    where = CPU if device is None else _device(device)
+    state = state_for(math.prod(shape), generator, where)
+    return finish(OPS["philox_randint"](state, low, high, shape, dtype or dtypes.int64), requires_grad, out)
+
+
+def _device(d: Any) -> Any:
+    return device(d)
+
+
+def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Any:
+    return rand(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+
+
+def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Any:
+    return randn(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+
+
+def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None, device: Any = None, **kw: Any) -> Any:
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
+
+
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, device: Any = None, **kw: Any) -> Any:
+    """A random permutation of 0..n-1: the order of n random keys."""
+    keys = _draw("philox_uniform", (n,), generator, dtypes.float64, device)
+    return finish(OPS["to_dtype"](OPS["argsort"](keys, 0, False, True), dtype or dtypes.int64), False, out)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
+           device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
+    """Normal with `mean` and `std`, numbers with a `size` or tensors that broadcast."""
+    if size is not None:
+        drawn = randn(size, generator=generator, dtype=dtype, device=device)
+    else:
+        like = mean if isinstance(mean, TensorBase) else std
+        if not isinstance(like, TensorBase):
+            raise TypeError("normal(): with numbers for mean and std, size must be given")
+        shape = tuple((mean + std).shape)
+        drawn = randn(shape, generator=generator, dtype=like.dtype, device=like.device)
+    return finish(drawn * std + mean, requires_grad, out)
+
+
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
+    """1 with probability input (or p), else 0."""
+    u = rand(tuple(input.shape), generator=generator, dtype=input.dtype if input.is_floating_point() else None, device=input.device)
+    return OPS["to_dtype"](u < (input if p is None else p), input.dtype)
+
+
+def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Indices drawn with the weights of each row. Without replacement by the largest perturbed keys.
+
+    Source: Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006.
+    """
+    if input.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    rows = input if input.ndim == 2 else input.unsqueeze(0)
+    if not replacement:
+        if num_samples > rows.shape[1]:
+            raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+        u = rand(tuple(rows.shape), generator=generator, dtype=dtypes.float64, device=input.device)
+        keys = OPS["where"](rows > 0, -OPS["log1p"](-u) / rows, math.inf)
+        result = OPS["argsort"](keys, 1, False, True)
+        result = OPS["slice"](result, 1, 0, num_samples, 1)
+    else:
+        total = OPS["cumsum"](rows.to(dtypes.float64), 1)
+        u = rand(rows.shape[0], num_samples, generator=generator, dtype=dtypes.float64, device=input.device)
+        target = u * OPS["slice"](total, 1, -1, None, 1)
+        result = OPS["sum"](OPS["unsqueeze"](total, 1) <= OPS["unsqueeze"](target, 2), (2,), False, None)
+    return result if input.ndim == 2 else OPS["squeeze"](result, (0,))
+
+
+# ---- in-place fills ----
+
+
+def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **kw: Any) -> Any:
+    """Uniform in [from, to)."""
+    low = kw.pop("from", kw.pop("a", from_))
+    high = kw.pop("b", to)
+    u = rand(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
+    return OPS["copy_"](self, u * (high - low) + low)
+
+
+def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    z = randn(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
+    return OPS["copy_"](self, z * std + mean)
+
+
+def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    u = rand(tuple(self.shape), generator=generator, device=self.device)
+    return OPS["copy_"](self, OPS["to_dtype"](u < p, self.dtype))
+
+
+def random_(self: Any, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Any:
+    """Integers in [from, to), or in the dtype's whole range."""
+    if to is None and from_:
+        from_, to = 0, from_
+    if to is None:
+        digits = {2: 2**11 if self.dtype is dtypes.float16 else 2**8, 4: 2**24, 8: 2**53}
+        to = digits[self.dtype.itemsize] + 1 if self.is_floating_point() else 2 if self.dtype is dtypes.bool_ else (
+            2 ** (8 * self.dtype.itemsize - (1 if self.dtype.is_signed else 0)))  # fmt: skip
+    return OPS["copy_"](self, randint(from_, to, tuple(self.shape), generator=generator, device=self.device))
+
+
+def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    u = rand(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
+    return OPS["copy_"](self, OPS["log1p"](-u) * (-1.0 / lambd))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "rand": rand, "randn": randn, "randint": randint, "rand_like": rand_like, "randn_like": randn_like,
+    "randint_like": randint_like, "randperm": randperm, "normal": normal, "bernoulli": bernoulli, "multinomial": multinomial,
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    "uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_, "random_": random_, "exponential_": exponential_,
+    "bernoulli": bernoulli, "multinomial": multinomial,
+}  # fmt: skip

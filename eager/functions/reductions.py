@@ -1,0 +1,184 @@
+"""Public reductions: torch's overloads over the ops, which take normalised dims."""
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+from typing import Any
+
+from eager import _native, dtypes
+from eager.ops.table import OPS, write_out
+from eager.spec import normalize_dim, normalize_dims
+
+TensorBase = _native.TensorBase
+_MISSING: Any = object()
+max_result = namedtuple("max", ["values", "indices"])
+min_result = namedtuple("min", ["values", "indices"])
+var_mean_result = namedtuple("var_mean", ["var", "mean"])
+aminmax_result = namedtuple("aminmax", ["min", "max"])
+
+
+def _out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(out, result)
+
+
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:  # noqa: A001
+    """Sum over `dim` (an int, several, or None for all). Integers and bools sum to int64."""
+    dims = normalize_dims(dim if axis is None else axis, input.ndim)
+    return _out(OPS["sum"](input, dims, keepdim, dtype), out)
+
+
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return sum(OPS["where"](OPS["isnan"](input), 0, input), dim, keepdim, dtype=dtype)
+
+
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:
+    """Arithmetic mean over `dim`. Raises RuntimeError for integer tensors without `dtype`."""
+    dims = normalize_dims(dim if axis is None else axis, input.ndim)
+    return _out(OPS["mean"](input, dims, keepdim, dtype), out)
+
+
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return OPS["prod"](input, normalize_dims(dim, input.ndim), keepdim, dtype)
+
+
+def amax(input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Any:
+    return _out(OPS["amax"](input, normalize_dims(dim, input.ndim), keepdim), out)
+
+
+def amin(input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Any:
+    return _out(OPS["amin"](input, normalize_dims(dim, input.ndim), keepdim), out)
+
+
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    return aminmax_result(amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim))
+
+
+def any(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
+    return _out(_logical("any", input, dim, keepdim), out)
+
+
+def all(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
+    return _out(_logical("all", input, dim, keepdim), out)
+
+
+def _logical(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
+    result = OPS[name](input, normalize_dims(dim, input.ndim), keepdim)
+    return OPS["to_dtype"](result, dtypes.uint8) if input.dtype is dtypes.uint8 else result
+
+
+def _arg(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
+    if dim is None:
+        if input.numel() == 0:
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+                             "dim with the 'dim' argument.")  # fmt: skip
+        return OPS[name](input, tuple(range(input.ndim)), keepdim)
+    return OPS[name](input, normalize_dims(dim, input.ndim), keepdim)
+
+
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Index of the first maximum: along `dim`, or into the flattened tensor."""
+    return _arg("argmax", input, dim, keepdim)
+
+
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Index of the first minimum: along `dim`, or into the flattened tensor."""
+    return _arg("argmin", input, dim, keepdim)
+
+
+def _extreme(name: str, result: Any, pair: Any, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
+    if isinstance(dim, TensorBase):
+        other, dim = dim, None
+    if other is not None:
+        return OPS[pair](input, other)
+    if dim is None:
+        if input.numel() == 0:
+            raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+                               "dim with the 'dim' argument.")  # fmt: skip
+        return OPS["a" + name](input, tuple(range(input.ndim)), False)
+    d = normalize_dim(dim, input.ndim)
+    indices = OPS["arg" + name](input, normalize_dims(d, input.ndim), True)
+    if input.ndim == 0:
+        return result(OPS["clone"](input), indices)
+    values = OPS["gather"](input, d, indices)
+    if not keepdim:
+        values, indices = OPS["squeeze"](values, (d,)), OPS["squeeze"](indices, (d,))
+    return result(values, indices)
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:  # noqa: A001
+    """`max(x)`; `max(x, dim, keepdim)` with values and indices; `max(x, other)` elementwise."""
+    return _out(_extreme("max", max_result, "maximum", input, dim, keepdim, other), out)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:  # noqa: A001
+    """`min(x)`; `min(x, dim, keepdim)` with values and indices; `min(x, other)` elementwise."""
+    return _out(_extreme("min", min_result, "minimum", input, dim, keepdim, other), out)
+
+
+def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is _MISSING or correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return dim, float(correction)
+
+
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
+    """Variance over `dim`, divided by (count - correction); `unbiased=False` is correction 0."""
+    dim, c = _correction(dim, unbiased, correction)
+    return OPS["var"](input, normalize_dims(dim, input.ndim), c, keepdim)
+
+
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
+    """Square root of `var`."""
+    return OPS["sqrt"](var(input, dim, unbiased, keepdim, correction=correction))
+
+
+def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
+    return var_mean_result(var(input, dim, unbiased, keepdim, correction=correction),
+                           mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip
+
+
+def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
+    return (std(input, dim, unbiased, keepdim, correction=correction),
+            mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip
+
+
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """log(sum(exp(input))) over `dim`, finite where the result is."""
+    return OPS["logsumexp"](input, normalize_dims(dim, input.ndim), keepdim)
+
+
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Vector norm of order `p` over `dim` ("fro" and None: 2; also inf, -inf, 0)."""
+    x = input if dtype is None else OPS["to_dtype"](input, dtype)
+    dims = normalize_dims(dim, x.ndim)
+    if p in ("fro", None, 2, 2.0):
+        return OPS["sqrt"](OPS["sum"](x * x, dims, keepdim, None))
+    if p == "nuc":
+        raise NotImplementedError("norm: p='nuc' is not implemented")
+    if p == math.inf:
+        return OPS["amax"](x.abs(), dims, keepdim)
+    if p == -math.inf:
+        return OPS["amin"](x.abs(), dims, keepdim)
+    if p == 0:
+        return OPS["sum"](OPS["to_dtype"](x != 0, x.dtype), dims, keepdim, None)
+    if p == 1:
+        return OPS["sum"](x.abs(), dims, keepdim, None)
+    return OPS["pow"](OPS["sum"](OPS["pow"](x.abs(), p), dims, keepdim, None), 1.0 / p)
+
+
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    return OPS["sum"](input != 0, normalize_dims(dim, input.ndim), False, None)
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Any:
+    return norm(input - other, p)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "sum": sum, "nansum": nansum, "mean": mean, "prod": prod, "amax": amax, "amin": amin, "aminmax": aminmax, "any": any,
+    "all": all, "argmax": argmax, "argmin": argmin, "max": max, "min": min, "var": var, "std": std, "var_mean": var_mean,
+    "std_mean": std_mean, "logsumexp": logsumexp, "norm": norm, "count_nonzero": count_nonzero, "dist": dist,
+}  # fmt: skip
+METHODS = dict(FUNCTIONS)

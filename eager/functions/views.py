@@ -1,0 +1,198 @@
+"""Public view functions: shapes read from ints or tuples, dims counted from either end."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eager import _native, dtypes
+from eager.ops.table import OPS
+from eager.ops.views import infer_size, view_strides
+from eager.spec import normalize_dim
+
+TensorBase = _native.TensorBase
+
+
+def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """`(2, 3)` from f(2, 3), f((2, 3)) or f([2, 3]); elements may be 0-d integer tensors."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = tuple(args[0])
+    return tuple(n if type(n) is int else n.__index__() for n in args)
+
+
+def view(self: Any, *shape: Any) -> Any:
+    """The same memory under another shape, or, given a dtype, its bytes read as that dtype."""
+    if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
+        return view_dtype(self, shape[0])
+    return OPS["view"](self, sizes_of(shape))
+
+
+def view_dtype(self: Any, d: dtypes.dtype) -> Any:
+    if d is self.dtype:
+        return OPS["alias"](self)
+    if d.itemsize != self.dtype.itemsize:
+        raise NotImplementedError(f"view({d}): only dtypes of the same itemsize as {self.dtype} are implemented")
+    return _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset(), d.code)
+
+
+def reshape(input: Any, *shape: Any) -> Any:
+    """A view if the strides allow one, else a copy."""
+    size = infer_size(sizes_of(shape), input.numel())
+    if view_strides(input.shape, input.stride(), size) is None:
+        input = OPS["clone"](input, "contiguous")
+    return OPS["view"](input, size)
+
+
+def permute(input: Any, *dims: Any) -> Any:
+    return OPS["permute"](input, sizes_of(dims))
+
+
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
+    a, b = normalize_dim(dim0, input.ndim), normalize_dim(dim1, input.ndim)
+    order = list(range(input.ndim))
+    if order:
+        order[a], order[b] = order[b], order[a]
+    return OPS["permute"](input, tuple(order))
+
+
+def t(input: Any) -> Any:
+    """Transpose of a matrix; 0-d and 1-d tensors as they are."""
+    if input.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
+    return OPS["permute"](input, tuple(range(input.ndim))[::-1])
+
+
+def expand(self: Any, *size: Any) -> Any:
+    return OPS["expand"](self, sizes_of(size))
+
+
+def expand_as(self: Any, other: Any) -> Any:
+    return OPS["expand"](self, tuple(other.shape))
+
+
+def view_as(self: Any, other: Any) -> Any:
+    return OPS["view"](self, tuple(other.shape))
+
+
+def reshape_as(self: Any, other: Any) -> Any:
+    return reshape(self, tuple(other.shape))
+
+
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """Drop dims of size 1: all, one, or several."""
+    if dim is None:
+        return OPS["squeeze"](input, None)
+    return OPS["squeeze"](input, tuple(dim) if isinstance(dim, (tuple, list)) else (dim,))
+
+
+def unsqueeze(input: Any, dim: int) -> Any:
+    return OPS["unsqueeze"](input, dim)
+
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    if input.ndim == 0:
+        return reshape(input, 1)
+    a, b = normalize_dim(start_dim, input.ndim), normalize_dim(end_dim, input.ndim)
+    if a > b:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if a == b:
+        return input
+    shape = tuple(input.shape)
+    return reshape(input, *shape[:a], math.prod(shape[a : b + 1]), *shape[b + 1 :])
+
+
+def ravel(input: Any) -> Any:
+    return reshape(input, -1)
+
+
+def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+    d = normalize_dim(dim, input.ndim)
+    shape = tuple(input.shape)
+    return OPS["view"](input, (*shape[:d], *infer_size(tuple(sizes), shape[d]), *shape[d + 1 :]))
+
+
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    d = normalize_dim(dim, input.ndim)
+    start = int(start)
+    n = input.shape[d]
+    if not -n <= start <= n:
+        raise IndexError(f"start out of range (expected to be in range of [-{n}, {n}], but got {start})")
+    start += n if start < 0 else 0
+    if length < 0 or start + length > n:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    return OPS["slice"](input, d, start, start + length, 1)
+
+
+def select(input: Any, dim: int, index: int) -> Any:
+    return OPS["select"](input, dim, int(index))
+
+
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    src = [normalize_dim(d, input.ndim) for d in ((source,) if isinstance(source, int) else source)]
+    dst = [normalize_dim(d, input.ndim) for d in ((destination,) if isinstance(destination, int) else destination)]
+    if len(src) != len(dst) or len(set(src)) != len(src) or len(set(dst)) != len(dst):
+        raise RuntimeError(f"movedim: invalid source or destination dims: {source} to {destination}")
+    rest = iter(d for d in range(input.ndim) if d not in src)
+    placed = dict(zip(dst, src, strict=True))
+    return OPS["permute"](input, tuple(placed[i] if i in placed else next(rest) for i in range(input.ndim)))
+
+
+def contiguous(self: Any, memory_format: Any = None) -> Any:
+    """Self if already laid out so, else a copy that is."""
+    name = getattr(memory_format, "name", memory_format) or "contiguous"
+    if name == "preserve" or self.is_contiguous(name):
+        return self
+    return OPS["clone"](self, name)
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    return OPS["diagonal"](input, offset, dim1, dim2)
+
+
+def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+    return OPS["unfold"](self, dimension, size, step)
+
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    return OPS["as_strided"](input, tuple(size), tuple(stride), storage_offset)
+
+
+def detach(input: Any) -> Any:
+    return OPS["detach"](input)
+
+
+def _reverse(self: Any) -> Any:
+    return OPS["permute"](self, tuple(range(self.ndim))[::-1])
+
+
+def _matrix_transpose(self: Any) -> Any:
+    if self.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    return transpose(self, -2, -1)
+
+
+def _become(fn: Any) -> Any:
+    """In-place forms of views (`t_`, `squeeze_`, ...): self takes the view's geometry."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with_history = fn(self, *args, **kwargs)
+        self._set_impl(with_history)
+        if with_history._grad_fn is not None:
+            self._set_history(with_history._grad_fn, with_history.output_nr)
+        return self
+
+    return method
+
+
+FUNCTIONS: dict[str, Any] = {
+    "reshape": reshape, "permute": permute, "transpose": transpose, "swapaxes": transpose, "swapdims": transpose, "t": t,
+    "squeeze": squeeze, "unsqueeze": unsqueeze, "flatten": flatten, "ravel": ravel, "unflatten": unflatten, "narrow": narrow,
+    "select": select, "movedim": movedim, "moveaxis": movedim, "diagonal": diagonal, "as_strided": as_strided,
+    "detach": detach, "adjoint": _matrix_transpose,
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    **FUNCTIONS, "view": view, "expand": expand, "expand_as": expand_as, "view_as": view_as, "reshape_as": reshape_as,
+    "contiguous": contiguous, "unfold": unfold, "T": property(_reverse), "mT": property(_matrix_transpose),
+    "H": property(_matrix_transpose), "squeeze_": _become(squeeze), "unsqueeze_": _become(unsqueeze), "t_": _become(t),
+    "transpose_": _become(transpose),
+}  # fmt: skip
+METHODS.pop("detach")

@@ -1,0 +1,119 @@
+"""Matrix products: two primitives, `mm` and `bmm`; the rest is views around them."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from eager.ops.table import OPS, Kind, common_device, declare
+from eager.spec import SpecLike, TensorSpec, broadcast_shapes
+
+
+def transpose_last(x: Any) -> Any:
+    """(*, m, n) -> (*, n, m), a view."""
+    n = x.ndim
+    return OPS["permute"](x, (*range(n - 2), n - 1, n - 2))
+
+
+def _check(who: str, x: SpecLike, other: SpecLike) -> None:
+    if x.dtype is not other.dtype:
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {x.dtype} != {other.dtype}")
+    common_device(who, [x, other])
+
+
+def _mm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
+    if x.ndim != 2 or other.ndim != 2:
+        which, bad = ("self", x) if x.ndim != 2 else ("mat2", other)
+        raise RuntimeError(f"{which} must be a matrix: mm got a tensor of {bad.ndim} dims; allowed 2")
+    if x.shape[1] != other.shape[0]:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied "
+                           f"({x.shape[0]}x{x.shape[1]} and {other.shape[0]}x{other.shape[1]})")  # fmt: skip
+    _check("mm", x, other)
+    return TensorSpec.contiguous((x.shape[0], other.shape[1]), x.dtype, x.device)
+
+
+def _product(xp: Any, out: Any, x: Any, other: Any) -> None:
+    if out.dtype.itemsize == 2 and out.dtype.kind in "fV":
+        xp.copyto(out, xp.matmul(x.astype("f4"), other.astype("f4")), casting="unsafe")
+    elif out.dtype.kind == "b":
+        xp.copyto(out, xp.matmul(x.astype("i8"), other.astype("i8")) != 0)
+    else:
+        xp.matmul(x, other, out=out)
+
+
+MM = declare("mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_mm_meta, kernel=_product,
+             vjp={"x": lambda g, other: OPS["mm"](g, transpose_last(other)),
+                  "other": lambda g, x: OPS["mm"](transpose_last(x), g)},
+             samples=lambda make: iter([(make(3, 4), make(4, 5)), (make(4, 3).t(), make(5, 4).t()),
+                                        (make(0, 4), make(4, 2)), (make(2, 0), make(0, 3))]))  # fmt: skip
+
+
+def _bmm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
+    if x.ndim != 3 or other.ndim != 3:
+        which, bad = ("batch1", x) if x.ndim != 3 else ("batch2", other)
+        raise RuntimeError(f"{which} must be a 3D tensor: bmm got {bad.ndim} dims")
+    if x.shape[0] != other.shape[0] or x.shape[2] != other.shape[1]:
+        raise RuntimeError("Expected size for first two dimensions of batch2 tensor to be: "
+                           f"[{x.shape[0]}, {x.shape[2]}] but got: [{other.shape[0]}, {other.shape[1]}].")  # fmt: skip
+    _check("bmm", x, other)
+    return TensorSpec.contiguous((x.shape[0], x.shape[1], other.shape[2]), x.dtype, x.device)
+
+
+BMM = declare("bmm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_bmm_meta, kernel=_product,
+              vjp={"x": lambda g, other: OPS["bmm"](g, transpose_last(other)),
+                   "other": lambda g, x: OPS["bmm"](transpose_last(x), g)},
+              samples=lambda make: iter([(make(2, 3, 4), make(2, 4, 5)), (make(2, 4, 3).transpose(1, 2), make(2, 4, 5)),
+                                         (make(0, 3, 4), make(0, 4, 2))]))  # fmt: skip
+
+
+def _matmul(x: Any, other: Any) -> Any:
+    """Matrix product with numpy's broadcasting of leading dims; 1-d operands as row or column."""
+    if x.ndim == 0 or other.ndim == 0:
+        raise RuntimeError("both arguments to matmul need to be at least 1D, but they are "
+                           f"{x.ndim}D and {other.ndim}D")  # fmt: skip
+    view, mm = OPS["view"], OPS["mm"]
+    if x.ndim == 1 and other.ndim == 1:
+        if x.shape != other.shape:
+            raise RuntimeError(f"inconsistent tensor size, expected tensor [{x.shape[0]}] and src [{other.shape[0]}] to have "
+                               "the same number of elements, but got "
+                               f"{x.shape[0]} and {other.shape[0]} elements respectively")  # fmt: skip
+        return view(mm(view(x, (1, -1)), other.reshape(-1, 1)), ())
+    if x.ndim == 1:
+        out = _matmul(OPS["unsqueeze"](x, 0), other)
+        return OPS["squeeze"](out, (-2,))
+    if other.ndim == 1:
+        return OPS["squeeze"](_matmul(x, OPS["unsqueeze"](other, 1)), (-1,))
+    if x.ndim == 2 and other.ndim == 2:
+        return mm(x, other)
+    if other.ndim == 2:  # fold the leading dims into rows
+        if x.shape[-1] != other.shape[0]:
+            raise RuntimeError("mat1 and mat2 shapes cannot be multiplied "
+                               f"({x.numel() // max(x.shape[-1], 1)}x{x.shape[-1]} and {other.shape[0]}x{other.shape[1]})")  # fmt: skip
+        rows = x.reshape(-1, x.shape[-1]) if x.shape[-1] else x.reshape(x.numel() or 1, 0)
+        return mm(rows, other).reshape(*x.shape[:-1], other.shape[1])
+    lead = broadcast_shapes(x.shape[:-2], other.shape[:-2])
+    a = OPS["expand"](x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
+    b = OPS["expand"](other, (*lead, *other.shape[-2:])).reshape(-1, *other.shape[-2:])
+    return OPS["bmm"](a, b).reshape(*lead, x.shape[-2], other.shape[-1])
+
+
+def _matmul_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(4), make(4)
+    yield make(3, 4), make(4)
+    yield make(4), make(4, 3)
+    yield make(2, 3, 4), make(4, 5)
+    yield make(2, 1, 3, 4), make(5, 4, 2)
+    yield make(3, 4), make(2, 4, 5)
+
+
+MATMUL = declare("matmul(Tensor x, Tensor other) -> Tensor", Kind.COMPOSITE, decompose=_matmul, samples=_matmul_samples)
+
+
+def _linear(x: Any, weight: Any, bias: Any) -> Any:
+    """x @ weight.T + bias. x: (*, in), weight: (out, in) or (in,), bias: (out,) or None; result (*, out)."""
+    y = OPS["matmul"](x, transpose_last(weight) if weight.ndim == 2 else weight)
+    return y if bias is None else y + bias
+
+
+LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor", Kind.COMPOSITE, decompose=_linear,
+                 samples=lambda make: iter([(make(3, 4), make(5, 4), make(5)), (make(2, 3, 4), make(5, 4), None),
+                                            (make(4), make(5, 4), make(5))]))  # fmt: skip

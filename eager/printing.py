@@ -1,0 +1,157 @@
+"""Tensors as text, laid out as torch prints them."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from eager import dtypes
+
+_options = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+
+
+def set_printoptions(precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None,
+                     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:  # fmt: skip
+    """Set how tensors print; None leaves an option as it is (`sci_mode` None: decided by the values)."""
+    profiles = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
+    if profile is not None:
+        _options.update(zip(("precision", "threshold", "edgeitems", "linewidth"), profiles[profile], strict=True))
+    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
+        if value is not None:
+            _options[name] = value
+    _options["sci_mode"] = sci_mode
+
+
+class _Formatter:
+    """One width and one notation for all shown values."""
+
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        self.integral = values.dtype.kind in "iub"
+        self.int_mode = True
+        self.sci = False
+        self.width = 1
+        if self.integral:
+            self.width = max((len(str(v)) for v in values.reshape(-1)), default=1)
+            return
+        finite = np.abs(values[np.isfinite(values) & (values != 0)]).astype(np.float64)
+        if finite.size == 0:
+            self.int_mode = bool(np.all(~np.isfinite(values) | (values == 0)))
+            self.width = max((len(self.text(v)) for v in values.reshape(-1)), default=1)
+            return
+        self.int_mode = bool(np.all(finite == np.ceil(finite)))
+        low, high = finite.min(), finite.max()
+        if self.int_mode:
+            self.sci = high / low > 1000.0 or high > 1.0e8
+        else:
+            self.sci = high / low > 1000.0 or high > 1.0e8 or low < 1.0e-4
+        if self.int_mode and not self.sci:
+            self.sci = False
+        if _options["sci_mode"] is not None:
+            self.sci = bool(_options["sci_mode"])
+        self.width = max(len(self.text(v)) for v in values.reshape(-1))
+
+    def text(self, v: Any) -> str:
+        if self.integral:
+            return str(v)
+        v = float(v)
+        if self.sci:
+            return f"{v:.{_options['precision']}e}"
+        if self.int_mode:
+            return f"{v:.0f}." if math.isfinite(v) else f"{v:.0f}"
+        return f"{v:.{_options['precision']}f}"
+
+    def __call__(self, v: Any) -> str:
+        return self.text(v).rjust(self.width)
+
+
+def _summarised(a: np.ndarray[Any, Any], edge: int) -> np.ndarray[Any, Any]:
+    """The elements that a summary shows."""
+    for d in range(a.ndim):
+        if a.shape[d] > 2 * edge:
+            a = np.concatenate([a.take(range(edge), d), a.take(range(a.shape[d] - edge, a.shape[d]), d)], d)
+    return a
+
+
+def _vector(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> str:
+    width = fmt.width + 2 if isinstance(fmt, _Formatter) else max(len(fmt(v)) for v in a) + 2 if len(a) else 2
+    per_line = max(1, (int(_options["linewidth"]) - indent) // width)  # type: ignore[call-overload]
+    edge = int(_options["edgeitems"])  # type: ignore[call-overload]
+    if summarise and len(a) > 2 * edge:
+        items = [fmt(v) for v in a[:edge]] + [" ..."] + [fmt(v) for v in a[-edge:]]
+    else:
+        items = [fmt(v) for v in a]
+    lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def _nested(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> str:
+    if a.ndim == 0:
+        return fmt(a[()])
+    if a.ndim == 1:
+        return _vector(a, indent, summarise, fmt)
+    edge = int(_options["edgeitems"])  # type: ignore[call-overload]
+    if summarise and len(a) > 2 * edge:
+        parts = [_nested(x, indent + 1, summarise, fmt) for x in a[:edge]] + ["..."]
+        parts += [_nested(x, indent + 1, summarise, fmt) for x in a[-edge:]]
+    else:
+        parts = [_nested(x, indent + 1, summarise, fmt) for x in a]
+    return "[" + ("," + "\n" * (a.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def _complex_text(a: np.ndarray[Any, Any]) -> Any:
+    real, imag = _Formatter(a.real), _Formatter(np.abs(a.imag))
+    return lambda v: f"{real(v.real)}{'-' if math.copysign(1, v.imag) < 0 else '+'}{imag(abs(v.imag)).lstrip()}j"
+
+
+def format_tensor(t: Any) -> str:
+    """The text of `repr(t)`."""
+    name = "Parameter containing:\n" if t._is_param else ""
+    prefix = "tensor("
+    if t.is_fake or t.device.type == "meta":
+        kind = "FakeTensor(" if t.is_fake else prefix
+        suffix = [f"{'' if t.is_fake else '..., '}size={tuple(t.shape)}"]
+        if t.is_fake:
+            suffix.append(f"device='{t.device}'")
+        else:
+            suffix = ["...", f"device='{t.device}'", f"size={tuple(t.shape)}"]
+        if t.dtype is not dtypes.get_default_dtype():
+            suffix.append(f"dtype={t.dtype}")
+        return name + kind + ", ".join(suffix + _grad_suffix(t)) + ")"
+    a = t.detach().cpu()._array
+    if t.dtype.itemsize == 2 and t.dtype.is_floating_point:
+        a = a.astype(np.float32)
+    suffix = []
+    if t.device.type == "cuda":
+        suffix.append(f"device='{t.device}'")
+    if t.numel() == 0:
+        body = "[" * max(t.ndim, 1) + "]" * max(t.ndim, 1) if t.ndim == 1 else "[]"
+        if t.ndim != 1:
+            suffix.append(f"size={tuple(t.shape)}")
+    else:
+        summarise = t.numel() > float(_options["threshold"])  # type: ignore[arg-type]
+        shown = _summarised(a, int(_options["edgeitems"])) if summarise else a  # type: ignore[call-overload]
+        fmt = _complex_text(shown) if t.dtype.is_complex else _Formatter(np.asarray(shown))
+        body = _nested(a, len(prefix), summarise, fmt)
+    implied = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)
+    if t.dtype not in implied or (t.numel() == 0 and t.dtype is not implied[0]):
+        suffix.append(f"dtype={t.dtype}")
+    return name + _join(prefix + body, suffix + _grad_suffix(t))
+
+
+def _join(text: str, suffix: list[str]) -> str:
+    last = len(text) - text.rfind("\n") + 1
+    for part in suffix:
+        if last + len(part) + 2 > int(_options["linewidth"]):  # type: ignore[call-overload]
+            text += ",\n       " + part
+            last = len("       ") + len(part)
+        else:
+            text += ", " + part
+            last += len(part) + 2
+    return text + ")"
+
+
+def _grad_suffix(t: Any) -> list[str]:
+    if t.grad_fn is not None:
+        return [f"grad_fn=<{t.grad_fn.name()}>"]
+    return ["requires_grad=True"] if t.requires_grad else []

@@ -1,0 +1,122 @@
+"""Generators: a seed and an offset into a counter-based stream. See `eager.ops.random` for the stream."""
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from eager.device import CPU, device
+from eager.ops import random as random_ops
+from eager.ops.table import OPS, from_array
+
+
+class Generator:
+    """The state of a random stream: 64-bit seed and offset. Each draw of n values advances by n."""
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = _device(device)
+        self._seed = 67280421310721
+        self._offset = 0
+        self._lock = threading.Lock()
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of `seed` from its beginning. Returns self."""
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise RuntimeError("Overflow when unpacking long: a seed must fit in 64 bits")
+        self._seed, self._offset = seed & 0xFFFFFFFFFFFFFFFF, 0
+        return self
+
+    def seed(self) -> int:
+        """Seed from the system's entropy; returns the seed."""
+        self.manual_seed(secrets.randbits(63))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        return self._seed
+
+    def take(self, n: int) -> tuple[int, int]:
+        """(seed, offset) of the next `n` values, which are thereby used up."""
+        with self._lock:
+            offset = self._offset
+            self._offset += n
+        return self._seed, offset
+
+    def get_state(self) -> Any:
+        """uint8 tensor of 16 bytes: seed, offset."""
+        return from_array(np.array([self._seed, self._offset], np.uint64).view(np.uint8))
+
+    def set_state(self, state: Any) -> Generator:
+        a = np.ascontiguousarray(state._array).view(np.uint64)
+        if a.shape != (2,):
+            raise RuntimeError(f"set_state: expected a uint8 tensor of 16 bytes, got {tuple(state.shape)}")
+        self._seed, self._offset = int(a[0]), int(a[1])
+        return self
+
+    def clone_state(self) -> Generator:
+        g = Generator(self.device)
+        g._seed, g._offset = self._seed, self._offset
+        return g
+
+
+def _device(d: Any) -> device:
+    return device(d)
+
+
+default_generator = Generator()
+_cuda_generators: dict[int, Generator] = {}
+
+
+def _generator_of(d: device | None) -> Generator:
+    if d is None or d.type != "cuda":
+        return default_generator
+    return _cuda_generators.setdefault(d.index or 0, Generator(d))
+
+
+random_ops.set_state_source(lambda n, d: _generator_of(d).take(n))
+
+
+def state_for(n: int, generator: Generator | None = None, d: device | None = None) -> Any:
+    """State tensor (int64, 2) for a draw of `n`: from `generator`, or from the device's default."""
+    if generator is None:
+        return OPS["rng_state"](n, d or CPU)
+    return from_array(np.array(generator.take(n), np.uint64).astype(np.int64))
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generators of all devices."""
+    for g in _cuda_generators.values():
+        g.manual_seed(int(seed))
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Any:
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Restore the default generator's state at the end of the block."""
+    if not enabled:
+        yield
+        return
+    before = default_generator.get_state()
+    try:
+        yield
+    finally:
+        default_generator.set_state(before)

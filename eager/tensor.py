@@ -1,0 +1,414 @@
+"""Tensor: the class that users see. Its ops are functions of `eager.functions`, attached by name."""
+from __future__ import annotations
+
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from eager import _native, dtypes, printing
+from eager.device import from_codes
+from eager.autograd import engine
+from eager.autograd.node import RemovableHandle, edge_of, history_of, meta_of
+from eager.dtypes import dtype
+from eager.fake import refuse_data
+from eager.ops.table import OPS, empty, from_array
+from eager.spec import TensorSpec
+
+
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple of ints with `numel()`."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        n = 1
+        for d in self:
+            n *= d
+        return n
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Size:  # type: ignore[override]
+        return Size(tuple(self) + tuple(other))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Size, (tuple(self),))
+
+
+class Tensor(_native.TensorBase):
+    """A multi-dimensional array with a dtype and a device, differentiable in reverse.
+
+    `Tensor(2, 3)` is an uninitialised float tensor, `Tensor([1, 2])` one of those values; use
+    `eager.tensor` to keep the dtype of the data.
+    """
+
+    # an ndarray on the left leaves the operation to us
+    __array_priority__ = 1000
+    _is_torch_tensor = True
+
+    def __new__(cls, *args: Any, device: Any = None) -> Any:
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            made = args[0].detach()
+        elif len(args) == 1 and not isinstance(args[0], (int, np.integer)) and not isinstance(args[0], Size):
+            made = from_array(np.array(args[0], dtypes.get_default_dtype().numpy))
+        else:
+            shape = args[0] if len(args) == 1 and isinstance(args[0], Size) else args
+            made = empty(TensorSpec.contiguous(tuple(int(n) for n in shape), dtypes.get_default_dtype()))
+        if cls is Tensor:
+            return made
+        return made.as_subclass(cls)
+
+    # ---- autograd ----
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are wanted for this tensor."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if self._grad_fn is not None:
+            if not value:
+                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                                   "variable in a subgraph that doesn't require differentiation use var_no_grad = "
+                                   "var.detach().")  # fmt: skip
+            return
+        if value and self.dtype.is_integral:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        self._requires_grad = bool(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` and return self."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient added up by `backward`, or None."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            if tuple(value.shape) != tuple(self.shape):
+                raise RuntimeError(f"assigned grad has data of a different size: {list(value.shape)} against {list(self.shape)}")
+            if value.dtype is not self.dtype:
+                raise RuntimeError(f"assigned grad has data of a different type: {value.dtype} against {self.dtype}")
+        self._grad = value
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made this tensor, or None for a leaf."""
+        return history_of(self)
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self._requires_grad or history_of(self) is None
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history, and with a version counter of its own."""
+        storage = _native.storage_alias(self.untyped_storage())
+        flags = self._meta & (1 << 33)
+        return _native.make(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        self._set_impl(value)
+
+    def set_(self, source: Tensor) -> Tensor:
+        """Become a view of what `source` is."""
+        self._set_impl(source)
+        return self
+
+    @property
+    def _base(self) -> Tensor | None:
+        m = self._autograd
+        return None if m is None else m.base
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs: Any = None) -> None:  # fmt: skip
+        """Add the gradients of this tensor into the `.grad` of its leaves. See `autograd.backward`."""
+        engine.backward([self], [gradient], retain_graph, create_graph, inputs)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """`hook(grad)` whenever the gradient of this tensor is computed; may return a replacement."""
+        if not self._requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        node = history_of(self)
+        if node is None:
+            m = meta_of(self)
+            if m.hooks is None:
+                m.hooks = {}
+            return RemovableHandle(m.hooks, hook)
+        if node.tensor_hooks is None:
+            node.tensor_hooks = {}
+        return RemovableHandle(node.tensor_hooks.setdefault(self.output_nr, {}), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """`hook(self)` after a gradient was added into `.grad` of this leaf."""
+        if not self.is_leaf:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        m = meta_of(self)
+        if m.post_hooks is None:
+            m.post_hooks = {}
+        edge_of(self)
+        return RemovableHandle(m.post_hooks, hook)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf in `.grad`."""
+        if not self._requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        node = history_of(self)
+        if node is not None:
+            meta_of(self).retains_grad = True
+            if node.retained is None:
+                node.retained = {}
+            node.retained[self.output_nr] = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        m = self._autograd
+        return m is not None and m.retains_grad
+
+    def detach(self) -> Tensor:
+        """The same memory, cut off from the history."""
+        return OPS["detach"](self)
+
+    def detach_(self) -> Tensor:
+        """Forget this tensor's own history."""
+        if self._is_view():
+            raise RuntimeError("Can't detach views in-place. Use detach() instead")
+        self._set_history(None, 0)
+        self._requires_grad = False
+        return self
+
+    # ---- reading the data ----
+
+    def item(self) -> Any:
+        """The value of a single-element tensor, as a Python number."""
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        refuse_data(self, "item()")
+        value = self._array.item()
+        return float(value) if self.dtype is dtypes.bfloat16 else value
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        refuse_data(self, "tolist()")
+        a = self._array
+        return (a.astype(np.float32) if self.dtype is dtypes.bfloat16 else a).tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """An ndarray over the same memory. Raises RuntimeError if gradients are wanted, unless `force`."""
+        refuse_data(self, "numpy()")
+        if self._requires_grad and not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self.device.type == "cuda":
+            if not force:
+                raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
+                                "to host memory first.")  # fmt: skip
+            return self.cpu()._array
+        if self.dtype is dtypes.bfloat16:
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        a = self.numpy()
+        if dtype is not None and a.dtype != dtype:
+            return a.astype(dtype)
+        return a.copy() if copy else a
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            if self.numel() == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integral:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter([OPS["select"](self, 0, i) for i in range(self.shape[0])])
+
+    def __contains__(self, value: Any) -> bool:
+        if isinstance(value, (Tensor, int, float, bool, complex, np.number)):
+            return bool((self == value).any().item())
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}.")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reversed__(self) -> Tensor:
+        return self if self.ndim == 0 else OPS["flip"](self, (0,))
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        return printing.format_tensor(self)
+
+    def __format__(self, spec: str) -> str:
+        if self.ndim == 0 and not self.is_fake and type(self) is Tensor:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    # ---- metadata ----
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"
+
+    @property
+    def is_meta(self) -> bool:
+        return self.device.type == "meta"
+
+    @property
+    def itemsize(self) -> int:
+        return self.element_size()
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel() * self.element_size()
+
+    @property
+    def layout(self) -> str:
+        return "torch.strided"
+
+    is_sparse = is_quantized = is_nested = is_mkldnn = is_mps = is_xpu = False
+    names: Any = property(lambda self: (None,) * self.ndim)
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie row-major without gaps (or in `memory_format`)."""
+        name = getattr(memory_format, "name", memory_format)
+        if name in (None, "contiguous"):
+            return self._is_contiguous()
+        shape, strides, expected = self.shape, self.stride(), 1
+        if name != {4: "channels_last", 5: "channels_last_3d"}.get(self.ndim):
+            return False
+        for d in (1, *range(self.ndim - 1, 1, -1), 0):
+            if shape[d] != 1 and strides[d] != expected:
+                return False
+            expected *= shape[d]
+        return True
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_inference(self) -> bool:
+        return self._is_inference
+
+    def get_device(self) -> int:
+        """Index of the CUDA device, -1 on the CPU."""
+        return self.device.index or 0 if self.is_cuda else -1
+
+    def storage(self) -> Any:
+        return self.untyped_storage()
+
+    def is_set_to(self, other: Tensor) -> bool:
+        """Whether both are the same view of the same memory."""
+        return (self.untyped_storage().root is other.untyped_storage().root and self.shape == other.shape
+                and self.stride() == other.stride() and self.storage_offset() == other.storage_offset())  # fmt: skip
+
+    # ---- copies and pickling ----
+
+    def as_subclass(self, cls: type) -> Any:
+        """A tensor of class `cls` over the same memory."""
+        flags = self._meta & (1 << 33)
+        return _native.make(cls, self.untyped_storage(), self.dtype.code, tuple(self.shape), self.stride(),
+                            self.storage_offset(), flags)  # fmt: skip
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                               "moment.")  # fmt: skip
+        with _NoGrad():
+            made = _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset()).clone()
+        result = made if type(self) is Tensor else made.as_subclass(type(self))
+        result._requires_grad = self._requires_grad
+        result._is_param = self._is_param
+        memo[id(self)] = result
+        if self._grad is not None:
+            result._grad = self._grad.__deepcopy__(memo)
+        result.__dict__.update(self.__dict__)
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if not self.is_leaf:
+            raise RuntimeError("cannot pickle a tensor with history; detach() it first")
+        a = np.ascontiguousarray(self.detach().cpu()._array)
+        return (_rebuild, (type(self), a.tobytes(), self.dtype, tuple(self.shape), self._requires_grad, self._is_param))
+
+
+class _NoGrad:
+    """Recording off for a block of this file (the public no_grad stands above it)."""
+
+    def __enter__(self) -> None:
+        self.before = _native.set_grad_enabled(False)
+
+    def __exit__(self, *exc: object) -> None:
+        _native.set_grad_enabled(self.before)
+
+
+def _rebuild(cls: type, data: bytes, d: dtype, shape: tuple[int, ...], requires_grad: bool, is_param: bool) -> Any:
+    t = empty(TensorSpec.contiguous(shape, d))
+    t._array[...] = np.frombuffer(data, d.numpy).reshape(shape)
+    result = t if cls is Tensor else t.as_subclass(cls)
+    result._is_param = is_param
+    result._requires_grad = requires_grad
+    return result
+
+
+_native.register(Tensor, Size, dtypes.ALL, [d.numpy for d in dtypes.ALL], from_codes)
+
+
+def attach(methods: dict[str, Any]) -> None:
+    """Make functions of `eager.functions` methods of Tensor, under the given names."""
+    for name, fn in methods.items():
+        setattr(Tensor, name, fn)
+
+
+__all__ = ["Size", "Tensor", "attach"]

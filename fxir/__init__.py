@@ -1,0 +1,1 @@
+"""The graph layer: nodes, passes, joint forward+backward graphs and an integer-expression language."""

@@ -317,42 +317,13 @@ def _name_hint(op: str, target: Target) -> str:
 
 
 _PURE_FUNCTIONS: frozenset[Any] = frozenset(
-    {
-        getattr(operator, name)
-        for name in [
-            "add",
-            "sub",
-            "mul",
-            "truediv",
-            "floordiv",
-            "mod",
-            "pow",
-            "matmul",
-            "neg",
-            "pos",
-            "abs",
-            "invert",
-            "and_",
-            "or_",
-            "xor",
-            "lshift",
-            "rshift",
-            "eq",
-            "ne",
-            "lt",
-            "le",
-            "gt",
-            "ge",
-            "getitem",
-            "not_",
-            "truth",
-            "is_",
-            "is_not",
-            "contains",
-            "index",
-        ]
-    }
-    | {getattr}
+    [
+        *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
+        *(operator.matmul, operator.neg, operator.pos, operator.abs, operator.invert, operator.and_, operator.or_),
+        *(operator.xor, operator.lshift, operator.rshift, operator.eq, operator.ne, operator.lt, operator.le),
+        *(operator.gt, operator.ge, operator.getitem, operator.not_, operator.truth, operator.is_, operator.is_not),
+        *(operator.contains, operator.index, getattr),
+    ]
 )
 _EFFECT_KINDS = frozenset({"INPLACE", "EFFECT"})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -16,15 +16,12 @@ OptionValue: TypeAlias = bool | int | float | str | None
 MODES: Final = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-class GraphKind(str, Enum):
+class GraphKind(StrEnum):
     """The role of a functional graph handed to a backend's `compile_graph`."""
 
     INFERENCE = "inference"
     FORWARD = "forward"
     BACKWARD = "backward"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,8 @@ class _Printer:
             lines = ["    pass"]
         head = f"def forward({', '.join(self._parameters())}):"
         imports = "".join(f"import {m}\n" for m in sorted(self.imports))
+        if imports:
+            imports += "\n\n"
         return PythonCode(f"{imports}{head}\n" + "\n".join(lines) + "\n", self.globals)
 
     def _parameters(self) -> list[str]:

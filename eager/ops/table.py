@@ -318,7 +318,7 @@ class Op:
         elif self.ufunc is not None:
             xp.copyto(out, getattr(xp, self.ufunc)(*values), casting="unsafe")
         elif self.scalar is not None:
-            k = loop_api.NUMPY if xp is np else _cuda_backend.loop
+            k = loop_api.NUMPY if xp is np else _cuda_backend().loop
             xp.copyto(out, self.scalar(k, *values), casting="unsafe")
         else:
             temporary = xp.empty(out.shape, d)
@@ -393,22 +393,22 @@ def common_device(who: str, operands: Sequence[Any]) -> device:
     return result
 
 
-_cuda_backend: Any = None
+def _no_cuda() -> Any:
+    raise RuntimeError("CUDA is not available: eager.cuda is not imported")
 
 
-def set_cuda_backend(backend: Any) -> None:
-    """Registered by `eager.cuda` once CuPy is loaded: `.xp`, `.loop`, `.empty(spec)`, `.from_array(a)`."""
+_cuda_backend: Callable[[], Any] = _no_cuda
+
+
+def set_cuda_backend(backend: Callable[[], Any]) -> None:
+    """Registered by `eager.cuda`: gives `.xp`, `.loop`, `.empty(spec)`, `.from_array(a)`, or raises RuntimeError."""
     global _cuda_backend
     _cuda_backend = backend
 
 
 def array_module(where: device | None) -> Any:
-    """numpy, or CuPy for a CUDA device."""
-    if where is None or where.type == "cpu":
-        return np
-    if _cuda_backend is None:
-        raise RuntimeError("CUDA is not available: no CuPy, or no GPU")
-    return _cuda_backend.xp
+    """numpy, or CuPy for a CUDA device. Raises RuntimeError where there is no GPU."""
+    return np if where is None or where.type == "cpu" else _cuda_backend().xp
 
 
 def empty(spec: TensorSpec) -> Any:
@@ -417,15 +417,13 @@ def empty(spec: TensorSpec) -> Any:
         return _native.empty(spec.dtype.code, spec.shape, spec.strides)
     if spec.device.type == "meta":
         return fake(spec)
-    if _cuda_backend is None:
-        raise RuntimeError("CUDA is not available: no CuPy, or no GPU")
-    return _cuda_backend.empty(spec)
+    return _cuda_backend().empty(spec)
 
 
 def from_array(a: Any) -> Any:
     """A tensor over an array's own memory (copied if its strides are negative or not whole elements)."""
     if not isinstance(a, np.ndarray):
-        return _cuda_backend.from_array(a)
+        return _cuda_backend().from_array(a)
     d = dtypes.from_numpy(a.dtype)
     if a.dtype.byteorder not in "=|" or any(s < 0 or s % a.itemsize for s in a.strides) or not a.flags.writeable:
         a = np.array(a, d.numpy, order="C")

@@ -226,6 +226,7 @@ class Tensor(_native.TensorBase):
             return self.cpu()._array
         if self.dtype is dtypes.bfloat16:
             raise TypeError("Got unsupported ScalarType BFloat16")
+        self._expose()  # writes through the ndarray are not seen: compiled graphs stop keeping packed forms of it
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

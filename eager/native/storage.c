@@ -96,6 +96,7 @@ static int storage_getbuffer(PyObject *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, "this storage has no memory on the CPU");
         return -1;
     }
+    (s->root ? s->root : s)->exposed = 1;
     return PyBuffer_FillInfo(view, self, s->data, s->nbytes, 0, flags);
 }
 

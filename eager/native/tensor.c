@@ -358,7 +358,13 @@ static PyObject *tensor_offset(TensorObject *t, PyObject *Py_UNUSED(a)) { return
 static PyObject *tensor_itemsize(TensorObject *t, PyObject *Py_UNUSED(a)) { return PyLong_FromLong(g_itemsize[EAGER_META_DTYPE(t->meta)]); }
 static PyObject *tensor_is_contiguous(TensorObject *t, PyObject *Py_UNUSED(a)) { return PyBool_FromLong(contiguous(t)); }
 static PyObject *tensor_storage(TensorObject *t, PyObject *Py_UNUSED(a)) { return Py_NewRef((PyObject *)t->storage); }
-static PyObject *tensor_bump(TensorObject *t, PyObject *Py_UNUSED(a)) { t->storage->version++; Py_RETURN_NONE; }
+/* _expose(): the memory is handed to code that may write to it without telling us. */
+static PyObject *tensor_expose(TensorObject *t, PyObject *Py_UNUSED(a))
+{
+    (t->storage->root ? t->storage->root : t->storage)->exposed = 1;
+    Py_RETURN_NONE;
+}
+static PyObject *tensor_bump(TensorObject *t, PyObject *Py_UNUSED(a)) { storage_written(t->storage); Py_RETURN_NONE; }
 
 static PyObject *get_shape(TensorObject *t, void *Py_UNUSED(c)) { return dims_to_size(tensor_sizes(t), tensor_ndim(t)); }
 static PyObject *get_ndim(TensorObject *t, void *Py_UNUSED(c)) { return PyLong_FromLong(tensor_ndim(t)); }
@@ -458,6 +464,7 @@ static PyMethodDef tensor_methods[] = {
     {"_is_contiguous", (PyCFunction)tensor_is_contiguous, METH_NOARGS, "row-major without gaps"},
     {"untyped_storage", (PyCFunction)tensor_storage, METH_NOARGS, "the storage shared by all views"},
     {"_bump_version", (PyCFunction)tensor_bump, METH_NOARGS, "record an in-place write"},
+    {"_expose", (PyCFunction)tensor_expose, METH_NOARGS, "the memory may from now on change unseen (numpy(), dlpack)"},
     {"_set_history", (PyCFunction)(void *)tensor_set_history, METH_FASTCALL, NULL},
     {"_set_impl", (PyCFunction)tensor_set_impl, METH_O, NULL},
     {NULL, NULL, 0, NULL},

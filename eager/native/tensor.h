@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EAGER_ABI_VERSION 1
+#define EAGER_ABI_VERSION 2
 #define EAGER_MAX_NDIM 64
 #define EAGER_INLINE_NDIM 6
 
@@ -44,8 +44,18 @@ typedef struct StorageObject {
     struct StorageObject *root; /* the storage whose memory this one aliases (`.data`), or NULL */
     uint64_t version;           /* bumped by every in-place write; shared by all views */
     uint8_t device_type, device_index, from_pool;
+    uint8_t exposed;            /* the memory was handed out (numpy(), buffer): it may change unseen */
     PyObject *weakrefs;
+    uint64_t alias_writes;      /* of a root: in-place writes through storages that alias it */
 } StorageObject;
+
+/* Record an in-place write, for autograd (`version`) and for whoever keeps something made from the
+ * bytes, such as packed weights (`alias_writes`: `.data` has a version counter of its own). */
+static inline void storage_written(StorageObject *s)
+{
+    s->version++;
+    if (s->root) s->root->alias_writes++;
+}
 
 typedef struct {
     PyObject_HEAD

@@ -1,0 +1,401 @@
+/* CompiledGraph: construction from the plan, destruction, attributes. */
+#include "graph.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <structmember.h>
+
+/* Scratch up to this size stays with its graph; larger arenas come from eager's caching allocator at
+ * each call, where all graphs share them. */
+enum { KEPT_ARENA_BYTES = 1 << 18, HOT_NS = 20000 };
+
+/* ------------------------------------------------------------------ parsing */
+
+static void *zeroed(Py_ssize_t count, size_t size)
+{
+    void *memory = PyMem_Calloc(count > 0 ? (size_t)count : 1, size);
+    if (!memory)
+        PyErr_NoMemory();
+    return memory;
+}
+
+static int parse_dims(PyObject *sequence, int ndim, int64_t *out, const char *who)
+{
+    if (!PyTuple_Check(sequence) || PyTuple_GET_SIZE(sequence) != ndim) {
+        PyErr_Format(PyExc_TypeError, "CompiledGraph: %s: sizes and strides must be tuples of one length", who);
+        return -1;
+    }
+    for (int i = 0; i < ndim; i++) {
+        out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(sequence, i));
+        if (out[i] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+/* spec: (dtype code, sizes, strides) of a CPU tensor. */
+int layout_parse(PyObject *spec, Layout *out, const char *who)
+{
+    int code;
+    PyObject *sizes, *strides;
+    if (!PyTuple_Check(spec) || !PyArg_ParseTuple(spec, "iOO", &code, &sizes, &strides))
+        return -1;
+    if (!PyTuple_Check(sizes) || PyTuple_GET_SIZE(sizes) > EAGER_MAX_NDIM || code < 0 || code >= EAGER_NUM_DTYPES) {
+        PyErr_Format(PyExc_ValueError, "CompiledGraph: %s: a layout is (dtype code, sizes, strides)", who);
+        return -1;
+    }
+    out->ndim = (int)PyTuple_GET_SIZE(sizes);
+    out->meta = EAGER_META(code, EAGER_CPU, 0, out->ndim);
+    out->dims = zeroed(2 * out->ndim, sizeof(int64_t));
+    if (!out->dims || parse_dims(sizes, out->ndim, out->dims, who) < 0 ||
+        parse_dims(strides, out->ndim, out->dims + out->ndim, who) < 0)
+        return -1;
+    out->numel = 1;
+    for (int i = 0; i < out->ndim; i++)
+        out->numel *= out->dims[i];
+    return 0;
+}
+
+static int parse_inputs(GraphObject *g, PyObject *inputs)
+{
+    g->ninputs = (int)PyTuple_GET_SIZE(inputs);
+    if (!(g->inputs = zeroed(g->ninputs, sizeof(Layout))))
+        return -1;
+    for (int i = 0; i < g->ninputs; i++)
+        if (layout_parse(PyTuple_GET_ITEM(inputs, i), &g->inputs[i], "input") < 0)
+            return -1;
+    return 0;
+}
+
+static int parse_allocations(GraphObject *g, PyObject *allocations)
+{
+    g->nallocs = (int)PyTuple_GET_SIZE(allocations);
+    if (!(g->allocs = zeroed(g->nallocs, sizeof(int64_t))))
+        return -1;
+    for (int i = 0; i < g->nallocs; i++) {
+        g->allocs[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(allocations, i));
+        if (g->allocs[i] < 0) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "CompiledGraph: an allocation of negative size");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int parse_constants(GraphObject *g, PyObject *constants)
+{
+    g->nconstants = (int)PyTuple_GET_SIZE(constants);
+    if (!(g->constants = zeroed(g->nconstants, sizeof(TensorObject *))))
+        return -1;
+    for (int i = 0; i < g->nconstants; i++) {
+        PyObject *t = PyTuple_GET_ITEM(constants, i);
+        if (!PyObject_TypeCheck(t, g_eager->tensor_base_type)) {
+            PyErr_Format(PyExc_TypeError, "CompiledGraph: constant %d is a %.80s; allowed: a tensor", i,
+                         Py_TYPE(t)->tp_name);
+            return -1;
+        }
+        g->constants[i] = (TensorObject *)Py_NewRef(t);
+    }
+    return 0;
+}
+
+/* packs: (address, source buffer, nbytes) each. */
+static int parse_packs(GraphObject *g, PyObject *packs)
+{
+    g->npacks = (int)PyTuple_GET_SIZE(packs);
+    if (!(g->packs = zeroed(g->npacks, sizeof(Pack))))
+        return -1;
+    for (int i = 0; i < g->npacks; i++) {
+        unsigned long long address;
+        long long nbytes;
+        Pack *p = &g->packs[i];
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(packs, i), "KiL", &address, &p->source, &nbytes))
+            return -1;
+        p->pack = (PackFn)(uintptr_t)address;
+        p->nbytes = nbytes;
+        int constant = p->source - g->ninputs - g->nallocs;
+        if (p->source < 0 || (p->source >= g->ninputs && (constant < 0 || constant >= g->nconstants))) {
+            PyErr_SetString(PyExc_ValueError, "CompiledGraph: only inputs and constants can be packed");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int parse_view(GraphObject *g, PyObject *spec, BufferView *view)
+{
+    PyObject *layout;
+    long long offset_bytes;
+    if (!PyArg_ParseTuple(spec, "iLO", &view->buffer, &offset_bytes, &layout))
+        return -1;
+    view->offset_bytes = offset_bytes;
+    int first_pack = g->ninputs + g->nallocs + g->nconstants;
+    if (view->buffer < 0 || view->buffer >= g->nbuffers ||
+        (view->buffer >= first_pack && view->buffer < first_pack + g->npacks)) {
+        PyErr_SetString(PyExc_ValueError, "CompiledGraph: an extern call's view of a buffer that has no tensors");
+        return -1;
+    }
+    return layout_parse(layout, &view->layout, "extern call");
+}
+
+/* steps: (address, cost_ns) for a segment, (callable, views) for an extern call. */
+static int parse_step(GraphObject *g, PyObject *spec, Step *step)
+{
+    PyObject *first, *second;
+    if (!PyArg_ParseTuple(spec, "OO", &first, &second))
+        return -1;
+    if (PyLong_Check(first)) {
+        step->segment = (SegmentFn)PyLong_AsVoidPtr(first);
+        step->cost_ns = PyLong_AsLongLong(second);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (!PyCallable_Check(first) || !PyTuple_Check(second)) {
+        PyErr_SetString(PyExc_TypeError, "CompiledGraph: a step is (address, cost_ns) or (callable, views)");
+        return -1;
+    }
+    step->callable = Py_NewRef(first);
+    Py_ssize_t nviews = PyTuple_GET_SIZE(second);
+    if (!(step->views = zeroed(nviews, sizeof(BufferView))))
+        return -1;
+    for (step->nviews = 0; step->nviews < nviews; step->nviews++)
+        if (parse_view(g, PyTuple_GET_ITEM(second, step->nviews), &step->views[step->nviews]) < 0) {
+            step->nviews++; /* its layout may have been allocated */
+            return -1;
+        }
+    return 0;
+}
+
+static int parse_steps(GraphObject *g, PyObject *steps)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(steps);
+    int64_t total_ns = 0;
+    if (!(g->steps = zeroed(n, sizeof(Step))))
+        return -1;
+    for (; g->nsteps < n; g->nsteps++) {
+        if (parse_step(g, PyTuple_GET_ITEM(steps, g->nsteps), &g->steps[g->nsteps]) < 0) {
+            g->nsteps++;
+            return -1;
+        }
+        total_ns += g->steps[g->nsteps].cost_ns;
+    }
+    g->hot = total_ns >= HOT_NS;
+    return 0;
+}
+
+/* outputs: (kind, index, offset, layout or literal or None). */
+static int parse_output(GraphObject *g, PyObject *spec, int number, Output *out)
+{
+    int kind;
+    long long offset;
+    PyObject *value;
+    if (!PyArg_ParseTuple(spec, "iiLO", &kind, &out->index, &offset, &value))
+        return -1;
+    out->kind = kind;
+    out->offset = offset;
+    const int limits[] = {g->nallocs, g->ninputs, g->nconstants, g->ninputs, g->nconstants, number};
+    if (kind < OUT_NEW || kind > OUT_LITERAL || (kind != OUT_LITERAL && (out->index < 0 || out->index >= limits[kind]))) {
+        PyErr_Format(PyExc_ValueError, "CompiledGraph: output %d refers to something that does not exist", number);
+        return -1;
+    }
+    if (kind == OUT_LITERAL) {
+        out->literal = Py_NewRef(value);
+        return 0;
+    }
+    if (kind == OUT_INPUT || kind == OUT_CONSTANT)
+        return 0;
+    if (kind == OUT_VIEW_OUTPUT && g->outputs[out->index].kind == OUT_LITERAL) {
+        PyErr_Format(PyExc_ValueError, "CompiledGraph: output %d is a view of a literal", number);
+        return -1;
+    }
+    return layout_parse(value, &out->layout, "output");
+}
+
+static int parse_outputs(GraphObject *g, PyObject *outputs)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(outputs);
+    if (!(g->outputs = zeroed(n, sizeof(Output))))
+        return -1;
+    for (; g->noutputs < n; g->noutputs++)
+        if (parse_output(g, PyTuple_GET_ITEM(outputs, g->noutputs), g->noutputs, &g->outputs[g->noutputs]) < 0) {
+            g->noutputs++;
+            return -1;
+        }
+    for (int i = 0; i < g->noutputs; i++) {
+        Output *out = &g->outputs[i];
+        out->sole = out->kind == OUT_NEW;
+        for (int j = 0; j < g->noutputs && out->sole; j++) {
+            Output *other = &g->outputs[j];
+            if (j != i && ((other->kind == OUT_NEW && other->index == out->index) ||
+                           (other->kind == OUT_VIEW_OUTPUT && other->index == i)))
+                out->sole = 0;
+        }
+    }
+    return 0;
+}
+
+static int parse_written(GraphObject *g, PyObject *written)
+{
+    g->nwritten = (int)PyTuple_GET_SIZE(written);
+    g->writes_inputs = g->nwritten > 0;
+    if (!(g->written = zeroed(g->nwritten, sizeof(int))))
+        return -1;
+    for (int i = 0; i < g->nwritten; i++) {
+        long index = PyLong_AsLong(PyTuple_GET_ITEM(written, i));
+        if (index < 0 || index >= g->ninputs) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "CompiledGraph: a written input that does not exist");
+            return -1;
+        }
+        g->written[i] = (int)index;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the type */
+
+static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"name", "library", "inputs", "allocations", "constants", "packs", "steps",
+                            "outputs", "written", "arena_bytes", "single", "keep", NULL};
+    PyObject *name, *library, *inputs, *allocations, *constants, *packs, *steps, *outputs, *written;
+    long long arena_bytes;
+    int single, keep;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UOO!O!O!O!O!O!O!Lpp", names, &name, &library, &PyTuple_Type,
+                                     &inputs, &PyTuple_Type, &allocations, &PyTuple_Type, &constants, &PyTuple_Type,
+                                     &packs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs, &PyTuple_Type, &written,
+                                     &arena_bytes, &single, &keep))
+        return NULL;
+    GraphObject *g = (GraphObject *)type->tp_alloc(type, 0);
+    if (!g)
+        return NULL;
+    g->vectorcall = graph_vectorcall;
+    g->name = Py_NewRef(name);
+    g->library = Py_NewRef(library);
+    g->arena_bytes = arena_bytes;
+    g->keep = (char)keep;
+    if (parse_inputs(g, inputs) < 0 || parse_allocations(g, allocations) < 0 || parse_constants(g, constants) < 0 ||
+        parse_packs(g, packs) < 0)
+        goto failed;
+    g->nbuffers = g->ninputs + g->nallocs + g->nconstants + g->npacks + 1;
+    if (parse_steps(g, steps) < 0 || parse_outputs(g, outputs) < 0 || parse_written(g, written) < 0)
+        goto failed;
+    if (single && g->noutputs != 1) {
+        PyErr_Format(PyExc_ValueError, "CompiledGraph: single=True with %d outputs", g->noutputs);
+        goto failed;
+    }
+    g->single = (char)single;
+    if (!(g->kept = zeroed(g->noutputs, sizeof(TensorObject *))))
+        goto failed;
+    if (arena_bytes > 0 && (keep || arena_bytes <= KEPT_ARENA_BYTES) && !(g->arena = g_eager->storage_alloc(arena_bytes)))
+        goto failed;
+    return (PyObject *)g;
+failed:
+    Py_DECREF(g);
+    return NULL;
+}
+
+static int graph_traverse(GraphObject *g, visitproc visit, void *arg)
+{
+    Py_VISIT(g->library);
+    Py_VISIT(g->artifact);
+    for (int i = 0; i < g->nconstants && g->constants; i++)
+        Py_VISIT(g->constants[i]);
+    for (int i = 0; i < g->nsteps; i++)
+        Py_VISIT(g->steps[i].callable);
+    for (int i = 0; i < g->noutputs; i++) {
+        Py_VISIT(g->outputs[i].literal);
+        if (g->kept)
+            Py_VISIT(g->kept[i]);
+    }
+    return 0;
+}
+
+static int graph_clear(GraphObject *g)
+{
+    Py_CLEAR(g->artifact);
+    for (int i = 0; i < g->noutputs && g->kept; i++)
+        Py_CLEAR(g->kept[i]);
+    return 0;
+}
+
+static void graph_dealloc(GraphObject *g)
+{
+    PyObject_GC_UnTrack(g);
+    if (g->weakrefs)
+        PyObject_ClearWeakRefs((PyObject *)g);
+    graph_clear(g);
+    for (int i = 0; i < g->ninputs && g->inputs; i++)
+        PyMem_Free(g->inputs[i].dims);
+    for (int i = 0; i < g->nconstants && g->constants; i++)
+        Py_XDECREF(g->constants[i]);
+    for (int i = 0; i < g->npacks && g->packs; i++) {
+        Py_XDECREF(g->packs[i].storage_ref);
+        Py_XDECREF(g->packs[i].packed);
+    }
+    for (int i = 0; i < g->nsteps; i++) {
+        Py_XDECREF(g->steps[i].callable);
+        for (int j = 0; j < g->steps[i].nviews; j++)
+            PyMem_Free(g->steps[i].views[j].layout.dims);
+        PyMem_Free(g->steps[i].views);
+    }
+    for (int i = 0; i < g->noutputs; i++) {
+        Py_XDECREF(g->outputs[i].literal);
+        PyMem_Free(g->outputs[i].layout.dims);
+    }
+    void *arrays[] = {g->inputs, g->allocs, g->constants, g->packs, g->steps, g->outputs, g->written, g->kept};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        PyMem_Free(arrays[i]);
+    Py_XDECREF(g->arena);
+    Py_XDECREF(g->library); /* last: it holds the code */
+    Py_XDECREF(g->name);
+    Py_TYPE(g)->tp_free(g);
+}
+
+static PyObject *graph_repr(GraphObject *g)
+{
+    return PyUnicode_FromFormat("<CompiledGraph %U: %d inputs, %d steps, %d outputs>", g->name, g->ninputs, g->nsteps,
+                                g->noutputs);
+}
+
+static PyObject *graph_release(GraphObject *g, PyObject *Py_UNUSED(unused))
+{
+    for (int i = 0; i < g->noutputs; i++)
+        Py_CLEAR(g->kept[i]);
+    for (int i = 0; i < g->npacks; i++) {
+        Py_CLEAR(g->packs[i].storage_ref);
+        Py_CLEAR(g->packs[i].packed);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMemberDef graph_members[] = {
+    {"__name__", T_OBJECT, offsetof(GraphObject, name), READONLY, "name of the graph"},
+    {"artifact", T_OBJECT, offsetof(GraphObject, artifact), 0, "where it came from; set by the backend"},
+    {"writes_inputs", T_BOOL, offsetof(GraphObject, writes_inputs), READONLY, "whether it writes mutated inputs itself"},
+    {"arena_bytes", T_LONGLONG, offsetof(GraphObject, arena_bytes), READONLY, "scratch memory of one call"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyMethodDef graph_methods[] = {
+    {"release", (PyCFunction)graph_release, METH_NOARGS, "drop kept outputs and packed weights; they come back as needed"},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject CompiledGraph_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "inductor._native.CompiledGraph",
+    .tp_basicsize = sizeof(GraphObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "A compiled graph: called with its input tensors it returns its outputs.",
+    .tp_new = graph_new,
+    .tp_dealloc = (destructor)graph_dealloc,
+    .tp_traverse = (traverseproc)graph_traverse,
+    .tp_clear = (inquiry)graph_clear,
+    .tp_repr = (reprfunc)graph_repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(GraphObject, vectorcall),
+    .tp_weaklistoffset = offsetof(GraphObject, weakrefs),
+    .tp_members = graph_members,
+    .tp_methods = graph_methods,
+};

@@ -1,0 +1,408 @@
+/* CompiledGraph: the call. Checks the inputs, gets memory, runs the steps, wraps the outputs.
+ *
+ * All state of a call is on its stack, so a graph may run on several threads at once (the lock is
+ * released during long segments). What a graph keeps between calls (arena, outputs, packed weights)
+ * is taken out of it, under the lock, by the call that uses it. */
+#include "graph.h"
+
+#include <string.h>
+
+/* Releasing and taking back the lock costs 0.1 us alone and up to 5 ms when others compete for it. */
+enum { RELEASE_LOCK_NS = 50000, INLINE_SLOTS = 96 };
+
+typedef struct {
+    GraphObject *g;
+    PyObject *const *args;
+    char **bufs;
+    StorageObject **storages; /* by allocation */
+    TensorObject **reused;    /* by output: last call's tensor, to be used again, or NULL */
+    StorageObject **packed;   /* by pack */
+    StorageObject *arena;
+    void *inline_slots[INLINE_SLOTS];
+} Call;
+
+/* ------------------------------------------------------------------ inputs */
+
+static int same_geometry(const Layout *want, const TensorObject *t)
+{
+    const int64_t *have = t->dims;
+    size_t ndim = (size_t)want->ndim;
+    if (memcmp(want->dims, have, sizeof(int64_t) * ndim) != 0)
+        return 0;
+    if (want->numel == 0)
+        return 1;
+    for (size_t i = 0; i < ndim; i++) /* the stride of a dim of size 1 means nothing */
+        if (want->dims[ndim + i] != have[ndim + i] && have[i] != 1)
+            return 0;
+    return 1;
+}
+
+static PyObject *describe(uint64_t meta, int ndim, const int64_t *dims)
+{
+    PyObject *sizes = PyTuple_New(ndim), *strides = PyTuple_New(ndim), *text = NULL;
+    for (int i = 0; sizes && strides && i < ndim; i++) {
+        PyTuple_SET_ITEM(sizes, i, PyLong_FromLongLong(dims[i]));
+        PyTuple_SET_ITEM(strides, i, PyLong_FromLongLong(dims[ndim + i]));
+    }
+    if (sizes && strides && !PyErr_Occurred())
+        text = PyUnicode_FromFormat("dtype code %d, device type %d, shape %R, strides %R", EAGER_META_DTYPE(meta),
+                                    EAGER_META_DEVICE(meta), sizes, strides);
+    Py_XDECREF(sizes);
+    Py_XDECREF(strides);
+    return text;
+}
+
+static int refuse_input(GraphObject *g, int i, PyObject *arg)
+{
+    if (!PyObject_TypeCheck(arg, g_eager->tensor_base_type)) {
+        PyErr_Format(PyExc_TypeError, "%U: input %d is a %.80s; allowed: a tensor", g->name, i, Py_TYPE(arg)->tp_name);
+        return -1;
+    }
+    const TensorObject *t = (const TensorObject *)arg;
+    if (t->meta & EAGER_FAKE || (!t->data && g->inputs[i].numel)) {
+        PyErr_Format(PyExc_RuntimeError, "%U: input %d is a fake tensor and has no data; call it with real ones", g->name, i);
+        return -1;
+    }
+    PyObject *have = describe(t->meta, tensor_ndim(t), t->dims);
+    PyObject *want = have ? describe(g->inputs[i].meta, g->inputs[i].ndim, g->inputs[i].dims) : NULL;
+    if (want)
+        PyErr_Format(PyExc_RuntimeError, "%U: input %d has %U; this graph was compiled for %U; compile again for it",
+                     g->name, i, have, want);
+    Py_XDECREF(have);
+    Py_XDECREF(want);
+    return -1;
+}
+
+static int take_inputs(Call *call, Py_ssize_t nargs)
+{
+    GraphObject *g = call->g;
+    if (nargs != g->ninputs) {
+        PyErr_Format(PyExc_TypeError, "%U: called with %zd tensors; this graph takes %d", g->name, nargs, g->ninputs);
+        return -1;
+    }
+    PyTypeObject *tensor_class = *g_eager->tensor_class;
+    for (int i = 0; i < g->ninputs; i++) {
+        PyObject *arg = call->args[i];
+        const Layout *want = &g->inputs[i];
+        if (Py_TYPE(arg) != tensor_class && !PyObject_TypeCheck(arg, g_eager->tensor_base_type))
+            return refuse_input(g, i, arg);
+        const TensorObject *t = (const TensorObject *)arg;
+        const uint64_t compared = 0xffffffffull | EAGER_FAKE;
+        if ((t->meta & compared) != want->meta || (!t->data && want->numel) || !same_geometry(want, t))
+            return refuse_input(g, i, arg);
+        call->bufs[i] = t->data;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+/* Whether nobody but the graph can see the tensor it returned last time, nor its memory. */
+static int unseen(TensorObject *t)
+{
+    if (Py_REFCNT(t) != 1 || t->weakrefs || t->dict || t->grad_fn || t->grad || t->autograd || t->meta >> 32)
+        return 0;
+    if (t->array && Py_REFCNT(t->array) == 1)
+        Py_CLEAR(t->array);
+    return !t->array && Py_REFCNT(t->storage) == 1 && !t->storage->weakrefs && !t->storage->exposed;
+}
+
+static void take_kept(Call *call)
+{
+    GraphObject *g = call->g;
+    for (int i = 0; i < g->noutputs; i++) {
+        TensorObject *t = g->kept[i];
+        g->kept[i] = NULL;
+        if (!t)
+            continue;
+        const Layout *layout = &g->outputs[i].layout;
+        if (unseen(t) && t->meta == layout->meta && same_geometry(layout, t)) {
+            t->storage->version = 0;
+            call->reused[i] = t;
+            call->storages[g->outputs[i].index] = (StorageObject *)Py_NewRef(t->storage);
+        } else {
+            Py_DECREF(t);
+        }
+    }
+}
+
+static int take_memory(Call *call)
+{
+    GraphObject *g = call->g;
+    char **next = call->bufs + g->ninputs;
+    if (g->keep)
+        take_kept(call);
+    for (int i = 0; i < g->nallocs; i++) {
+        if (!call->storages[i] && !(call->storages[i] = g_eager->storage_alloc(g->allocs[i])))
+            return -1;
+        *next++ = call->storages[i]->data;
+    }
+    for (int i = 0; i < g->nconstants; i++)
+        *next++ = g->constants[i]->data;
+    next += g->npacks;
+    if (g->arena_bytes > 0) {
+        call->arena = g->arena;
+        g->arena = NULL;
+        if (!call->arena && !(call->arena = g_eager->storage_alloc(g->arena_bytes)))
+            return -1;
+        *next = call->arena->data;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ packed weights */
+
+static int pack_is_current(const Pack *p, const TensorObject *t)
+{
+    const StorageObject *s = t->storage, *root = s->root ? s->root : s;
+    /* The weak reference tells a storage from a later one at the same address. */
+    return p->storage_ref && PyWeakref_GET_OBJECT(p->storage_ref) == (PyObject *)s && p->data == t->data &&
+           p->version == s->version && p->root_version == root->version && p->alias_writes == root->alias_writes;
+}
+
+static int remember_pack(Pack *p, const TensorObject *t)
+{
+    const StorageObject *s = t->storage, *root = s->root ? s->root : s;
+    if (!p->storage_ref || PyWeakref_GET_OBJECT(p->storage_ref) != (PyObject *)s) {
+        PyObject *ref = PyWeakref_NewRef((PyObject *)s, NULL);
+        if (!ref)
+            return -1;
+        Py_XSETREF(p->storage_ref, ref);
+    }
+    p->data = t->data;
+    p->version = s->version;
+    p->root_version = root->version;
+    p->alias_writes = root->alias_writes;
+    return 0;
+}
+
+static int take_pack(Call *call, int number)
+{
+    GraphObject *g = call->g;
+    Pack *p = &g->packs[number];
+    const TensorObject *t = p->source < g->ninputs ? (const TensorObject *)call->args[p->source]
+                                                   : g->constants[p->source - g->ninputs - g->nallocs];
+    const StorageObject *root = t->storage->root ? t->storage->root : t->storage;
+    int watched = root->from_pool && !root->exposed; /* else a write may go unseen: pack each time */
+    int current = watched && pack_is_current(p, t);
+    if (current && p->packed) {
+        call->packed[number] = (StorageObject *)Py_NewRef(p->packed);
+    } else {
+        StorageObject *packed = g_eager->storage_alloc(p->nbytes);
+        if (!packed)
+            return -1;
+        call->packed[number] = packed;
+        p->pack(t->data, packed->data);
+        /* Weights in training change at every step: keep a packed form only the second time the
+         * same bytes are seen, so that training does not hold each weight twice. */
+        if (current)
+            Py_XSETREF(p->packed, (StorageObject *)Py_NewRef(packed));
+        else
+            Py_CLEAR(p->packed);
+        if (watched && !current && remember_pack(p, t) < 0)
+            return -1;
+    }
+    call->bufs[g->ninputs + g->nallocs + g->nconstants + number] = call->packed[number]->data;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static StorageObject *storage_of(Call *call, int buffer)
+{
+    GraphObject *g = call->g;
+    if (buffer < g->ninputs)
+        return ((TensorObject *)call->args[buffer])->storage;
+    buffer -= g->ninputs;
+    if (buffer < g->nallocs)
+        return call->storages[buffer];
+    buffer -= g->nallocs;
+    return buffer < g->nconstants ? g->constants[buffer]->storage : call->arena;
+}
+
+static TensorObject *lay_out(StorageObject *storage, const char *data, const Layout *layout)
+{
+    int64_t itemsize = g_eager->itemsize[EAGER_META_DTYPE(layout->meta)];
+    int64_t offset = storage->data ? (data - storage->data) / itemsize : 0;
+    return g_eager->tensor_new(*g_eager->tensor_class, storage, layout->meta, layout->ndim, layout->dims,
+                               layout->dims + layout->ndim, offset);
+}
+
+static int run_extern(Call *call, const Step *step)
+{
+    PyObject *inline_views[16], **views = inline_views;
+    if (step->nviews > 16 && !(views = PyMem_Malloc(sizeof(PyObject *) * (size_t)step->nviews))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int made = 0;
+    for (; made < step->nviews; made++) {
+        const BufferView *v = &step->views[made];
+        const char *base = call->bufs[v->buffer];
+        views[made] = (PyObject *)lay_out(storage_of(call, v->buffer), base ? base + v->offset_bytes : NULL, &v->layout);
+        if (!views[made])
+            break;
+    }
+    PyObject *result = made == step->nviews ? PyObject_Vectorcall(step->callable, views, (size_t)made, NULL) : NULL;
+    for (int i = 0; i < made; i++)
+        Py_DECREF(views[i]);
+    if (views != inline_views)
+        PyMem_Free(views);
+    if (!result)
+        return -1;
+    Py_DECREF(result);
+    return 0;
+}
+
+static int run_steps(Call *call)
+{
+    GraphObject *g = call->g;
+    int failed = 0;
+    if (g->hot)
+        pool_enter();
+    for (int i = 0; i < g->nsteps && !failed; i++) {
+        const Step *step = &g->steps[i];
+        if (!step->segment) {
+            failed = run_extern(call, step) < 0;
+        } else if (step->cost_ns < RELEASE_LOCK_NS) {
+            step->segment(call->bufs, &g_runtime);
+        } else {
+            PyThreadState *state = PyEval_SaveThread();
+            step->segment(call->bufs, &g_runtime);
+            PyEval_RestoreThread(state);
+        }
+    }
+    if (g->hot)
+        pool_leave();
+    return failed ? -1 : 0;
+}
+
+/* ------------------------------------------------------------------ outputs */
+
+static PyObject *view_of(const TensorObject *base, const Output *out)
+{
+    return (PyObject *)g_eager->tensor_new(*g_eager->tensor_class, base->storage, out->layout.meta, out->layout.ndim,
+                                           out->layout.dims, out->layout.dims + out->layout.ndim,
+                                           base->offset + out->offset);
+}
+
+static PyObject *make_output(Call *call, int number, PyObject *const *made)
+{
+    GraphObject *g = call->g;
+    const Output *out = &g->outputs[number];
+    switch (out->kind) {
+    case OUT_NEW: {
+        TensorObject *t = call->reused[number];
+        if (t) {
+            call->reused[number] = NULL;
+        } else {
+            t = g_eager->tensor_new(*g_eager->tensor_class, call->storages[out->index], out->layout.meta,
+                                    out->layout.ndim, out->layout.dims, out->layout.dims + out->layout.ndim, out->offset);
+        }
+        if (t && g->keep && out->sole)
+            Py_XSETREF(g->kept[number], (TensorObject *)Py_NewRef(t));
+        return (PyObject *)t;
+    }
+    case OUT_INPUT:
+        return Py_NewRef(call->args[out->index]);
+    case OUT_CONSTANT:
+        return Py_NewRef((PyObject *)g->constants[out->index]);
+    case OUT_VIEW_INPUT:
+        return view_of((TensorObject *)call->args[out->index], out);
+    case OUT_VIEW_CONSTANT:
+        return view_of(g->constants[out->index], out);
+    case OUT_VIEW_OUTPUT:
+        return view_of((TensorObject *)made[out->index], out);
+    case OUT_LITERAL:
+        return Py_NewRef(out->literal);
+    }
+    Py_UNREACHABLE();
+}
+
+static PyObject *make_outputs(Call *call)
+{
+    GraphObject *g = call->g;
+    if (g->single)
+        return make_output(call, 0, NULL);
+    PyObject *result = PyTuple_New(g->noutputs);
+    if (!result)
+        return NULL;
+    PyObject **items = ((PyTupleObject *)result)->ob_item;
+    for (int i = 0; i < g->noutputs; i++) {
+        items[i] = make_output(call, i, items);
+        if (!items[i]) {
+            Py_DECREF(result);
+            return NULL;
+        }
+    }
+    return result;
+}
+
+/* ------------------------------------------------------------------ the call */
+
+static void finish(Call *call)
+{
+    GraphObject *g = call->g;
+    for (int i = 0; i < g->nallocs; i++)
+        Py_XDECREF(call->storages[i]);
+    for (int i = 0; i < g->npacks; i++)
+        Py_XDECREF(call->packed[i]);
+    if (g->keep)
+        for (int i = 0; i < g->noutputs; i++)
+            Py_XDECREF(call->reused[i]); /* not NULL only after a failure */
+    if (call->arena) {
+        /* A tensor of an extern call may still be alive somewhere: such an arena is not used again. */
+        int ours = Py_REFCNT(call->arena) == 1 && (g->keep || g->arena_bytes <= (1 << 18)) && !g->arena;
+        if (ours)
+            g->arena = call->arena;
+        else
+            Py_DECREF(call->arena);
+    }
+    if ((void *)call->bufs != (void *)call->inline_slots)
+        PyMem_Free(call->bufs);
+}
+
+static int begin(Call *call, GraphObject *g, PyObject *const *args)
+{
+    size_t slots = (size_t)(g->nbuffers + g->nallocs + g->noutputs + g->npacks);
+    void **memory = call->inline_slots;
+    if (slots > INLINE_SLOTS && !(memory = PyMem_Malloc(sizeof(void *) * slots))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memset(memory + g->nbuffers, 0, sizeof(void *) * (slots - (size_t)g->nbuffers));
+    call->g = g;
+    call->args = args;
+    call->bufs = (char **)memory;
+    call->storages = (StorageObject **)(memory + g->nbuffers);
+    call->reused = (TensorObject **)(call->storages + g->nallocs);
+    call->packed = (StorageObject **)(call->reused + g->noutputs);
+    call->arena = NULL;
+    return 0;
+}
+
+PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    GraphObject *g = (GraphObject *)self;
+    Call call;
+    if (kwnames && PyTuple_GET_SIZE(kwnames)) {
+        PyErr_Format(PyExc_TypeError, "%U: called with keyword arguments; allowed: tensors by position", g->name);
+        return NULL;
+    }
+    if (begin(&call, g, args) < 0)
+        return NULL;
+    PyObject *result = NULL;
+    if (take_inputs(&call, PyVectorcall_NARGS(nargsf)) < 0 || take_memory(&call) < 0)
+        goto done;
+    for (int i = 0; i < g->npacks; i++)
+        if (take_pack(&call, i) < 0)
+            goto done;
+    /* Before the steps: if one fails half way, its input has been written all the same. */
+    for (int i = 0; i < g->nwritten; i++)
+        storage_written(((TensorObject *)args[g->written[i]])->storage);
+    if (run_steps(&call) == 0)
+        result = make_outputs(&call);
+done:
+    finish(&call);
+    return result;
+}

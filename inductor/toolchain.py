@@ -1,0 +1,371 @@
+"""The C++ compiler: which one it is, what it can do, and turning source units into one shared library.
+
+Owns: finding and probing the compiler, its flags, running it, reading its errors. Knows nothing of
+what the sources compute, nor of where artifacts are kept.
+
+Generated sources include nothing, so a kernel costs 20-50 ms; half of what is left is starting
+processes, and the link runs with -nostdlib because the driver's default libraries cost 30 ms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from eager import _logging, _settings
+
+__all__ = ["CompileError", "Toolchain", "Unit", "build", "cpu_id", "toolchain"]
+
+_COMPONENT = _logging.component("inductor")
+_CANDIDATES = ("g++", "c++", "clang++")
+_LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "env"})
+_PROBE_FORMAT = 1
+_ERROR_LINES = 12
+
+# -fno-math-errno and -fno-trapping-math let sqrt, floor and comparisons vectorise without
+# -ffast-math; contraction is off because generated code says where it wants an fma.
+_BASE_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-stack-protector",
+    "-fopenmp-simd",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-w",
+)
+_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,--hash-style=gnu", "-Wl,--build-id=none")
+_LIBRARIES = ("-lm", "-lc", "-lgcc")
+
+
+class CompileError(RuntimeError):
+    """A compiler is missing, or did not accept what was generated.
+
+    command: what was run, empty if nothing could be. source: the file it was run on, kept on disk.
+    errors: the first lines it wrote.
+    """
+
+    def __init__(self, message: str, command: Sequence[str] = (), source: Path | None = None, errors: str = "") -> None:
+        self.command = tuple(command)
+        self.source = source
+        self.errors = errors
+        parts = [message]
+        if errors:
+            parts.append(errors)
+        if source is not None:
+            parts.append(f"source: {source}")
+        if command:
+            parts.append(f"command: {' '.join(command)}")
+        super().__init__("\n".join(parts))
+
+
+class Unit(Protocol):
+    """One translation unit: a name (a C identifier), its whole text, and whether other graphs will
+    ask for exactly this text again, so that its object file is worth keeping."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def reusable(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """What a probe found; everything here goes into the cache key.
+
+    cxx: absolute path. version: its first line of --version. march: as given on the command line.
+    isa: the instruction-set macros that march turns on, sorted. simd_bits: the widest vector.
+    libc: name and version. vector_functions: what libmvec exports ("_ZGVeN16v_expf"), sorted.
+    cpu: vendor, model and flags of the machine, hashed.
+    """
+
+    cxx: str
+    version: str
+    march: str
+    isa: tuple[str, ...]
+    simd_bits: int
+    libc: str
+    vector_functions: tuple[str, ...]
+    cpu: str
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The compiler flags of every unit."""
+        width = (f"-mprefer-vector-width={self.simd_bits}",) if self.simd_bits >= 256 else ()
+        return (*_BASE_FLAGS, f"-march={self.march}", *width)
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether the CPU multiplies and adds in one instruction."""
+        return "__FMA__" in self.isa or "__ARM_FEATURE_FMA" in self.isa
+
+    def key(self) -> str:
+        """A digest of all that can change the machine code or whether it may run here."""
+        fields = [self.cxx, self.version, *self.flags, *_LINK_FLAGS, *_LIBRARIES, *self.isa, self.libc, self.cpu]
+        fields += self.vector_functions
+        return hashlib.sha256("\0".join(fields).encode()).hexdigest()[:32]
+
+
+def toolchain() -> Toolchain:
+    """The compiler to use under the current settings, probed once per machine and process.
+
+    Raises: CompileError if there is none, or if it cannot compile an empty file.
+    """
+    settings = _settings.current()
+    # PATH is part of what `which` answers; a test or user that changes it expects a new look.
+    return _toolchain(settings.cpu.cxx, settings.cpu.march, settings.cache.dir, settings.cache.enabled, shutil.which("g++"))
+
+
+@lru_cache(maxsize=16)
+def _toolchain(wanted: str, march: str, cache_dir: Path, use_disk: bool, _path_probe: str | None) -> Toolchain:
+    cxx = _find(wanted)
+    stat = os.stat(cxx)
+    cpu = cpu_id()
+    identity = f"{_PROBE_FORMAT}|{cxx}|{stat.st_size}|{stat.st_mtime_ns}|{march}|{cpu}|{_libc()}"
+    name = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    path = cache_dir / "toolchains" / f"{name}.json"
+    found = _read_probe(path, identity) if use_disk else None
+    if found is None:
+        found = _probe(cxx, march, cpu)
+        if use_disk:
+            _write_probe(path, identity, found)
+    return found
+
+
+def _find(wanted: str) -> str:
+    # CXX may be a whole command ("ccache g++ -m64"). The launcher is left out, since around a 30 ms
+    # compilation it costs more than it saves, and so are the flags: ours decide.
+    words = [w for w in wanted.split() if not w.startswith("-") and os.path.basename(w) not in _LAUNCHERS]
+    for name in (wanted, *words[:1]) if wanted else _CANDIDATES:
+        path = shutil.which(name)
+        if path is not None:
+            return os.path.abspath(path)
+    if wanted:
+        raise CompileError(
+            f"inductor: the C++ compiler {wanted!r} (from FRAMEJIT_CXX or CXX) was not found; "
+            "set it to the path of g++ or clang++"
+        )
+    raise CompileError(
+        f"inductor: no C++ compiler was found; looked for {', '.join(_CANDIDATES)} on PATH; "
+        "install one (Debian/Ubuntu: apt install g++) or set FRAMEJIT_CXX to its path"
+    )
+
+
+@lru_cache(maxsize=1)
+def cpu_id() -> str:
+    """Which CPU this is: a digest of vendor, model and feature flags of the first core.
+
+    Code made with -march=native must never follow a cache to another CPU.
+    """
+    wanted = {"vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features"}
+    lines = [platform.machine()]
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if not line.strip():
+                    break  # the second core: on a large machine the whole file takes 10 ms
+                if line.split(":", 1)[0].strip() in wanted:
+                    lines.append(line.strip())
+    except OSError:
+        lines.append(platform.processor())
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
+
+
+def _libc() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
+    except (ValueError, OSError):
+        return "-".join(platform.libc_ver()) or "unknown"
+
+
+# --------------------------------------------------------------------------- probing
+
+
+def _probe(cxx: str, march: str, cpu: str) -> Toolchain:
+    version = _run([cxx, "--version"], None).splitlines()[0]
+    macros = _run([cxx, f"-march={march}", "-dM", "-E", "-x", "c++", os.devnull], None)
+    names = set(re.findall(r"^#define (\w+)", macros, re.MULTILINE))
+    isa = tuple(sorted(n for n in names if re.match(r"__(AVX|SSE|FMA|F16C|BMI|VNNI|AMX|ARM_FEATURE|POPCNT)", n)))
+    bits = 512 if "__AVX512F__" in names else 256 if "__AVX2__" in names else 128
+    return Toolchain(cxx, version, march, isa, bits, _libc(), _libmvec_functions(cxx), cpu)
+
+
+def _libmvec_functions(cxx: str) -> tuple[str, ...]:
+    """The vector functions that exist. A declaration alone also promises ones that do not (fmodf)."""
+    path = _run([cxx, "-print-file-name=libmvec.so.1"], None).strip()
+    nm = shutil.which("nm")
+    if not os.path.isabs(path) or nm is None:
+        return ()
+    listing = _run([nm, "-D", "--defined-only", path], None)
+    return tuple(sorted(set(re.findall(r" _(ZGV\w+)", listing.replace(" i ", " T ")))))
+
+
+def _read_probe(path: Path, identity: str) -> Toolchain | None:
+    try:
+        stored = json.loads(path.read_text())
+        if stored["identity"] != identity:
+            return None
+        fields = stored["toolchain"]
+        fields["isa"] = tuple(fields["isa"])
+        fields["vector_functions"] = tuple(fields["vector_functions"])
+        return Toolchain(**fields)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _COMPONENT.log(f"the compiler probe in {path} cannot be read ({error}); probing again")
+        return None
+
+
+def _write_probe(path: Path, identity: str, found: Toolchain) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
+            json.dump({"identity": identity, "toolchain": asdict(found)}, file)
+        os.replace(file.name, path)
+    except OSError as error:
+        # The cache itself warns about an unwritable folder; a probe is 60 ms, once a process.
+        _COMPONENT.log(f"the compiler probe is not kept: {error}")
+
+
+# --------------------------------------------------------------------------- running the compiler
+
+
+def _run(command: Sequence[str], source: Path | None) -> str:
+    timeout_s = _settings.current().cpu.compile_timeout_s or None
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise CompileError(
+            f"inductor: the compiler was given up after {timeout_s} s (FRAMEJIT_COMPILE_TIMEOUT_S)", command, source
+        ) from None
+    except OSError as error:
+        raise CompileError(f"inductor: the compiler cannot be run: {error}", command, source) from None
+    if done.returncode != 0:
+        raise CompileError(_ending(done.returncode), command, source, _first_errors(done.stderr.decode(errors="replace")))
+    return done.stdout.decode(errors="replace")
+
+
+def _ending(returncode: int) -> str:
+    if returncode < 0:
+        try:
+            name = signal.Signals(-returncode).name
+        except ValueError:
+            name = str(-returncode)
+        return f"inductor: the compiler was killed by {name} (out of memory?)"
+    return f"inductor: generated code did not compile (exit status {returncode})"
+
+
+def _first_errors(text: str) -> str:
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if "error" in line or "undefined" in line), 0)
+    kept = lines[start : start + _ERROR_LINES]
+    left = len(lines) - start - len(kept)
+    return "\n".join([*kept, f"... {left} more lines"] if left > 0 else kept)
+
+
+# --------------------------------------------------------------------------- building
+
+
+def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path | None = None) -> float:
+    """Compile `units`, one compiler per core, and link them into the shared library `target`.
+
+    objects: a folder where the object files of reusable units are kept under a digest of their text
+    and the toolchain; None keeps none. Returns: elapsed seconds.
+    Raises: CompileError. The sources of a failed build stay on disk, at the path that it names.
+    """
+    start = time.perf_counter()
+    work = Path(tempfile.mkdtemp(prefix="framejit-"))
+    try:
+        sources = [_write_source(work, unit) for unit in units]
+        if len(units) == 1 and not (units[0].reusable and objects):
+            _run([tools.cxx, *tools.flags, *_LINK_FLAGS, str(sources[0]), "-o", str(target), *_LIBRARIES], sources[0])
+        else:
+            made = _compile_all(units, sources, tools, objects)
+            _run([tools.cxx, *_LINK_FLAGS, *map(str, made), "-o", str(target), *_LIBRARIES], sources[0])
+    except CompileError:
+        _COMPONENT.log(f"the sources of the failed build are kept in {work}")
+        raise
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    shutil.rmtree(work, ignore_errors=True)
+    elapsed = time.perf_counter() - start
+    _COMPONENT.log(f"compiled {len(units)} unit(s) with {os.path.basename(tools.cxx)} in {elapsed * 1e3:.0f} ms")
+    return elapsed
+
+
+def _write_source(work: Path, unit: Unit) -> Path:
+    path = work / f"{unit.name}.cpp"
+    path.write_text(unit.text)
+    return path
+
+
+def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, objects: Path | None) -> list[Path]:
+    settings = _settings.current().cpu
+    workers = settings.compile_workers or os.cpu_count() or 1
+    with ThreadPoolExecutor(min(workers, len(units))) as pool:
+        jobs = [pool.submit(_compile_one, u, s, tools, objects) for u, s in zip(units, sources, strict=True)]
+        try:
+            return [job.result() for job in jobs]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | None) -> Path:
+    command = [tools.cxx, *tools.flags, "-c", str(source), "-o"]
+    if objects is None or not unit.reusable:
+        target = source.with_suffix(".o")
+        _run([*command, str(target)], source)
+        return target
+    digest = hashlib.sha256(f"{tools.key()}\0{unit.text}".encode()).hexdigest()[:40]
+    kept = objects / f"{digest}.o"
+    if _sealed(kept):
+        return kept
+    objects.mkdir(parents=True, exist_ok=True)
+    # The name of a temporary is unique to the process and thread, so two that race both succeed
+    # and the later rename wins with the same content.
+    fresh = source.with_suffix(".o")
+    _run([*command, str(fresh)], source)
+    _keep(fresh, kept)
+    return fresh
+
+
+def _sealed(path: Path) -> bool:
+    """Whether the object file is whole: its digest stands beside it."""
+    try:
+        return path.with_suffix(".sha256").read_text() == hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return False
+
+
+def _keep(fresh: Path, kept: Path) -> None:
+    try:
+        content = fresh.read_bytes()
+        for path, data in ((kept, content), (kept.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode())):
+            with tempfile.NamedTemporaryFile(dir=kept.parent, suffix=".tmp", delete=False) as file:
+                file.write(data)
+            os.replace(file.name, path)
+    except OSError as error:
+        _COMPONENT.log(f"the object file {kept.name} is not kept: {error}")

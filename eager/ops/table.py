@@ -16,7 +16,7 @@ import numpy as np
 from eager import _native, dispatch, dtypes
 from eager.device import device
 from eager.dtypes import Category, dtype
-from eager.fake import fake
+from eager.fake import DataDependentError, fake
 from eager.ops import loop_api
 from eager.ops.schema import Schema, parse
 from eager.promotion import result_type
@@ -266,6 +266,8 @@ class Op:
         return _native.alias(x, sizes, strides, offset, d[0].code) if d else _native.alias(x, sizes, strides, offset)
 
     def _execute_fake(self, args: tuple[Any, ...]) -> Any:
+        if self.dynamic_output:
+            raise DataDependentError(f"{self.name}: the shape of the result depends on data, and a fake tensor has none")
         if self.meta is None and self.kind is not Kind.POINTWISE:
             if self.decompose is None:
                 raise NotImplementedError(f"{self.name}: no meta rule")

@@ -289,12 +289,17 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
     return OPS["clone"](input, None if name == "preserve" else name)
 
 
+def _fast(name: str, method: Callable[[Any, Any], Any]) -> Any:
+    """The operator with a short way in C for plain operands, where there is one."""
+    return _native.fast_operator(name, method) if name in ("add", "sub", "mul", "div") else method
+
+
 FUNCTIONS["clone"] = METHODS["clone"] = clone
 FUNCTIONS["where"] = where
 for _name, _op in (("add", "add"), ("mul", "mul"), ("truediv", "div"), ("floordiv", "floor_divide"), ("mod", "remainder"),
                    ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "left_shift"),
                    ("rshift", "right_shift")):  # fmt: skip
-    METHODS[f"__{_name}__"] = _operator(OPS[_op])
+    METHODS[f"__{_name}__"] = _fast(_op, _operator(OPS[_op]))
     METHODS[f"__r{_name}__"] = _reflected(OPS[_op])
     METHODS[f"__i{_name}__"] = _inplace_operator(OPS[_op + "_"])
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
@@ -322,7 +327,7 @@ def _rpow(self: Any, other: Any) -> Any:
 
 
 METHODS.update(
-    __sub__=_sub, __rsub__=_rsub, __isub__=_inplace_operator(OPS["sub_"]), __pow__=_pow, __rpow__=_rpow,
+    __sub__=_fast("sub", _sub), __rsub__=_rsub, __isub__=_inplace_operator(OPS["sub_"]), __pow__=_pow, __rpow__=_rpow,
     __ipow__=_inplace_operator(OPS["pow_"]), __neg__=lambda self: OPS["neg"](self), __pos__=lambda self: self,
     __abs__=lambda self: OPS["abs"](self), __invert__=lambda self: OPS["bitwise_not"](self),
 )  # fmt: skip

@@ -39,6 +39,10 @@ PyObject *py_empty(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_alias(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_empty_like(PyObject *self, PyObject *t);
 
+/* fastpath.c */
+PyObject *py_fast_operator(PyObject *self, PyObject *args);
+PyObject *py_uniform_floats(PyObject *self, PyObject *args);
+
 /* libm.c */
 PyObject *py_libm(PyObject *self, PyObject *args);
 

@@ -88,6 +88,8 @@ static PyMethodDef methods[] = {
     {"set_mode_depth", py_set_mode_depth, METH_O, NULL},
     {"epoch", py_epoch, METH_NOARGS, "counter of parameter and module changes"},
     {"bump_epoch", py_bump_epoch, METH_NOARGS, "record such a change"},
+    {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(name, fallback)"},
+    {"uniform_floats", py_uniform_floats, METH_O, "the first tensor, if all are alike and plain"},
     {"libm", py_libm, METH_VARARGS, "libm(name, source, target, count, is_double)"},
     {"empty_cache", pool_empty_cache, METH_NOARGS, "give cached CPU blocks back to the system"},
     {"memory_stats", pool_stats, METH_NOARGS, "bytes in use, peak, cached; hits and misses"},

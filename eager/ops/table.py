@@ -23,6 +23,7 @@ from eager.promotion import result_type
 from eager.spec import TensorSpec, broadcast_shapes, elementwise_strides, spec_of
 
 TensorBase = _native.TensorBase
+_uniform_floats = _native.uniform_floats
 
 
 class Kind(Enum):
@@ -87,6 +88,7 @@ class Op:
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
         self.is_view = kind is Kind.VIEW and not nondifferentiable
+        self._elementwise = kind is Kind.POINTWISE and meta is None and promotion in ("default", "float")
         self._nparams = len(self.schema.params)
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
@@ -239,6 +241,10 @@ class Op:
 
     def execute(self, args: tuple[Any, ...]) -> Any:
         """Run on real or fake tensors, with no regard to gradients or modes."""
+        if self._elementwise:
+            first = _uniform_floats(args)
+            if first is not None:
+                return self._execute_uniform(first, args)
         if self.mutates:
             return self._execute_inplace(args)
         if self.kind is Kind.VIEW:
@@ -258,6 +264,19 @@ class Op:
                 raise NotImplementedError(f"{self.name}: no kernel")
             return self.decompose(*args)
         return self._execute_kernel(args, array_module(where))
+
+    def _execute_uniform(self, first: Any, args: tuple[Any, ...]) -> Any:
+        """Pointwise over row-major float operands alike in dtype and shape: the result is alike as well."""
+        out = _native.empty_like(first)
+        values = [a._array if isinstance(a, TensorBase) else a for a in args]
+        with np.errstate(all="ignore"):
+            if self.kernel is not None:
+                self.kernel(np, out._array, *values)
+            elif self.ufunc is not None:
+                getattr(np, self.ufunc)(*values, out=out._array)
+            else:
+                np.copyto(out._array, self.scalar(loop_api.NUMPY, *values))  # type: ignore[misc]
+        return out
 
     def alias(self, x: Any, *args: Any) -> Any:
         """The view that a VIEW op makes, without history."""

@@ -158,8 +158,7 @@ class AccumulateGrad(Node):
             return ()
         old = v._grad
         if old is None:
-            shared = g is not g.detach() and (_native.grad_enabled() and g.requires_grad)
-            v._grad = g if shared else steal_or_clone(g, v)
+            v._grad = first_gradient(g)
         elif _native.grad_enabled():
             v._grad = old + g
         else:
@@ -171,9 +170,12 @@ class AccumulateGrad(Node):
         return ()
 
 
-def steal_or_clone(g: Any, variable: Any) -> Any:
-    """What `.grad` becomes from a first gradient: always memory of its own, in the leaf's layout."""
-    return g.detach().clone()
+def first_gradient(g: Any) -> Any:
+    """What `.grad` becomes from a first gradient: memory of its own, for it may be added to in place.
+
+    With `create_graph` the gradient keeps its history.
+    """
+    return g.clone()
 
 
 class OpNode(Node):

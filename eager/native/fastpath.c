@@ -99,7 +99,7 @@ static PyObject *try_fast(FastOp *self, PyObject *a, PyObject *b)
         for (int i = 0; i < tensor_ndim(x); i++)
             if (tensor_sizes(x)[i] != tensor_sizes(y)[i]) return NULL;
     }
-    PyObject *out = py_empty_like(NULL, a);
+    PyObject *out = py_empty_row_major(NULL, a);
     if (!out) return NULL;
     run(self->op, x, y, scalar, (TensorObject *)out, n);
     return out;

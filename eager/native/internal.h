@@ -37,7 +37,7 @@ PyObject *tensor_device_of(int type, int index);
 PyObject *py_make(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_empty(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_alias(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
-PyObject *py_empty_like(PyObject *self, PyObject *t);
+PyObject *py_empty_row_major(PyObject *self, PyObject *t);
 
 /* fastpath.c */
 PyObject *py_fast_operator(PyObject *self, PyObject *args);

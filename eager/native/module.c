@@ -76,7 +76,7 @@ static PyMethodDef methods[] = {
     {"set_cuda_array_maker", py_set_cuda_array_maker, METH_O, "callable that makes a CuPy array over a tensor"},
     {"make", (PyCFunction)(void *)py_make, METH_FASTCALL, "make(cls, storage, dtype_code, sizes, strides, offset=0, flags=0)"},
     {"empty", (PyCFunction)(void *)py_empty, METH_FASTCALL, "empty(dtype_code, sizes, strides)"},
-    {"empty_like", py_empty_like, METH_O, "empty_like(t)"},
+    {"empty_row_major", py_empty_row_major, METH_O, "row-major tensor of t's sizes and dtype"},
     {"alias", (PyCFunction)(void *)py_alias, METH_FASTCALL, "alias(t, sizes, strides, offset[, dtype_code])"},
     {"storage_from_memory", storage_from_memory, METH_VARARGS, "storage_from_memory(address, nbytes, owner, device_type=0, device_index=0)"},
     {"storage_fake", storage_fake, METH_VARARGS, "storage_fake(nbytes, device_type, device_index)"},

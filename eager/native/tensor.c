@@ -149,19 +149,23 @@ PyObject *py_empty(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t 
     return (PyObject *)t;
 }
 
-/* empty_like(t): same sizes, strides and dtype over fresh CPU memory; no autograd, class eager.Tensor. */
-PyObject *py_empty_like(PyObject *Py_UNUSED(self), PyObject *arg)
+/* empty_row_major(t): t's sizes and dtype, row-major over fresh CPU memory; no autograd, class eager.Tensor. */
+PyObject *py_empty_row_major(PyObject *Py_UNUSED(self), PyObject *arg)
 {
     if (!PyObject_TypeCheck(arg, &TensorBase_Type)) {
-        PyErr_SetString(PyExc_TypeError, "empty_like: expected a tensor");
+        PyErr_SetString(PyExc_TypeError, "empty_row_major: expected a tensor");
         return NULL;
     }
     TensorObject *x = (TensorObject *)arg;
     int n = tensor_ndim(x), code = EAGER_META_DTYPE(x->meta);
-    StorageObject *s = storage_alloc(span_bytes(n, tensor_sizes(x), tensor_strides(x), g_itemsize[code]));
+    int64_t strides[EAGER_MAX_NDIM], step = 1;
+    for (int i = n - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= tensor_sizes(x)[i] > 1 ? tensor_sizes(x)[i] : 1;
+    }
+    StorageObject *s = storage_alloc(span_bytes(n, tensor_sizes(x), strides, g_itemsize[code]));
     if (!s) return NULL;
-    TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, n), n, tensor_sizes(x),
-                                 tensor_strides(x), 0);
+    TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, n), n, tensor_sizes(x), strides, 0);
     Py_DECREF(s);
     return (PyObject *)t;
 }
@@ -434,6 +438,7 @@ static PyObject *tensor_set_impl(TensorObject *t, PyObject *arg)
 #define SLOT(field) (void *)offsetof(TensorObject, field)
 #define FLAG(flag) (void *)(uintptr_t)(flag)
 static PyGetSetDef tensor_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {"shape", (getter)get_shape, NULL, "sizes as a Size", NULL},
     {"ndim", (getter)get_ndim, NULL, "number of dims", NULL},
     {"dtype", (getter)get_dtype, NULL, "element type", NULL},

@@ -267,7 +267,7 @@ class Op:
 
     def _execute_uniform(self, first: Any, args: tuple[Any, ...]) -> Any:
         """Pointwise over row-major float operands alike in dtype and shape: the result is alike as well."""
-        out = _native.empty_like(first)
+        out = _native.empty_row_major(first)
         values = [a._array if isinstance(a, TensorBase) else a for a in args]
         with np.errstate(all="ignore"):
             if self.kernel is not None:
@@ -299,18 +299,20 @@ class Op:
             result = self.kernel(xp, None, *self._arrays(args))  # type: ignore[misc]
             return tuple(from_array(a) for a in result) if isinstance(result, tuple) else from_array(result)
         specs = self.infer(*args)
-        if isinstance(specs, TensorSpec):
-            out = empty(specs)
-            with np.errstate(all="ignore"):
-                if self.kind is Kind.POINTWISE:
-                    self._run_pointwise(xp, out._array, args)
-                else:
-                    self.kernel(xp, out._array, *self._arrays(args))  # type: ignore[misc]
-            return out
-        outs = tuple(empty(s) for s in specs)
+        out = empty(specs) if isinstance(specs, TensorSpec) else tuple(empty(s) for s in specs)
+        self.execute_into(out, args, xp)
+        return out
+
+    def execute_into(self, out: Any, args: tuple[Any, ...], xp: Any = np) -> None:
+        """Run the op's own kernel into `out`: real tensors laid out as `infer` says, a tuple if it has several
+        results. xp: numpy or cupy, where they all are. Only for ops with a kernel, or pointwise."""
         with np.errstate(all="ignore"):
-            self.kernel(xp, tuple(o._array for o in outs), *self._arrays(args))  # type: ignore[misc]
-        return outs
+            if isinstance(out, tuple):
+                self.kernel(xp, tuple(o._array for o in out), *self._arrays(args))  # type: ignore[misc]
+            elif self.kind is Kind.POINTWISE:
+                self._run_pointwise(xp, out._array, args)
+            else:
+                self.kernel(xp, out._array, *self._arrays(args))  # type: ignore[misc]
 
     def _arrays(self, args: tuple[Any, ...]) -> list[Any]:
         return [a._array if isinstance(a, TensorBase) else

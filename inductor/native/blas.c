@@ -30,6 +30,7 @@ static struct {
     void (*set_threads)(int);
     int (*get_threads)(void);
 } blas;
+static bool loaded;
 
 /* ------------------------------------------------------------------ one thread for OpenBLAS */
 
@@ -75,12 +76,36 @@ typedef struct {
     long row_blocks, col_blocks;
 } Blocks;
 
+/* Where no BLAS was found: right, and slow (the compiler then prefers its own template). */
+#define PLAIN_PRODUCT(name, real)                                                                        \
+    static void name(const GemmCall *g, long b, long i, long j, long m, long n)                          \
+    {                                                                                                    \
+        const real *pa = (const real *)g->a + b * g->stride_a, *pb = (const real *)g->b + b * g->stride_b; \
+        real *pc = (real *)g->c + b * g->stride_c;                                                       \
+        for (long r = i; r < i + m; r++) {                                                               \
+            real *row = pc + r * g->ldc;                                                                 \
+            for (long c = j; c < j + n; c++)                                                             \
+                row[c] = g->beta == 0 ? 0 : (real)g->beta * row[c];                                      \
+            for (long k = 0; k < g->k; k++) {                                                            \
+                real x = (real)g->alpha * (g->trans_a ? pa[k * g->lda + r] : pa[r * g->lda + k]);        \
+                for (long c = j; c < j + n; c++)                                                         \
+                    row[c] += x * (g->trans_b ? pb[c * g->ldb + k] : pb[k * g->ldb + c]);                \
+            }                                                                                            \
+        }                                                                                                \
+    }
+PLAIN_PRODUCT(plain_sgemm, float)
+PLAIN_PRODUCT(plain_dgemm, double)
+
 static void product(const GemmCall *g, long b, long i, long j, long m, long n)
 {
     int ta = g->trans_a ? TRANS : NO_TRANS, tb = g->trans_b ? TRANS : NO_TRANS;
     long offset_a = b * g->stride_a + (g->trans_a ? i : i * g->lda);
     long offset_b = b * g->stride_b + (g->trans_b ? j * g->ldb : j);
     long offset_c = b * g->stride_c + i * g->ldc + j;
+    if (!blas.s64 && !blas.s32) {
+        (g->dtype == 0 ? plain_sgemm : plain_dgemm)(g, b, i, j, m, n);
+        return;
+    }
     if (g->dtype == 0) {
         const float *pa = (const float *)g->a + offset_a, *pb = (const float *)g->b + offset_b;
         float *pc = (float *)g->c + offset_c, alpha = (float)g->alpha, beta = (float)g->beta;
@@ -186,11 +211,13 @@ int blas_load(const char *path, const char **why)
     blas.get_threads = (int (*)(void))find(library, GET);
     if (!blas.get_threads)
         blas.set_threads = NULL;
+    loaded = true;
     static bool registered;
     if (!registered) {
         registered = true;
         pthread_atfork(NULL, NULL, after_fork_in_child);
     }
-    g_runtime.gemm = blas_gemm;
     return 0;
 }
+
+int blas_loaded(void) { return loaded; }

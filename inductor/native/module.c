@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-Runtime g_runtime = {RUNTIME_ABI_VERSION, 1, pool_parallel_for, NULL, pool_scratch};
+Runtime g_runtime = {RUNTIME_ABI_VERSION, 1, pool_parallel_for, blas_gemm, pool_scratch};
 const EagerAPI *g_eager;
 
 /* ------------------------------------------------------------------ Library */
@@ -95,7 +95,7 @@ static PyObject *py_load_blas(PyObject *Py_UNUSED(module), PyObject *path)
 
 static PyObject *py_has_blas(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return PyBool_FromLong(g_runtime.gemm != NULL);
+    return PyBool_FromLong(blas_loaded());
 }
 
 static PyMethodDef functions[] = {

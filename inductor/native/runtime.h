@@ -42,6 +42,7 @@ void *pool_scratch(const Runtime *rt, int slot, long nbytes);
 
 /* blas.c: 0, or -1 with a message in *why */
 int blas_load(const char *path, const char **why);
+int blas_loaded(void);
 void blas_gemm(const Runtime *rt, const GemmCall *call, int threads);
 
 #endif

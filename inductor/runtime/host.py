@@ -1,0 +1,59 @@
+"""The machine that compiled graphs run on: threads and BLAS of the native runtime, set up once.
+
+Owns the choice of both. Must not know: plans, the compiler.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from eager import _logging, _settings
+from inductor import _native
+
+__all__ = ["blas_path", "configure", "threads"]
+
+_COMPONENT = _logging.component("inductor")
+_PATTERNS = ("libscipy_openblas64_*.so*", "libscipy_openblas*.so*", "libopenblas64_*.so*", "libopenblas*.so*")
+
+
+def threads() -> int:
+    """How many threads compiled loops use: the setting, or the cores this process may run on."""
+    wanted = _settings.current().cpu.threads
+    return wanted or len(os.sched_getaffinity(0))
+
+
+def configure() -> None:
+    """Bring the native runtime in line with the settings. Cheap when nothing changed."""
+    wanted = threads()
+    if _native.threads() != wanted:
+        _native.set_threads(wanted)
+    _load_blas()
+
+
+@lru_cache(maxsize=1)
+def blas_path() -> Path | None:
+    """The CBLAS inside numpy's wheel, or None (numpy built against another one)."""
+    # The file name carries a hash; the folder is the wheel tool's convention (auditwheel).
+    folder = Path(np.__file__).parent.parent / "numpy.libs"
+    for pattern in _PATTERNS:
+        for path in sorted(folder.glob(pattern)):
+            return path
+    return None
+
+
+@lru_cache(maxsize=1)
+def _load_blas() -> bool:
+    path = blas_path()
+    if path is None:
+        _COMPONENT.log("numpy brings no OpenBLAS of its own: matrix products use the emitted template")
+        return False
+    try:
+        _native.load_blas(str(path))
+    except OSError as error:
+        _COMPONENT.log(f"{error}: matrix products use the emitted template")
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""Add op calls to a functional graph with their specs inferred, and the few idioms made of several ops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eager.ops.table import OPS, Op
+from eager.spec import TensorSpec, is_contiguous, is_dense
+from fxir.graph import Graph
+from fxir.node import Argument, Node, NodeInfo, Origin, map_nodes
+
+
+def infer(op: Op, args: tuple[Argument, ...]) -> Any:
+    """The spec(s) of op(*args), nodes standing for their specs. Raises what the op's meta rule raises."""
+    return op.infer(*map_nodes(args, lambda n: n.info.spec))
+
+
+def emit(graph: Graph, op: Op, *args: Argument, origin: Origin | None = None, name: str | None = None) -> Node:
+    """A call of `op` at the cursor; `args` in full, in schema order."""
+    return graph.call_function(op, args, name=name, info=NodeInfo(infer(op, args), origin))
+
+
+def spec(node: Node) -> TensorSpec:
+    """The spec of a node that is one tensor."""
+    found = node.info.spec
+    assert isinstance(found, TensorSpec), f"{node.name} has no tensor spec: {found}"
+    return found
+
+
+def emit_reshape(graph: Graph, x: Node, shape: tuple[int, ...]) -> Node:
+    """x's elements, in row-major order, as `shape`: a view, behind a copy where the layout asks for one."""
+    have = spec(x)
+    if have.shape == shape:
+        return x
+    if not is_contiguous(have.shape, have.strides):
+        try:
+            return emit(graph, OPS["view"], x, shape)
+        except RuntimeError:  # torch's class for "view size is not compatible with the strides"
+            x = emit(graph, OPS["clone"], x, "contiguous")
+    return emit(graph, OPS["view"], x, shape)
+
+
+def emit_layout(graph: Graph, x: Node, strides: tuple[int, ...]) -> Node:
+    """`x` with the given dense strides: itself, or a copy. Raises NotImplementedError for strides with gaps."""
+    have = spec(x)
+    if same_layout(have.shape, have.strides, strides):
+        return x
+    if not is_dense(have.shape, strides):
+        raise NotImplementedError(f"fxir: a copy of {x.name} with strides {strides}, which are not dense")
+    # Dims by falling stride; among equal strides the larger extent is the outer one.
+    order = tuple(sorted(range(have.ndim), key=lambda d: (-strides[d], -have.shape[d], d)))
+    if order == tuple(range(have.ndim)):
+        return emit(graph, OPS["clone"], x, "contiguous")
+    inverse = tuple(order.index(d) for d in range(have.ndim))
+    inner = emit(graph, OPS["clone"], emit(graph, OPS["permute"], x, order), "contiguous")
+    return emit(graph, OPS["permute"], inner, inverse)
+
+
+def same_layout(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether two stride tuples place the elements alike (dims of extent 1, and empty tensors, do not matter)."""
+    return math.prod(shape) == 0 or all(n == 1 or x == y for n, x, y in zip(shape, a, b, strict=True))
+
+
+def physical_root(node: Node) -> Node:
+    """The node whose memory `node` lies in: views followed down to what is no view."""
+    while node.op == "call_function" and isinstance(node.target, Op) and node.target.kind.name == "VIEW":
+        node = node.args[0]
+    return node

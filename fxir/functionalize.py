@@ -1,0 +1,228 @@
+"""Mutation and aliasing out of a program: which node holds the value of which tensor, write by write.
+
+A `Memory` follows the fake storages of a program being traced. Every storage is a buffer with a base (the tensor it
+was made with) and a generation that grows with each write. A tensor is found by its geometry over its storage, so two
+tensor objects over the same elements are one value. A write through a view puts the new part into the base
+(`slice_scatter` and its like); other views are computed again from the base when they are next read.
+Knows nothing of modes or autograd: `fxir.trace` calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from eager import Tensor
+from eager.ops.table import OPS, Op
+from eager.spec import TensorSpec, spec_of
+from fxir.emit import emit, emit_layout, emit_reshape, spec
+from fxir.graph import Graph
+from fxir.node import Node, Origin
+
+Geometry: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], int]  # dtype code, sizes, strides, offset
+
+
+def geometry(t: Tensor) -> Geometry:
+    """Where the elements of `t` lie in its storage, and as what."""
+    return t.dtype.code, tuple(t.shape), tuple(t.stride()), t.storage_offset()
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """One way to look at a buffer: `op` of the parent view, or the base itself (op None)."""
+
+    geometry: Geometry
+    parent: View | None
+    op: Op | None
+    args: tuple[Any, ...]
+    node: Node | None
+    generation: int
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """One storage. `storage` is held so that its id stays its own."""
+
+    storage: object
+    base: Tensor
+    root: View
+    views: dict[Geometry, View]
+    generation: int = 0
+
+
+@dataclass(slots=True)
+class Derivation:
+    """How a tensor object came to be: `op(parent, *args)`, a view. Holds both, so that ids stay unique."""
+
+    tensor: Tensor
+    parent: Tensor
+    op: Op
+    args: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Memory:
+    """Values of the tensors of one traced program, as nodes of `graph`."""
+
+    graph: Graph
+    origin: Origin | None = None
+    _buffers: dict[int, Buffer] = field(default_factory=dict)
+    _derivations: dict[int, Derivation] = field(default_factory=dict)
+
+    # -- asking ------------------------------------------------------------------------------------------------
+    def buffer(self, t: Tensor) -> Buffer | None:
+        """The buffer `t` lies in, or None for a tensor this memory has not seen the storage of."""
+        return self._buffers.get(id(t.untyped_storage().root))
+
+    def value(self, t: Tensor) -> Node:
+        """The node that holds t's elements as they are now. Raises KeyError for an unknown storage."""
+        buffer = self.buffer(t)
+        if buffer is None:
+            raise KeyError(f"fxir: a tensor of {list(t.shape)} over a storage that is not part of the program")
+        return self._read(buffer, self._find(buffer, t))
+
+    def writes(self, t: Tensor) -> int:
+        """How often the storage of `t` was written to."""
+        buffer = self.buffer(t)
+        return 0 if buffer is None else buffer.generation
+
+    def derivation(self, t: Tensor) -> tuple[Tensor, list[Derivation]]:
+        """(tensor that is no view, steps from it to `t`)."""
+        steps: list[Derivation] = []
+        while id(t) in self._derivations:
+            step = self._derivations[id(t)]
+            steps.append(step)
+            t = step.parent
+        return t, steps[::-1]
+
+    # -- telling -----------------------------------------------------------------------------------------------
+    def define(self, t: Tensor, node: Node) -> None:
+        """`t` is a new tensor over a storage of its own, holding `node`."""
+        storage = t.untyped_storage().root
+        root = View(geometry(t), None, None, (), node, 0)
+        self._buffers[id(storage)] = Buffer(storage, t, root, {root.geometry: root})
+
+    def view(self, result: Tensor, parent: Tensor, op: Op, args: tuple[Any, ...]) -> None:
+        """`result` is the view `op(parent, *args)`."""
+        buffer = self.buffer(parent)
+        assert buffer is not None
+        self._derivations[id(result)] = Derivation(result, parent, op, args)
+        at = geometry(result)
+        if at in buffer.views:
+            return
+        if op is OPS["as_strided"]:  # looks at the storage, whatever the tensor it is called on
+            buffer.views[at] = self._strided(buffer, at)
+            return
+        above = self._find(buffer, parent)
+        buffer.views[at] = View(at, above, op, args, None, -1)
+
+    def write(self, t: Tensor, node: Node) -> None:
+        """The elements of `t` become `node` (of t's shape and dtype), and everything that shares them with it."""
+        buffer = self.buffer(t)
+        assert buffer is not None
+        view = self._find(buffer, t)
+        chain: list[tuple[View, Node]] = []  # from t to the base, with the new values
+        while True:
+            chain.append((view, node))
+            if view.parent is None or view.op is None:
+                break
+            inverse = _INVERSE.get(view.op.name)
+            if inverse is None:
+                node = self._write_strided(buffer, view, node)
+                view = buffer.root
+            else:
+                node = inverse(self, buffer, view, node)
+                view = view.parent
+        buffer.generation += 1
+        for v, value in chain:
+            v.node, v.generation = value, buffer.generation
+
+    # -- inside ------------------------------------------------------------------------------------------------
+    def emit(self, op: Op, *args: Any) -> Node:
+        return emit(self.graph, op, *args, origin=self.origin)
+
+    def _find(self, buffer: Buffer, t: Tensor) -> View:
+        at = geometry(t)
+        found = buffer.views.get(at)
+        if found is None:
+            found = buffer.views[at] = self._strided(buffer, at)
+        return found
+
+    def _strided(self, buffer: Buffer, at: Geometry) -> View:
+        """A view known by its geometry only."""
+        code, sizes, strides, offset = at
+        if code != buffer.root.geometry[0]:
+            raise NotImplementedError("fxir: a view of other dtype that no recorded op made")
+        relative = offset - buffer.root.geometry[3]
+        if relative < 0:
+            raise NotImplementedError("fxir: as_strided reaches in front of the tensor its storage was traced with")
+        return View(at, buffer.root, OPS["as_strided"], (sizes, strides, relative), None, -1)
+
+    def _read(self, buffer: Buffer, view: View) -> Node:
+        if view.node is not None and view.generation == buffer.generation:
+            return view.node
+        assert view.op is not None and view.parent is not None
+        x = self._read(buffer, view.parent)
+        if view.op is OPS["view"]:
+            node = emit_reshape(self.graph, x, view.geometry[1])
+        elif view.op is OPS["as_strided"]:
+            sizes, strides, offset = view.args
+            # None says "where x begins", which holds also for an input that does not begin its storage.
+            node = self.emit(view.op, self._in_layout(buffer, x), sizes, strides, offset or None)
+        else:
+            node = self.emit(view.op, x, *view.args)
+        view.node, view.generation = node, buffer.generation
+        return node
+
+    def _in_layout(self, buffer: Buffer, base_value: Node) -> Node:
+        """The base's value laid out as the base is, so that positions in its memory mean what they say."""
+        return emit_layout(self.graph, base_value, buffer.root.geometry[2])
+
+    def _write_strided(self, buffer: Buffer, view: View, node: Node) -> Node:
+        code, sizes, strides, offset = view.geometry
+        if code != buffer.root.geometry[0]:
+            raise NotImplementedError(f"fxir: a write through a view of other dtype ({view.op})")
+        base = self._in_layout(buffer, self._read(buffer, buffer.root))
+        relative = offset - buffer.root.geometry[3]
+        return self.emit(OPS["as_strided_scatter"], base, node, sizes, strides, relative)
+
+
+def _reshape_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
+    assert view.parent is not None
+    return emit_reshape(memory.graph, new, view.parent.geometry[1])
+
+
+def _permute_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
+    n = len(view.geometry[1])
+    dims = [d % n for d in view.args[0]]
+    return memory.emit(OPS["permute"], new, tuple(dims.index(d) for d in range(n)))
+
+
+def _scatter(name: str) -> Callable[[Memory, Buffer, View, Node], Node]:
+    def put(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
+        assert view.parent is not None
+        return memory.emit(OPS[name], memory._read(buffer, view.parent), new, *view.args)
+
+    return put
+
+
+# New value of the parent from that of the view. An op that is not here is written as strides over the base.
+_INVERSE: Final[dict[str, Callable[[Memory, Buffer, View, Node], Node]]] = {
+    "view": _reshape_back,
+    "unsqueeze": _reshape_back,
+    "squeeze": _reshape_back,
+    "permute": _permute_back,
+    "slice": _scatter("slice_scatter"),
+    "select": _scatter("select_scatter"),
+    "diagonal": _scatter("diagonal_scatter"),
+}
+
+
+def fits(node: Node, t: Tensor) -> bool:
+    """Whether a node has t's shape, dtype and device (strides aside)."""
+    have, want = spec(node), spec_of(t)
+    return (have.shape, have.dtype, have.device) == (want.shape, want.dtype, want.device)
+
+
+__all__ = ["Buffer", "Derivation", "Geometry", "Memory", "TensorSpec", "View", "fits", "geometry"]

@@ -1,0 +1,272 @@
+"""Run a program on fake tensors and write down the ops it calls, as a functional graph.
+
+Owns `TraceMode` (a dispatch mode beneath autograd, so gradients taken inside are traced too) and `trace`.
+In-place ops never reach the graph: `fxir.functionalize` turns them into new values.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from eager import Tensor
+from eager.dispatch import Mode
+from eager.fake import DataDependentError, fake, fake_like
+from eager.ops.table import OPS, Kind, Op
+from eager.spec import TensorSpec, spec_of
+from fxir.decompose import DEFAULT, Decompositions
+from fxir.emit import emit_layout, infer, physical_root
+from fxir.functionalize import Memory, fits
+from fxir.graph import Graph, GraphSignature
+from fxir.graph_module import GraphModule
+from fxir.interpreter import Interpreter
+from fxir.node import Node, NodeInfo, Origin, Target
+
+# Root keys of tensors made while tracing (`eager.tensor([1, 2])`): nobody else can write to them.
+FRESH: Final = "_constant"
+
+
+class CapturedTensorError(RuntimeError):
+    """A tensor that is neither an input nor made by the program is written to, or wants a gradient.
+
+    `tensor` is that tensor; making it an input is the way out.
+    """
+
+    def __init__(self, text: str, tensor: Tensor) -> None:
+        super().__init__(text)
+        self.tensor = tensor
+
+
+class TraceMode(Mode):
+    """Records op calls into `graph`. While it is entered, ops give fakes, whatever they are given.
+
+    decompositions: what is recorded whole. external: tensors the program reads beside its inputs, by root key.
+    `origin` is put on the nodes made while it is set.
+    """
+
+    def __init__(
+        self, graph: Graph, decompositions: Decompositions = DEFAULT, external: Mapping[str, Any] | None = None
+    ) -> None:
+        self.graph = graph
+        self.memory = Memory(graph)
+        self.decompositions = decompositions
+        self._external = {id(t): key for key, t in (external or {}).items()}
+        self._twins: dict[int, tuple[Tensor, Tensor]] = {}  # real tensor (held) and its fake
+
+    @property
+    def origin(self) -> Origin | None:
+        return self.memory.origin
+
+    @origin.setter
+    def origin(self, value: Origin | None) -> None:
+        self.memory.origin = value
+
+    # -- inputs and values -------------------------------------------------------------------------------------
+    def add_input(self, t: Tensor, name: str) -> Node:
+        """A placeholder before all other nodes' use; `t` (a fake over a storage of its own) holds it."""
+        node = self.graph.placeholder(name, info=NodeInfo(spec_of(t)))
+        self.memory.define(t, node)
+        return node
+
+    def value(self, t: Tensor) -> Node:
+        """The node that holds `t` now; a tensor from outside becomes a constant."""
+        return self.memory.value(self.twin(t))
+
+    def twin(self, t: Tensor) -> Tensor:
+        """`t` itself if the program knows it, else the fake that stands for this tensor from outside."""
+        if self.memory.buffer(t) is not None:
+            return t
+        if t.is_fake:
+            raise RuntimeError(
+                f"trace: a fake tensor of shape {list(t.shape)} is used that is neither an input nor made by an op"
+            )
+        found = self._twins.get(id(t))
+        if found is None:
+            if t._requires_grad:
+                raise CapturedTensorError("trace: a tensor that requires grad is used but is no input", t)
+            key = self._external.get(id(t))
+            if key is None:
+                key = self.graph.add_constant(t, FRESH)
+            else:
+                self.graph.root[key] = t
+            stand_in = fake_like(t)
+            self.memory.define(stand_in, self.graph.get_attr(key, info=NodeInfo(spec_of(t))))
+            found = self._twins[id(t)] = (t, stand_in)
+        return found[1]
+
+    def is_external(self, t: Tensor) -> bool:
+        """Whether a real tensor belongs to someone outside the program."""
+        return id(t) in self._external
+
+    # -- dispatch ----------------------------------------------------------------------------------------------
+    def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
+        if op.mutates:
+            return self._inplace(op, args)
+        return self._functional(op, args)
+
+    def _functional(self, op: Op, args: tuple[Any, ...]) -> Any:
+        rule = self.decompositions.rule(op)
+        if rule is not None:
+            with self:
+                return rule(*args)
+        if op.dynamic_output:
+            raise DataDependentError(f"{op.name}: the shape of its result depends on the data; it cannot be traced")
+        args = self._map_tensors(op, args, self.twin)
+        if op.kind is Kind.VIEW:
+            result = op.alias(*args)
+            self.memory.view(result, args[0], op, args[1:])
+            return result
+        return self._record(op, args)
+
+    def _record(self, op: Op, args: tuple[Any, ...]) -> Any:
+        specs = op.infer(*args)
+        nodes = self._map_tensors(op, args, self.memory.value)
+        same = all(n.info.spec == spec_of(t) for t, n in self._pairs(op, args, nodes))
+        node = self.graph.call_function(op, nodes, info=NodeInfo(specs if same else infer(op, nodes), self.origin))
+        if isinstance(specs, TensorSpec):
+            return self._new(specs, node)
+        results = []
+        for i, s in enumerate(specs):
+            info = NodeInfo(node.info.spec[i], self.origin)  # type: ignore[index]
+            results.append(self._new(s, self.graph.call_function(operator.getitem, (node, i), info=info)))
+        return tuple(results)
+
+    def _new(self, s: TensorSpec, node: Node) -> Tensor:
+        t: Tensor = fake(s)
+        self.memory.define(t, node)
+        return t
+
+    def _inplace(self, op: Op, args: tuple[Any, ...]) -> Any:
+        target: Tensor = args[0]
+        base = op.base
+        assert base is not None
+        if not target.is_fake and self.is_external(target):
+            raise CapturedTensorError(f"trace: {op.name} writes to a tensor that is no input", target)
+        stand_in = self.twin(target)
+        new = self._copied(stand_in, args[1]) if base is OPS["copy"] else None
+        if new is None:
+            new = self.memory.value(self._functional(base, (stand_in, *args[1:])))
+        if new.info.spec.dtype is not stand_in.dtype:  # type: ignore[union-attr]
+            new = self.memory.emit(OPS["to_dtype"], new, stand_in.dtype)
+        self.memory.write(stand_in, new)
+        if target.is_fake:
+            target._bump_version()
+        return target
+
+    def _copied(self, target: Tensor, src: Any) -> Node | None:
+        """The value `target` has after `copy_(src)`, without reading the old one where that is possible."""
+        if not isinstance(src, Tensor) or src.device is not target.device:
+            return None
+        node = self.value(src)
+        if src.dtype is not target.dtype:
+            node = self.memory.emit(OPS["to_dtype"], node, target.dtype)
+        if tuple(src.shape) != tuple(target.shape):
+            node = self.memory.emit(OPS["expand"], node, tuple(target.shape))
+        return node
+
+    def _map_tensors(self, op: Op, args: tuple[Any, ...], fn: Callable[[Tensor], Any]) -> tuple[Any, ...]:
+        mapped = list(args)
+        for i, p in enumerate(op.schema.params):
+            a = args[i]
+            if isinstance(a, Tensor):
+                mapped[i] = fn(a)
+            elif p.is_tensor_list and a is not None:
+                mapped[i] = [fn(t) if isinstance(t, Tensor) else t for t in a]
+        return tuple(mapped)
+
+    def _pairs(self, op: Op, args: tuple[Any, ...], nodes: tuple[Any, ...]) -> Any:
+        for a, n in zip(args, nodes, strict=True):
+            if isinstance(a, Tensor):
+                yield a, n
+            elif isinstance(n, list):
+                yield from ((t, m) for t, m in zip(a, n, strict=True) if isinstance(m, Node))
+
+
+class TracingInterpreter(Interpreter):
+    """Runs a captured graph under a TraceMode, passing each node's user line on to the nodes traced for it."""
+
+    def __init__(self, gm: GraphModule, mode: TraceMode) -> None:
+        super().__init__(gm)
+        self.mode = mode
+
+    def call_function(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._mark()
+        return super().call_function(target, args, kwargs)
+
+    def call_method(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._mark()
+        return super().call_method(target, args, kwargs)
+
+    def call_module(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._mark()
+        return super().call_module(target, args, kwargs)
+
+    def _mark(self) -> None:
+        self.mode.origin = None if self.node is None else self.node.info.origin
+
+
+def run_traced(fn: Callable[..., Any], args: Sequence[Any], mode: TraceMode) -> Any:
+    """fn(*args) under `mode`."""
+    runner = TracingInterpreter(fn, mode).run if isinstance(fn, GraphModule) else fn
+    with mode:
+        result = runner(*args)
+    mode.origin = None
+    return result
+
+
+class OutputBuilder:
+    """Collects the output nodes of a functional graph: each in memory of its own, in the layout asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self._taken: set[Node] = set()
+
+    def add(self, node: Node, strides: tuple[int, ...] | None = None) -> int:
+        """Append `node` (copied where it is an input, a constant or lies in another output); its position."""
+        if strides is not None:
+            node = emit_layout(self.graph, node, strides)
+        root = physical_root(node)
+        if root.op in ("placeholder", "get_attr") or root in self._taken:
+            wanted = node.info.spec.strides  # type: ignore[union-attr]
+            copy = self.graph.call_function(
+                OPS["clone"], (node, None), info=NodeInfo(infer(OPS["clone"], (node, None)))
+            )
+            node = emit_layout(self.graph, copy, wanted) if strides is not None else copy
+            root = physical_root(node)
+        self._taken.add(root)
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+
+def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Decompositions = DEFAULT) -> Graph:
+    """The functional graph of `fn(*inputs)`; `inputs` are fakes, fn returns a tensor or a flat tuple of them.
+
+    Outputs: the new values of the inputs that fn writes to (see `graph.signature`), then fn's results, each in memory
+    of its own. Aliasing among inputs and results is not expressed: `fxir.aot` does that.
+    Raises: DataDependentError where fn asks for data; CapturedTensorError; whatever fn raises.
+    """
+    graph = Graph()
+    external = fn.root if isinstance(fn, GraphModule) else None
+    mode = TraceMode(graph, decompositions, external)
+    names = [p.name for p in fn.graph.placeholders] if isinstance(fn, GraphModule) else []
+    for i, t in enumerate(inputs):
+        mode.add_input(t, names[i] if i < len(names) else f"arg{i}")
+    result = run_traced(fn, inputs, mode)
+    outs = list(result) if isinstance(result, tuple | list) else [result]
+    built = OutputBuilder(graph)
+    mutated = tuple(i for i, t in enumerate(inputs) if mode.memory.writes(t))
+    for i in mutated:
+        built.add(mode.value(inputs[i]))
+    for t in outs:
+        built.add(mode.value(t), tuple(t.stride()))
+    graph.output(tuple(built.nodes))
+    graph.signature = GraphSignature(mutated, len(outs))
+    graph.eliminate_dead_code()
+    return graph
+
+
+__all__ = [
+    "FRESH", "CapturedTensorError", "OutputBuilder", "TraceMode", "TracingInterpreter", "fits", "run_traced", "trace",
+]  # fmt: skip

@@ -1,0 +1,99 @@
+"""Kernels to machine code ahead of time, with no GPU: Triton's compiler on generated source, and its facts.
+
+Triton is imported on first use only (it is an extra, and takes half a second).
+"""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from inductor.triton.kernels import TritonKernel
+
+
+class TritonUnavailable(RuntimeError):
+    """Triton is not installed; says how to install it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """Machine code of a kernel for one architecture, and what a launch needs of it."""
+
+    name: str
+    capability: int
+    code: bytes
+    ptx: str
+    shared_bytes: int
+    num_warps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the machine code uses: registers a thread, bytes of stack and of spilled local memory."""
+
+    registers: int
+    stack_bytes: int
+    local_bytes: int
+
+
+def load_triton() -> ModuleType:
+    """The triton module. Raises TritonUnavailable."""
+    try:
+        return importlib.import_module("triton")
+    except ImportError as error:
+        raise TritonUnavailable(f"triton is not installed ({error}); install framejit[gpu]") from error
+
+
+def jit_function(kernel: TritonKernel) -> Any:
+    """The `@triton.jit` function of a kernel, from source that is no file (its lines stand in linecache)."""
+    load_triton()
+    filename = f"<framejit {kernel.name} {hash(kernel.source):x}>"
+    linecache.cache[filename] = (len(kernel.source), None, kernel.source.splitlines(True), filename)
+    namespace: dict[str, Any] = {"__name__": f"framejit_{kernel.name}"}
+    exec(compile(kernel.source, filename, "exec"), namespace)
+    return namespace[kernel.name]
+
+
+def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
+    """Machine code for sm_<capability>. Pointers are taken to be 16-byte aligned, as all our memory is.
+
+    Raises TritonUnavailable, or whatever Triton's compiler raises on a faulty kernel. Checks that the code's
+    parameters are the pointers, xnumel and Triton's two hidden pointers, in this order.
+    """
+    triton = load_triton()
+    compiler = importlib.import_module("triton.compiler")
+    target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
+    fn = jit_function(kernel)
+    names = fn.arg_names
+    signature = {**dict(kernel.signature), **{n: "constexpr" for n, _ in kernel.constants}}
+    constants = {(names.index(n),): v for n, v in kernel.constants}
+    aligned = {(names.index(n),): [["tt.divisibility", 16]] for n, t in kernel.signature if t.startswith("*")}
+    source = compiler.ASTSource(fn, signature, constants, aligned)
+    made = triton.compile(source, target=target, options={"num_warps": kernel.num_warps, "enable_fp_fusion": True})
+    ptx = made.asm["ptx"]
+    parameters = re.findall(r"\.param \.(\w+)", ptx.split(".entry")[1].split(")")[0])
+    expected = len(kernel.signature) + 2
+    if len(parameters) != expected:
+        raise RuntimeError(f"triton: {kernel.name} has {len(parameters)} parameters in its PTX, expected {expected}")
+    return Cubin(kernel.name, capability, made.asm["cubin"], ptx, int(made.metadata.shared), kernel.num_warps)
+
+
+def resources(cubin: Cubin) -> Resources:
+    """Registers, stack and spills, as the CUDA tool beside Triton reads them off the machine code."""
+    tool = Path(str(load_triton().__file__)).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin.code)
+        file.flush()
+        text = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"REG:(\d+) STACK:(\d+).*?LOCAL:(\d+)", text)
+    if found is None:
+        raise RuntimeError(f"triton: cannot read the resource usage of {cubin.name}: {text[-300:]}")
+    registers, stack, local = (int(n) for n in found.groups())
+    return Resources(registers, stack, local)

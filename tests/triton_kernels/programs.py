@@ -1,0 +1,106 @@
+"""Loop programs and their numpy results, shared by the interpreter run and the ahead-of-time tests."""
+from dataclasses import dataclass
+
+import numpy as np
+
+from eager import dtypes
+from inductor import ir
+from inductor.triton.kernels import TritonKernel, print_kernel
+
+F32 = dtypes.float32
+
+
+@dataclass
+class Case:
+    name: str
+    kernel: TritonKernel
+    arrays: dict
+    expected: dict
+
+
+def _op(name, *args, of=F32):
+    return ir.make_op(name, args, of)
+
+
+def _c(v):
+    return ir.const(v, F32)
+
+
+def _i(k, n):
+    return ir.axis(k, n)
+
+
+def _r(k, n):
+    return ir.reduced_axis(k, n)
+
+
+def _softmax(rows, cols):
+    x = lambda c: ir.load("x", _i(0, rows) * cols + c, F32)  # noqa: E731
+    inner, outer = _r(0, cols), _i(1, cols)
+    row = ir.row_major((rows,), F32)
+    m = ir.Buffer("m", row, ir.Reduction((rows,), (cols,), "max", x(inner)), ir.Source(ops=("amax",)))
+    at_m = ir.load("m", _i(0, rows), F32)
+    s = ir.Buffer("s", row, ir.Reduction((rows,), (cols,), "sum", _op("exp", _op("sub", x(inner), at_m))), ir.Source(ops=("sum",)))
+    y_value = _op("div", _op("exp", _op("sub", x(outer), at_m)), ir.load("s", _i(0, rows), F32))
+    full = ir.row_major((rows, cols), F32)
+    y = ir.Buffer("y", full, ir.Pointwise((rows, cols), y_value), ir.Source(ops=("div",)))
+    layouts = {"x": full, "m": row, "s": row, "y": full}
+    kernel = print_kernel(f"softmax_{rows}_{cols}", [m, s, y], ["y"], layouts)
+    a = np.random.default_rng(0).standard_normal((rows, cols)).astype(np.float32) * 4
+    e = np.exp(a - a.max(1, keepdims=True))
+    return Case(kernel.name, kernel, {"x": a, "y": np.zeros_like(a)}, {"y": e / e.sum(1, keepdims=True)})
+
+
+def _layernorm(rows, cols):
+    x = lambda c: ir.load("x", _i(0, rows) * cols + c, F32)  # noqa: E731
+    inner, outer = _r(0, cols), _i(1, cols)
+    row, full = ir.row_major((rows,), F32), ir.row_major((rows, cols), F32)
+    mean = ir.Buffer("mean", row, ir.Reduction((rows,), (cols,), "sum", _op("mul", x(inner), _c(1 / cols))), ir.Source(ops=("mean",)))
+    at_mean = ir.load("mean", _i(0, rows), F32)
+    d = _op("sub", x(inner), at_mean)
+    var = ir.Buffer("var", row, ir.Reduction((rows,), (cols,), "sum", _op("mul", _op("mul", d, d), _c(1 / cols))), ir.Source(ops=("var",)))
+    rstd = ir.Buffer("rstd", row, ir.Pointwise((rows,), _op("rsqrt", _op("add", ir.load("var", _i(0, rows), F32), _c(1e-5)))))
+    y_value = _op("add", _op("mul", _op("mul", _op("sub", x(outer), at_mean), ir.load("rstd", _i(0, rows), F32)),
+                             ir.load("w", outer, F32)), ir.load("b", outer, F32))  # fmt: skip
+    y = ir.Buffer("y", full, ir.Pointwise((rows, cols), y_value), ir.Source(ops=("layer_norm",)))
+    vec = ir.row_major((cols,), F32)
+    layouts = {"x": full, "w": vec, "b": vec, "mean": row, "var": row, "rstd": row, "y": full}
+    kernel = print_kernel(f"layernorm_{rows}_{cols}", [mean, var, rstd, y], ["y", "rstd"], layouts)
+    rng = np.random.default_rng(1)
+    a, w, b = (rng.standard_normal(n).astype(np.float32) for n in ((rows, cols), cols, cols))
+    r = 1 / np.sqrt(a.var(1, keepdims=True) + 1e-5)
+    return Case(kernel.name, kernel, {"x": a, "w": w, "b": b, "y": np.zeros_like(a), "rstd": np.zeros(rows, np.float32)},
+                {"y": (a - a.mean(1, keepdims=True)) * r * w + b, "rstd": r[:, 0]})  # fmt: skip
+
+
+def _gelu(shape, half=False):
+    of = dtypes.bfloat16 if half else F32
+    n, m = shape
+    x = ir.load("x", _i(0, n) + _i(1, m) * n, of)  # x is (m, n), read transposed
+    b = ir.load("b", _i(1, m), of)
+    if half:
+        x, b = (_op("cast", v) for v in (x, b))
+    t = _op("add", x, b)
+    inner = _op("mul", _c(0.7978845608), _op("add", t, _op("mul", _op("mul", _op("mul", t, t), t), _c(0.044715))))
+    value = _op("mul", _op("mul", _c(0.5), t), _op("add", _c(1.0), _op("tanh", inner)))
+    if half:
+        value = _op("cast", value, of=of)
+    full = ir.row_major(shape, of)
+    y = ir.Buffer("y", full, ir.Pointwise(shape, value), ir.Source(ops=("add", "gelu")))
+    layouts = {"x": ir.row_major((m, n), of), "b": ir.row_major((m,), of), "y": full}
+    name = f"gelu_{'bf16' if half else 'f32'}"
+    kernel = print_kernel(name, [y], ["y"], layouts)
+    rng = np.random.default_rng(2)
+    a, v = rng.standard_normal((m, n)).astype(of.numpy), rng.standard_normal(m).astype(of.numpy)
+    z = a.astype(np.float64).T + v.astype(np.float64)
+    expected = 0.5 * z * (1 + np.tanh(0.7978845608 * (z + 0.044715 * z**3)))
+    return Case(name, kernel, {"x": a, "b": v, "y": np.zeros(shape, of.numpy)}, {"y": expected.astype(of.numpy)})
+
+
+def cases():
+    yield _softmax(5, 37)
+    yield _softmax(2, 10000)  # beyond the persistent limit: looped
+    yield _layernorm(4, 384)
+    yield _layernorm(2, 9000)
+    yield _gelu((33, 70))
+    yield _gelu((33, 70), half=True)

@@ -139,7 +139,7 @@ class Capture:
         "FRAMEJIT_INLINE_DEPTH", 200, _count, "Calls inlined into one another before the capture breaks the graph."
     )
     unroll_limit: int = _setting(
-        "FRAMEJIT_UNROLL_LIMIT", 20_000, _count, "Instructions of one loop unrolled before the capture breaks the graph."
+        "FRAMEJIT_UNROLL_LIMIT", 20_000, _count, "Instructions of one unrolled loop before the capture breaks the graph."
     )
     force_break: str = _setting(
         "FRAMEJIT_FORCE_BREAK",
@@ -159,7 +159,7 @@ class Capture:
 class Cpu:
     """How CPU code is generated and run."""
 
-    cxx: str = _setting("FRAMEJIT_CXX CXX", "", str, "C++ compiler; empty means the first of g++, c++, clang++ on PATH.")
+    cxx: str = _setting("FRAMEJIT_CXX CXX", "", str, "C++ compiler; empty: the first of g++, c++, clang++ on PATH.")
     march: str = _setting("FRAMEJIT_MARCH", "native", str, "-march of generated code.")
     threads: int = _setting("FRAMEJIT_THREADS OMP_NUM_THREADS", 0, _count, "Threads of compiled kernels; 0: the cores.")
     compile_workers: int = _setting(
@@ -183,7 +183,7 @@ class Cpu:
 class Gpu:
     """How GPU code is generated and run."""
 
-    arch: int = _setting("FRAMEJIT_GPU_ARCH", 0, _count, "Compute capability to compile for (90 is sm_90); 0: the GPU's.")
+    arch: int = _setting("FRAMEJIT_GPU_ARCH", 0, _count, "Compute capability to compile for (90: sm_90); 0: the GPU's.")
     compile_workers: int = _setting("FRAMEJIT_GPU_WORKERS", 0, _count, "Triton compilations run at once; 0: the cores.")
 
 
@@ -204,7 +204,7 @@ class Cache:
 class Debug:
     """For finding faults."""
 
-    enabled: bool = _setting("TORCH_COMPILE_DEBUG", False, _flag, "Write every stage of every compilation to debug_dir.")
+    enabled: bool = _setting("TORCH_COMPILE_DEBUG", False, _flag, "Write every stage of each compilation to debug_dir.")
     dir: Path = _setting(
         "TORCH_COMPILE_DEBUG_DIR", lambda: Path("torch_compile_debug"), _path, "Where TORCH_COMPILE_DEBUG=1 writes."
     )

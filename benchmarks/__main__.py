@@ -1,0 +1,39 @@
+"""`python -m benchmarks NAME`: one table on the screen, and the same as JSON with --json."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks import harness, models, overhead
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    names = parser.add_subparsers(dest="name", required=True)
+    one = names.add_parser("overhead", help="import, cold compile, warm call, second process; torch's beside them")
+    one.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one if it has it)")
+    one.add_argument("--rounds", type=int, default=3)
+    two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager, interleaved")
+    two.add_argument("--rounds", type=int, default=9)
+    two.add_argument("--only", choices=("minilm", "gpt"))
+    for each in (one, two):
+        each.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
+    return parser
+
+
+def main() -> int:
+    """Run one benchmark. Result: 0 if every judged figure holds, 1 otherwise."""
+    args = _parser().parse_args()
+    conditions = harness.calm()
+    if args.name == "overhead":
+        torch_at = overhead.torch_python(args.torch_python)
+        found = overhead.figures(rounds=args.rounds, torch_at=torch_at)
+    else:
+        found = models.figures(rounds=args.rounds, only=args.only)
+    harness.report(args.name, found, conditions, args.json)
+    return 0 if all(figure.holds is not False for figure in found) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,105 @@
+"""`python -m benchmarks overhead`: what the machinery itself costs, framejit's beside torch's.
+
+Owns: import time, the cold compile of `x * 2 + 1`, its warm call, and how soon a second process is
+ready from the artifacts on disk. Each is measured in fresh processes: a compiler that has run
+before, or a library that is loaded already, would flatter the figure. The same worker code runs
+under both libraries.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+
+from benchmarks.harness import Figure
+
+# Runs as `python -c WORKER library`; prints one JSON object. Times are wall seconds.
+_WORKER = r"""
+import sys, time, json
+t0 = time.perf_counter()
+library = __import__(sys.argv[1])
+imported = time.perf_counter() - t0
+def f(x):
+    return x * 2 + 1
+def g(x):
+    return (x - 3) / 5
+x = library.ones(8)
+first = library.compile(f)
+t0 = time.perf_counter()
+first(x)
+cold = time.perf_counter() - t0
+second = library.compile(g)
+t0 = time.perf_counter()
+second(x)
+another = time.perf_counter() - t0
+def call_us(fn, number=20000 if sys.argv[1] == "eager" else 4000, repeats=7):
+    times = []
+    for _ in range(repeats):
+        t0 = time.perf_counter()
+        for _ in range(number):
+            fn(x)
+        times.append((time.perf_counter() - t0) / number)
+    return sorted(times)[repeats // 2] * 1e6
+for _ in range(100):
+    first(x), f(x)
+print(json.dumps({"import_s": imported, "cold_s": cold, "another_s": another,
+                  "warm_us": call_us(first), "eager_us": call_us(f)}))
+"""
+_IMPORT = "import sys, time; t0 = time.perf_counter(); __import__(sys.argv[1]); print(time.perf_counter() - t0)"
+
+
+def torch_python(given: str | None) -> str | None:
+    """The interpreter whose torch to measure: the one named, else this one if it has torch, else None."""
+    if given is not None:
+        return given
+    return sys.executable if importlib.util.find_spec("torch") is not None else None
+
+
+def _child(python: str, code: str, library: str, cache: Path) -> str:
+    ours: Mapping[str, str] = {"FRAMEJIT_CACHE_DIR": str(cache), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [python, "-c", code, library],
+        env={**os.environ, **ours},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"overhead: {python} could not measure {library}:\n{done.stderr}")
+    return done.stdout.strip().splitlines()[-1]
+
+
+def _measure(python: str, library: str, rounds: int) -> dict[str, float]:
+    runs: list[dict[str, float]] = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            cache = Path(folder)
+            cold = json.loads(_child(python, _WORKER, library, cache))
+            warm = json.loads(_child(python, _WORKER, library, cache))
+            runs.append({**cold, "from_disk_s": warm["cold_s"]})
+            imports = [float(_child(python, _IMPORT, library, cache)) for _ in range(2)]
+            runs[-1]["import_s"] = min(*imports, warm["import_s"])
+    return {name: median(run[name] for run in runs) for name in runs[0]}
+
+
+def figures(*, rounds: int, torch_at: str | None) -> list[Figure]:
+    """Measure everything. torch_at: an interpreter that has torch, or None to leave the column out."""
+    own = _measure(sys.executable, "eager", rounds)
+    peer = _measure(torch_at, "torch", 1) if torch_at is not None else {}
+    rows = (
+        ("import", "import_s", "s", 0.25),
+        ("cold compile of x*2+1, first in the process", "cold_s", "s", 0.3),
+        ("cold compile of the next function", "another_s", "s", 0.3),
+        ("a second process, ready from disk after imports", "from_disk_s", "s", 0.1),
+        ("warm call of compiled x*2+1, 8 elements", "warm_us", "us", 2.0),
+        ("the same, eager", "eager_us", "us", None),
+    )
+    return [Figure(name, own[key], unit, limit, peer.get(key)) for name, key, unit, limit in rows]

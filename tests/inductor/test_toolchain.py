@@ -1,0 +1,174 @@
+"""The compiler: found, probed, run; its failures are typed and say what to do."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from eager import _settings
+from inductor import _native, toolchain
+from inductor.artifact import SourceUnit
+from inductor.toolchain import CompileError
+
+from helpers_runtime import PRELUDE, affine_source
+
+BROKEN = SourceUnit("broken", "int f( { return 1; }")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path) -> Iterator[None]:
+    with _settings.scope(cache_dir=tmp_path / "cache"):
+        yield
+
+
+def _script(path: Path, body: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_probe_names_the_compiler_and_its_instruction_set() -> None:
+    found = toolchain.toolchain()
+    assert os.path.isabs(found.cxx) and found.version
+    assert found.simd_bits in (128, 256, 512)
+    assert f"-march={found.march}" in found.flags
+    if sys.platform == "linux" and "glibc" in found.libc and os.uname().machine == "x86_64":
+        assert "ZGVdN8v_expf" in found.vector_functions
+        assert not any("fmodf" in f for f in found.vector_functions)
+
+
+def test_probe_is_read_from_disk_in_a_later_process() -> None:
+    first = toolchain.toolchain()
+    toolchain._toolchain.cache_clear()
+    start = time.perf_counter()
+    second = toolchain.toolchain()
+    elapsed = time.perf_counter() - start
+    assert second == first and second is not first
+    assert elapsed < 0.05  # running the compiler four times takes longer
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"identity": 1}', b"\xff\xfe"])
+def test_damaged_probe_on_disk_is_probed_again(damage: bytes) -> None:
+    first = toolchain.toolchain()
+    (path,) = (_settings.current().cache.dir / "toolchains").iterdir()
+    path.write_bytes(damage)
+    toolchain._toolchain.cache_clear()
+    assert toolchain.toolchain() == first
+
+
+def test_key_changes_with_march() -> None:
+    native = toolchain.toolchain()
+    with _settings.scope(cpu_march="x86-64-v2" if os.uname().machine == "x86_64" else "armv8-a"):
+        other = toolchain.toolchain()
+    assert other.key() != native.key()
+    assert toolchain.toolchain().key() == native.key()
+
+
+def test_missing_named_compiler_is_a_compile_error_that_names_the_setting() -> None:
+    with _settings.scope(cpu_cxx="no-such-compiler"), pytest.raises(CompileError, match="no-such-compiler.*FRAMEJIT_CXX"):
+        toolchain.toolchain()
+
+
+def test_no_compiler_on_path_is_a_compile_error_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with _settings.scope(cpu_cxx=""), pytest.raises(CompileError, match=r"g\+\+, c\+\+, clang\+\+.*apt install"):
+        toolchain.toolchain()
+
+
+def test_launcher_and_flags_in_cxx_are_left_out() -> None:
+    plain = toolchain.toolchain().cxx
+    with _settings.scope(cpu_cxx=f"ccache {plain} -m64"):
+        assert toolchain.toolchain().cxx == plain
+
+
+def test_compiler_that_cannot_compile_is_a_compile_error(tmp_path: Path) -> None:
+    bad = _script(tmp_path / "bad-cxx", "echo 'fatal: out of order' >&2; exit 3")
+    with _settings.scope(cpu_cxx=str(bad)), pytest.raises(CompileError, match="out of order"):
+        toolchain.toolchain()
+
+
+def test_one_unit_becomes_a_library_that_can_be_loaded(tmp_path: Path) -> None:
+    target = tmp_path / "k.so"
+    elapsed_s = toolchain.build([affine_source(8)], target, toolchain.toolchain())
+    assert _native.Library(target).address("segment") > 0
+    assert 0 < elapsed_s < 60
+
+
+def test_several_units_are_linked_into_one_library(tmp_path: Path) -> None:
+    callee = SourceUnit("callee", 'extern "C" __attribute__((visibility("hidden"))) int answer() { return 42; }')
+    caller = SourceUnit("caller", PRELUDE + 'extern "C" int answer(); EXPORT int ask() { return answer(); }')
+    target = tmp_path / "k.so"
+    toolchain.build([callee, caller], target, toolchain.toolchain())
+    library = _native.Library(target)
+    assert library.address("ask")
+    with pytest.raises(LookupError, match="answer"):  # hidden: graphs cannot see each other's functions
+        library.address("answer")
+
+
+def test_rejected_source_is_kept_and_named_with_command_and_first_errors(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        toolchain.build([affine_source(8), BROKEN], tmp_path / "k.so", toolchain.toolchain())
+    error = caught.value
+    assert error.source is not None and error.source.read_text() == BROKEN.text
+    assert "broken.cpp:1" in error.errors and "error" in error.errors
+    assert str(error.source) in str(error) and error.command[0] in str(error)
+    assert not (tmp_path / "k.so").exists()
+
+
+def test_undefined_function_is_found_when_linking_not_when_loading(tmp_path: Path) -> None:
+    unit = SourceUnit("unit", 'extern "C" float no_such(float); float f(float x) { return no_such(x); }')
+    with pytest.raises(CompileError, match="no_such"):
+        toolchain.build([unit], tmp_path / "k.so", toolchain.toolchain())
+
+
+def test_slow_compiler_is_given_up_after_the_timeout(tmp_path: Path) -> None:
+    good = toolchain.toolchain()
+    slow = _script(tmp_path / "slow-cxx", "exec sleep 60")
+    stuck = toolchain.Toolchain(str(slow), *(getattr(good, f) for f in list(good.__dataclass_fields__)[1:]))
+    start = time.perf_counter()
+    with _settings.scope(cpu_compile_timeout_s=1), pytest.raises(CompileError, match="FRAMEJIT_COMPILE_TIMEOUT_S"):
+        toolchain.build([affine_source(8)], tmp_path / "k.so", stuck)
+    assert time.perf_counter() - start < 20
+
+
+def test_killed_compiler_is_reported_with_its_signal(tmp_path: Path) -> None:
+    good = toolchain.toolchain()
+    killed = _script(tmp_path / "killed-cxx", "kill -9 $$")
+    stuck = toolchain.Toolchain(str(killed), *(getattr(good, f) for f in list(good.__dataclass_fields__)[1:]))
+    with pytest.raises(CompileError, match="SIGKILL"):
+        toolchain.build([affine_source(8)], tmp_path / "k.so", stuck)
+
+
+def test_reusable_unit_is_compiled_once(tmp_path: Path) -> None:
+    tools, objects = toolchain.toolchain(), tmp_path / "objects"
+    unit = SourceUnit("core", affine_source(8).text, reusable=True)
+    toolchain.build([unit], tmp_path / "a.so", tools, objects)
+    (kept,) = objects.glob("*.o")
+    made = kept.stat().st_mtime_ns
+    toolchain.build([unit], tmp_path / "b.so", tools, objects)
+    assert kept.stat().st_mtime_ns == made
+    assert _native.Library(tmp_path / "b.so").address("segment")
+
+
+def test_truncated_object_file_is_compiled_again(tmp_path: Path) -> None:
+    tools, objects = toolchain.toolchain(), tmp_path / "objects"
+    unit = SourceUnit("core", affine_source(8).text, reusable=True)
+    toolchain.build([unit], tmp_path / "a.so", tools, objects)
+    (kept,) = objects.glob("*.o")
+    kept.write_bytes(kept.read_bytes()[:100])
+    toolchain.build([unit], tmp_path / "b.so", tools, objects)
+    assert _native.Library(tmp_path / "b.so").address("segment")
+
+
+def test_flags_of_an_ordinary_kernel_keep_its_compilation_short(tmp_path: Path) -> None:
+    """The promise is 50 ms; the bound here leaves room for a loaded machine, not for an #include of the STL."""
+    tools = toolchain.toolchain()
+    best = min(toolchain.build([affine_source(8)], tmp_path / f"{i}.so", tools) for i in range(3))
+    assert best < 0.4

@@ -1,6 +1,7 @@
 """Eager tensors with torch's names and semantics: `import eager as torch`."""
 from __future__ import annotations
 
+import importlib as _importlib
 import math as _math
 
 from eager import _native as _native
@@ -15,7 +16,7 @@ from eager.promotion import result_type
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from eager.tensor import Size, Tensor
 from eager.functions import FUNCTIONS as _FUNCTIONS
-from eager import autograd, cuda, random  # noqa: E402
+from eager import autograd, compiler, cuda, random  # noqa: E402
 
 for _d in _dtypes.ALL:
     globals()[_d.name] = _d
@@ -44,3 +45,13 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 
 
 __version__ = "0.1.0"
+compile = compiler.compile  # noqa: A001 - torch's name
+
+_LATER = {"_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir"}
+
+
+def __getattr__(name: str) -> object:
+    """Packages that stand above this one, under torch's names, imported on first use."""
+    if name in _LATER:
+        return _importlib.import_module(_LATER[name])
+    raise AttributeError(f"module 'eager' has no attribute {name!r}")

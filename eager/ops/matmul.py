@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eager.ops.table import OPS, Kind, common_device, declare
+from eager.ops.table import OPS, Kind, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
 
 
@@ -114,6 +114,46 @@ def _linear(x: Any, weight: Any, bias: Any) -> Any:
     return y if bias is None else y + bias
 
 
+def _linear_meta(x: SpecLike, weight: SpecLike, bias: SpecLike | None) -> TensorSpec:
+    n = weight.shape[-1]
+    if x.ndim == 0 or x.shape[-1] != n:
+        rows = x.numel() // max(x.shape[-1], 1) if x.ndim else 1
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1] if x.ndim else 1} and "
+                           f"{n}x{weight.shape[0] if weight.ndim == 2 else 1})")  # fmt: skip
+    _check("linear", x, weight)
+    shape = (*x.shape[:-1], *weight.shape[:-1])
+    if bias is not None:
+        if bias.dtype is not x.dtype:
+            raise RuntimeError(f"linear: bias has dtype {bias.dtype}, the input {x.dtype}; allowed: the same")
+        shape = broadcast_shapes(shape, bias.shape)
+    return TensorSpec.contiguous(shape, x.dtype, x.device)
+
+
+def _linear_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any) -> None:
+    if out.dtype.itemsize == 2 and out.dtype.kind in "fV":
+        y = xp.matmul(x.astype("f4"), weight.astype("f4").T)
+        xp.copyto(out, y if bias is None else y + bias.astype("f4"), casting="unsafe")
+        return
+    if x.ndim > 2 and weight.ndim == 2 and out.size and x.flags.c_contiguous:  # one large product, not one per batch
+        xp.matmul(x.reshape(-1, x.shape[-1]), weight.T, out=out.reshape(-1, out.shape[-1]))
+    else:
+        xp.matmul(x, weight.T, out=out)
+    if bias is not None:
+        xp.add(out, bias, out=out)
+
+
+def _linear_weight_vjp(g: Any, x: Any, weight_spec: SpecLike) -> Any:
+    if len(weight_spec.shape) == 1:
+        return sum_to(OPS["unsqueeze"](g, g.ndim) * x, weight_spec.shape)
+    rows_g, rows_x = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
+    return OPS["mm"](transpose_last(rows_g), rows_x)
+
+
 LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor", Kind.COMPOSITE, decompose=_linear,
+                 meta=_linear_meta, kernel=_linear_kernel,
+                 vjp={"x": lambda g, weight: OPS["matmul"](g, weight) if weight.ndim == 2 else OPS["unsqueeze"](
+                          g, g.ndim) * weight,
+                      "weight": _linear_weight_vjp,
+                      "bias": lambda g, bias_spec: sum_to(g, bias_spec.shape)},
                  samples=lambda make: iter([(make(3, 4), make(5, 4), make(5)), (make(2, 3, 4), make(5, 4), None),
-                                            (make(4), make(5, 4), make(5))]))  # fmt: skip
+                                            (make(4), make(5, 4), make(5)), (make(3, 4), make(4), None)]))  # fmt: skip

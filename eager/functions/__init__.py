@@ -4,10 +4,10 @@ A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names
 """
 from typing import Any
 
-from eager.functions import convert, creation, matmul, pointwise, random, reductions, views
+from eager.functions import convert, creation, indexing, joining, matmul, pointwise, random, reductions, shape, sorting, views
 from eager.tensor import attach
 
-FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul)
+FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting)
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     FUNCTIONS.update(_family.FUNCTIONS)

@@ -1,4 +1,23 @@
 """The op table: importing this package declares every family. `eager.ops.table.OPS` holds them by name."""
-from eager.ops import creation, matmul, pointwise, random, reduction, table, views
+from eager.ops import (
+    attention,
+    creation,
+    indexing,
+    loss,
+    masking,
+    matmul,
+    nn,
+    pointwise,
+    random,
+    reduction,
+    scan,
+    shape,
+    sorting,
+    table,
+    views,
+)
 
-__all__ = ["creation", "matmul", "pointwise", "random", "reduction", "table", "views"]
+__all__ = [
+    "attention", "creation", "indexing", "loss", "masking", "matmul", "nn", "pointwise", "random", "reduction", "scan",
+    "shape", "sorting", "table", "views",
+]  # fmt: skip

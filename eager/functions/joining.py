@@ -1,0 +1,280 @@
+"""Joining tensors and cutting them apart: cat, stack, split, chunk, unbind and their kin."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import _native
+from eager.ops.table import OPS, write_out
+from eager.spec import broadcast_shapes, normalize_dim
+
+TensorBase = _native.TensorBase
+
+
+def _out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(out, result)
+
+
+def _list(who: str, tensors: Any) -> list[Any]:
+    if isinstance(tensors, TensorBase) or not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{who}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+    for i, t in enumerate(tensors):
+        if not isinstance(t, TensorBase):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
+    return list(tensors)
+
+
+def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any:
+    """The tensors end to end along `dim`; all other sizes agree."""
+    tensors = _list("cat", tensors)
+    dim = dim if axis is None else axis
+    ndim = max((t.ndim for t in tensors), default=1)
+    return _out(OPS["cat"](tensors, normalize_dim(dim, ndim) if tensors else 0), out)
+
+
+def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """Equal-shaped tensors side by side along a new dim."""
+    tensors = _list("stack", tensors)
+    return _out(OPS["stack"](tensors, normalize_dim(dim, tensors[0].ndim + 1) if tensors else 0), out)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors of at least one dim."""
+    return _each(tensors, lambda t: t.reshape(1) if t.ndim == 0 else t)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors of at least two dims; new ones come first."""
+    return _each(tensors, lambda t: t.reshape(1, -1) if t.ndim < 2 else t)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors of at least three dims."""
+
+    def deepen(t: Any) -> Any:
+        if t.ndim < 2:
+            return t.reshape(1, -1, 1)
+        return t.unsqueeze(-1) if t.ndim == 2 else t
+
+    return _each(tensors, deepen)
+
+
+def _each(tensors: tuple[Any, ...], fn: Any) -> Any:
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return tuple(map(fn, tensors[0]))
+    return fn(tensors[0]) if len(tensors) == 1 else tuple(map(fn, tensors))
+
+
+def _stacked(who: str, tensors: Any) -> list[Any]:
+    if not len(tensors):
+        raise RuntimeError(f"{who} expects a non-empty TensorList")
+    return _list(who, tensors)
+
+
+def hstack(tensors: Any, *, out: Any = None) -> Any:
+    """Joined along dim 1, or dim 0 for vectors."""
+    tensors = [atleast_1d(t) for t in _stacked("hstack", tensors)]
+    return cat(tensors, 0 if tensors[0].ndim == 1 else 1, out=out)
+
+
+def vstack(tensors: Any, *, out: Any = None) -> Any:
+    """Joined as rows, along dim 0."""
+    return cat([atleast_2d(t) for t in _stacked("vstack", tensors)], 0, out=out)
+
+
+def dstack(tensors: Any, *, out: Any = None) -> Any:
+    """Joined in depth, along dim 2."""
+    return cat([atleast_3d(t) for t in _stacked("dstack", tensors)], 2, out=out)
+
+
+def column_stack(tensors: Any, *, out: Any = None) -> Any:
+    """Vectors as columns, matrices as they are, joined along dim 1."""
+    return cat([t.reshape(-1, 1) if t.ndim < 2 else t for t in _stacked("column_stack", tensors)], 1, out=out)
+
+
+def block_diag(*tensors: Any) -> Any:
+    """A matrix with the given ones along its diagonal, zero elsewhere."""
+    blocks = [atleast_2d(t) for t in tensors]
+    width, at, rows = sum(b.shape[1] for b in blocks), 0, []
+    for b in blocks:
+        rows.append(OPS["constant_pad_nd"](b, (at, width - at - b.shape[1]), 0))
+        at += b.shape[1]
+    return OPS["cat"](rows, 0)
+
+
+# ---- cutting ----
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the sizes in a list."""
+    if tensor.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    d = normalize_dim(dim, tensor.ndim)
+    n = tensor.shape[d]
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return _split_sizes(tensor, [int(s) for s in split_size_or_sections], d)
+    size = int(split_size_or_sections)
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    if size == 0:
+        if n != 0:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
+        return (OPS["slice"](tensor, d, 0, 0, 1),)
+    starts = range(0, n, size) if n else (0,)
+    return tuple(OPS["slice"](tensor, d, i, min(i + size, n), 1) for i in starts)
+
+
+def _split_sizes(tensor: Any, sizes: list[int], d: int) -> tuple[Any, ...]:
+    n = tensor.shape[d]
+    if any(s < 0 for s in sizes):
+        raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}")
+    if sum(sizes) != n:
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {d}), but "
+                           f"got split_sizes={sizes}")  # fmt: skip
+    parts, at = [], 0
+    for s in sizes:
+        parts.append(OPS["slice"](tensor, d, at, at + s, 1))
+        at += s
+    return tuple(parts)
+
+
+def split_with_sizes(self: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of consecutive parts of the given sizes along `dim`."""
+    return split(self, list(split_sizes), dim)
+
+
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
+    """At most `chunks` parts of one size along `dim`, the last one perhaps smaller."""
+    if input.ndim == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    d = normalize_dim(dim, input.ndim)
+    n = input.shape[d]
+    size = -(-n // chunks)
+    return split(input, size, d) if size else _split_sizes(input, [0] * chunks, d)
+
+
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
+    """Parts along `dim`: so many, as even as can be, or cut at the given positions."""
+    if input.ndim == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = normalize_dim(dim, input.ndim)
+    n = input.shape[d]
+    if isinstance(indices_or_sections, TensorBase):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
+        base, more = divmod(n, indices_or_sections)
+        return _split_sizes(input, [base + (i < more) for i in range(indices_or_sections)], d)
+    cuts = [0, *(int(i) for i in indices_or_sections), n]
+    return tuple(OPS["slice"](input, d, a, b, 1) for a, b in zip(cuts, cuts[1:], strict=False))
+
+
+def _along(who: str, min_ndim: int, dim: Any) -> Any:
+    def parts(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:  # noqa: A002
+        if input.ndim < min_ndim:
+            raise RuntimeError(f"torch.{who} requires a tensor with at least {min_ndim} dimension, but got a tensor with "
+                               f"{input.ndim} dimensions!")  # fmt: skip
+        return tensor_split(input, indices_or_sections, dim if dim != "h" else 0 if input.ndim == 1 else 1)
+
+    parts.__name__ = parts.__qualname__ = who
+    return parts
+
+
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
+    """The slices along `dim`, each without it."""
+    if input.ndim == 0:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    d = normalize_dim(dim, input.ndim)
+    return tuple(OPS["select"](input, d, i) for i in range(input.shape[d]))
+
+
+# ---- grids and products ----
+
+
+def _operands(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Grids of coordinates from vectors; `indexing` is "ij" (the default: rows first) or "xy"."""
+    vectors = _operands(tensors)
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for v in vectors:
+        if v.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {v}")
+    if any(v.dtype is not vectors[0].dtype for v in vectors):
+        raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(vectors) > 1
+    if swap:
+        vectors = (vectors[1], vectors[0], *vectors[2:])
+    shape = tuple(v.numel() for v in vectors)
+    grids = [OPS["expand"](v.reshape(tuple(-1 if i == j else 1 for j in range(len(shape)))), shape) for i, v in enumerate(vectors)]
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """The tensors expanded to their common shape."""
+    given = _operands(tensors)
+    shape = broadcast_shapes(*(t.shape for t in given))
+    return tuple(OPS["expand"](t, shape) for t in given)
+
+
+def broadcast_to(input: Any, size: Any) -> Any:  # noqa: A002
+    """`input` expanded to `size`."""
+    return OPS["expand"](input, tuple(size))
+
+
+def broadcast_shapes_(*shapes: Any) -> Any:
+    """The shape that all broadcast to."""
+    from_int = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    return _size_class(broadcast_shapes(*from_int))
+
+
+def _size_class(shape: tuple[int, ...]) -> Any:
+    return type(_native.empty(0, (0,), (1,)).shape)(shape)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All combinations of the vectors' elements, one per row."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return OPS["stack"]([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:  # noqa: A002
+    """All combinations of `r` elements of a vector, one per row, in order of position."""
+    if input.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    n = input.shape[0]
+    grids = meshgrid(*([OPS["arange"](0, n, 1, None, input.device)] * r), indexing="ij")
+    keep = OPS["full"]((n,) * r, True, None, input.device)
+    for a, b in zip(grids, grids[1:], strict=False):
+        keep = keep & ((a <= b) if with_replacement else (a < b))
+    if r == 0:
+        return OPS["full"]((0,), 0, input.dtype, input.device)
+    return OPS["stack"]([OPS["masked_select"](OPS["expand"](_axis(input, i, r), (n,) * r), keep) for i in range(r)], 1)
+
+
+def _axis(v: Any, i: int, ndim: int) -> Any:
+    return v.reshape(tuple(-1 if i == j else 1 for j in range(ndim)))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "hstack": hstack, "vstack": vstack, "row_stack": vstack,
+    "dstack": dstack, "column_stack": column_stack, "block_diag": block_diag, "split": split,
+    "split_with_sizes": split_with_sizes, "chunk": chunk, "tensor_split": tensor_split, "hsplit": _along("hsplit", 1, "h"),
+    "vsplit": _along("vsplit", 2, 0), "dsplit": _along("dsplit", 3, 2), "unbind": unbind, "meshgrid": meshgrid,
+    "broadcast_tensors": broadcast_tensors, "broadcast_to": broadcast_to, "broadcast_shapes": broadcast_shapes_,
+    "cartesian_prod": cartesian_prod, "combinations": combinations, "atleast_1d": atleast_1d, "atleast_2d": atleast_2d,
+    "atleast_3d": atleast_3d,
+}  # fmt: skip
+METHODS: dict[str, Any] = {name: FUNCTIONS[name] for name in (
+    "split", "split_with_sizes", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "unbind", "broadcast_to")}  # fmt: skip

@@ -1,0 +1,224 @@
+"""Functions that rearrange elements: flips, rolls, triangles, repetition, and writes of a part into a copy."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import _native, dtypes
+from eager.functions.views import sizes_of, transpose
+from eager.ops.table import OPS, write_out
+from eager.spec import normalize_dim
+
+TensorBase = _native.TensorBase
+
+
+def _out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(out, result)
+
+
+def _dims(input: Any, dims: Any) -> tuple[int, ...]:  # noqa: A002
+    """Dims made non-negative; a repeated one is refused."""
+    result = tuple(normalize_dim(d, input.ndim) for d in dims)
+    for d in result:
+        if result.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    return result
+
+
+def flip(input: Any, *dims: Any) -> Any:  # noqa: A002
+    """A copy with the order of elements reversed along `dims`."""
+    return OPS["flip"](input, _dims(input, sizes_of(dims)))
+
+
+def fliplr(input: Any) -> Any:  # noqa: A002
+    """Reversed along dim 1."""
+    if input.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return OPS["flip"](input, (1,))
+
+
+def flipud(input: Any) -> Any:  # noqa: A002
+    """Reversed along dim 0."""
+    if input.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return OPS["flip"](input, (0,))
+
+
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:  # noqa: A002
+    """Elements moved along `dims` by `shifts`, wrapping round; with no dims, over the flattened tensor."""
+    shifts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (int(shifts),)
+    dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if len(shifts) != len(dims) and (dims or len(shifts) != 1):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    return OPS["roll"](input, shifts, tuple(normalize_dim(d, input.ndim) for d in dims))
+
+
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:  # noqa: A002
+    """Turned `k` times by 90 degrees in the plane of two dims."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    a, b = (normalize_dim(d, input.ndim) for d in dims)
+    if a == b:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    k %= 4
+    if k == 0:
+        return OPS["clone"](input, None)
+    if k == 2:
+        return OPS["flip"](input, (a, b))
+    return transpose(OPS["flip"](input, (b,)), a, b) if k == 1 else OPS["flip"](transpose(input, a, b), (b,))
+
+
+def tril(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
+    """The lower triangle of each matrix, zero above `diagonal`."""
+    return _out(OPS["tril"](input, diagonal), out)
+
+
+def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
+    """The upper triangle of each matrix, zero below `diagonal`."""
+    return _out(OPS["triu"](input, diagonal), out)
+
+
+def _triangle_indices(lower: bool) -> Any:
+    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None) -> Any:
+        """Coordinates (2, n) of a triangle of a (row, col) matrix, row by row."""
+        pairs = [(i, j) for i in range(row) for j in range(col) if (j - i <= offset if lower else j - i >= offset)]
+        flat = OPS["int_table"](tuple(p[0] for p in pairs) + tuple(p[1] for p in pairs), None)
+        result = flat.reshape(2, len(pairs))
+        return result if dtype is None and device is None else result.to(device=device, dtype=dtype)
+
+    indices.__name__ = indices.__qualname__ = "tril_indices" if lower else "triu_indices"
+    return indices
+
+
+def diag(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
+    """A diagonal matrix from a vector, or the diagonal of a matrix as a copy."""
+    if input.ndim == 1:
+        return _out(OPS["diag_embed"](input, diagonal, -2, -1), out)
+    if input.ndim == 2:
+        return _out(OPS["clone"](OPS["diagonal"](input, diagonal, 0, 1), None), out)
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:  # noqa: A002
+    """Diagonal matrices from the last dim, spanning dims `dim1` and `dim2` of the result."""
+    return OPS["diag_embed"](input, offset, dim1, dim2)
+
+
+def diagflat(input: Any, offset: int = 0) -> Any:  # noqa: A002
+    """A diagonal matrix from all elements."""
+    return OPS["diag_embed"](input.reshape(-1), offset, -2, -1)
+
+
+def trace(input: Any) -> Any:  # noqa: A002
+    """Sum of the diagonal of a matrix."""
+    if input.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
+    return OPS["sum"](OPS["diagonal"](input, 0, 0, 1), (0,), False, None)
+
+
+# ---- repetition ----
+
+
+def repeat(self: Any, *repeats: Any) -> Any:
+    """Copies side by side, so many along each dim; more counts than dims add leading dims."""
+    return OPS["repeat"](self, sizes_of(repeats))
+
+
+def tile(input: Any, *dims: Any) -> Any:  # noqa: A002
+    """`repeat` with missing leading counts taken as one."""
+    counts = sizes_of(dims)
+    return OPS["repeat"](input, (1,) * (input.ndim - len(counts)) + counts)
+
+
+def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Any:  # noqa: A002
+    """Each slice along `dim` (each element, without one) `repeats` times in a row; repeats is an int or a tensor of counts."""
+    if repeats is None:
+        return OPS["repeat_indices"](input)
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    d = normalize_dim(dim, input.ndim)
+    if input.ndim == 0:
+        input = OPS["unsqueeze"](input, 0)
+    if isinstance(repeats, (list, tuple)):
+        repeats = OPS["int_table"](tuple(repeats), input.device)
+    if not isinstance(repeats, TensorBase):
+        return OPS["repeat_each"](input, int(repeats), d)
+    if repeats.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if repeats.dtype not in (dtypes.int64, dtypes.int32):
+        raise RuntimeError(f"repeats has to be Long or Int tensor, got {repeats.dtype}")
+    if repeats.numel() == 1:
+        repeats = OPS["expand"](repeats, (input.shape[d],))
+    if repeats.numel() != input.shape[d]:
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.numel()} and "
+                           f"input.size({d}) = {input.shape[d]}")  # fmt: skip
+    return OPS["index_select"](input, d, OPS["repeat_indices"](repeats))
+
+
+# ---- copies with a part replaced ----
+
+
+def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:  # noqa: A002
+    """A copy of `input` with `src` in place of input[start:end:step] along `dim`."""
+    return OPS["slice_scatter"](input, src, normalize_dim(dim, input.ndim), start, end, step)
+
+
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:  # noqa: A002
+    """A copy of `input` with `src` in place of the slice `index` along `dim`."""
+    return OPS["select_scatter"](input, src, normalize_dim(dim, input.ndim), index)
+
+
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:  # noqa: A002
+    """A copy of `input` with `src` in place of a diagonal."""
+    return OPS["diagonal_scatter"](input, src, offset, dim1, dim2)
+
+
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:  # noqa: A002
+    """A copy of `input` with `src` in place of the strided view of its memory."""
+    return OPS["as_strided_scatter"](input, src, tuple(size), tuple(stride), storage_offset)
+
+
+def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """Write `fill_value` along the main diagonal; with `wrap`, again below in tall matrices."""
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    n = min(self.shape)
+    self.as_strided((n,), (sum(self.stride()),), self.storage_offset()).fill_(fill_value)
+    rows, cols = self.shape[0], self.shape[1]
+    if wrap and self.ndim == 2:
+        for top in range(cols + 1, rows, cols + 1):
+            fill_diagonal_(OPS["slice"](self, 0, top, None, 1), fill_value)
+    return self
+
+
+def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:  # noqa: A002
+    """Pad by (before, after) pairs from the last dim backwards; mode is constant, reflect, replicate or circular."""
+    pad = tuple(int(p) for p in pad)
+    if mode == "constant":
+        return OPS["constant_pad_nd"](input, pad, 0 if value is None else value)
+    if value not in (None, 0):
+        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    return OPS["pad_indexed"](input, pad, mode)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803 - torch's name
+    """Powers of a vector's elements, as columns."""
+    n = x.shape[0] if N is None else N
+    columns = [OPS["pow"](x, i) for i in range(n)]
+    return OPS["stack"](columns if increasing else columns[::-1], 1) if n else x.new_empty((x.shape[0], 0))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "flip": flip, "fliplr": fliplr, "flipud": flipud, "roll": roll, "rot90": rot90, "tril": tril, "triu": triu,
+    "tril_indices": _triangle_indices(True), "triu_indices": _triangle_indices(False), "diag": diag, "diag_embed": diag_embed,
+    "diagflat": diagflat, "trace": trace, "tile": tile, "repeat_interleave": repeat_interleave, "slice_scatter": slice_scatter,
+    "select_scatter": select_scatter, "diagonal_scatter": diagonal_scatter, "as_strided_scatter": as_strided_scatter,
+    "vander": vander,
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    **{name: fn for name, fn in FUNCTIONS.items() if name not in ("tril_indices", "triu_indices", "vander")},
+    "repeat": repeat, "tril_": OPS["tril_"], "triu_": OPS["triu_"], "fill_diagonal_": fill_diagonal_,
+}  # fmt: skip

@@ -1,0 +1,259 @@
+"""Sorting, order statistics, unique values, scans and counting, with torch's overloads and named results."""
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from eager import _native, dtypes
+from eager.ops.table import OPS, write_out
+from eager.spec import normalize_dim
+
+TensorBase = _native.TensorBase
+
+
+def _type(name: str) -> Any:
+    return namedtuple(name, ["values", "indices"])
+
+
+_sort_result, _topk_result, _kthvalue_result = _type("sort"), _type("topk"), _type("kthvalue")
+_median_result, _nanmedian_result, _mode_result = _type("median"), _type("nanmedian"), _type("mode")
+_cummax_result, _cummin_result = _type("cummax"), _type("cummin")
+_histogram_result = namedtuple("histogram", ["hist", "bin_edges"])
+
+
+def _pair(kind: Any, result: Any, out: Any = None) -> Any:
+    if out is not None:
+        result = [write_out(o, r) for o, r in zip(out, result, strict=True)]
+    return kind(*result)
+
+
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:  # noqa: A002
+    """(values, indices) in order along `dim`; equal elements keep their order."""
+    return _pair(_sort_result, OPS["sort"](input, normalize_dim(dim, input.ndim), descending, bool(stable)), out)
+
+
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
+    """Positions that put `input` in order along `dim`."""
+    return OPS["argsort"](input, normalize_dim(dim, input.ndim), descending, stable)
+
+
+def msort(input: Any) -> Any:  # noqa: A002
+    """Values in order along dim 0."""
+    return OPS["sort"](input, 0, False, True)[0]
+
+
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:  # noqa: A002
+    """The `k` largest (or smallest) elements along `dim` with their positions, in order."""
+    return _pair(_topk_result, OPS["topk"](input, int(k), normalize_dim(dim, input.ndim), largest, sorted), out)
+
+
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
+    """The `k`-th smallest element along `dim`, counted from 1, with its position."""
+    return _pair(_kthvalue_result, OPS["kthvalue"](input, k, normalize_dim(dim, input.ndim), keepdim), out)
+
+
+def _median(name: str, kind: Any) -> Any:
+    def median(input: Any, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
+        """The lower median: of all elements, or along `dim` with its position."""
+        if dim is not None:
+            return _pair(kind, OPS[name + "_dim"](input, normalize_dim(dim, input.ndim), keepdim), out)
+        flat = input.reshape(-1)
+        if not flat.numel():
+            return OPS["full"]((), float("nan"), input.dtype, input.device)
+        return OPS[name + "_dim"](flat, 0, False)[0]
+
+    median.__name__ = median.__qualname__ = name
+    return median
+
+
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
+    """The most frequent value along `dim`, the smallest of those, and a position of it."""
+    return _pair(_mode_result, OPS["mode"](input, normalize_dim(dim, input.ndim), keepdim))
+
+
+def _quantile(ignore_nan: bool) -> Any:
+    def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:  # noqa: A002
+        """The value below which a fraction `q` of the elements lie, by interpolation between neighbours."""
+        if input.dtype not in (dtypes.float32, dtypes.float64):
+            raise RuntimeError("quantile() input tensor must be either float or double dtype")
+        if not isinstance(q, TensorBase):
+            if not 0 <= q <= 1:
+                raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
+            q = OPS["full"]((), q, input.dtype, input.device)
+        x = input.reshape(-1) if dim is None else input
+        d = 0 if dim is None else normalize_dim(dim, input.ndim)
+        ranked = OPS["sort"](x.movedim(d, -1), x.ndim - 1, False, True)[0]
+        result = _interpolated(ranked, q.reshape(-1), interpolation, ignore_nan)  # (len(q), *rest)
+        if keepdim:
+            result = result.reshape(result.shape[0], *([1] * input.ndim)) if dim is None else result.unsqueeze(d + 1)
+        return result if q.ndim else OPS["select"](result, 0, 0)
+
+    quantile.__name__ = quantile.__qualname__ = "nanquantile" if ignore_nan else "quantile"
+    return quantile
+
+
+def _interpolated(ranked: Any, q: Any, how: str, ignore_nan: bool) -> Any:
+    """Quantiles of sorted rows (*, n), NaN last: (len(q), *)."""
+    n, lead = ranked.shape[-1], tuple(ranked.shape[:-1])
+    nans = OPS["sum"](OPS["isnan"](ranked), (ranked.ndim - 1,), True, None)
+    last = OPS["clamp"](n - 1 - nans, 0, None) if ignore_nan else OPS["full"]((*lead, 1), n - 1, dtypes.int64, ranked.device)
+    at = q * OPS["to_dtype"](last, ranked.dtype)  # (*, len(q))
+    if how in ("lower", "higher", "nearest"):
+        at = {"lower": OPS["floor"], "higher": OPS["ceil"], "nearest": OPS["round"]}[how](at)
+    elif how not in ("linear", "midpoint"):
+        raise RuntimeError(f"quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {how}")
+    low, high = OPS["floor"](at), OPS["ceil"](at)
+    weight = OPS["where"](high > low, 0.5, 0.0) if how == "midpoint" else at - low
+    axis = ranked.ndim - 1
+    a = OPS["gather"](ranked, axis, OPS["to_dtype"](low, dtypes.int64))
+    b = OPS["gather"](ranked, axis, OPS["to_dtype"](high, dtypes.int64))
+    result = a + (b - a) * OPS["to_dtype"](weight, ranked.dtype)
+    if not ignore_nan:
+        result = OPS["masked_fill"](result, nans > 0, float("nan"))
+    return result.movedim(-1, 0)
+
+
+# ---- unique values ----
+
+
+def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:  # noqa: A002
+    """The distinct elements in order (or slices along `dim`), and on request each element's number and the counts."""
+    return _unique("unique", input, return_inverse, return_counts, dim)
+
+
+def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:  # noqa: A002
+    """The first of each run of equal elements (or slices along `dim`)."""
+    return _unique("unique_consecutive", input, return_inverse, return_counts, dim)
+
+
+def _unique(op: str, input: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:  # noqa: A002
+    values, inverse, counts = OPS[op](input, None if dim is None else normalize_dim(dim, input.ndim))
+    chosen = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return chosen if len(chosen) > 1 else values
+
+
+# ---- search and counting ----
+
+
+def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,  # noqa: A002
+                 sorter: Any = None, out: Any = None) -> Any:  # fmt: skip
+    """Positions at which the values of `input` go into a sorted sequence so that it stays sorted."""
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    if sorter is not None:
+        sorted_sequence = OPS["gather"](sorted_sequence, sorted_sequence.ndim - 1, sorter)
+    found = OPS["searchsorted"](sorted_sequence, input, right or side == "right", out_int32)
+    return found if out is None else write_out(out, found)
+
+
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:  # noqa: A002
+    """The bucket between the sorted `boundaries` that each value falls into."""
+    if boundaries.ndim != 1:
+        raise RuntimeError(f"torch.searchsorted(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:  # noqa: A002
+    """How often each of 0, 1, 2, ... occurs in a vector; sums of `weights` where given."""
+    return OPS["bincount"](input, weights, minlength)
+
+
+def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # noqa: A002
+    """Counts in `bins` bins of equal width between min and max (the data's own, where those are equal)."""
+    return OPS["histc"](input, bins, min, max)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is among `test_elements`."""
+    if not isinstance(test_elements, TensorBase):
+        found = elements == test_elements
+    elif not isinstance(elements, TensorBase):
+        found = (test_elements == elements).any()
+    else:
+        ranked = OPS["sort"](test_elements.reshape(-1), 0, False, True)[0]
+        n = ranked.shape[0]
+        if n == 0:
+            found = OPS["full"](tuple(elements.shape), False, dtypes.bool_, elements.device)
+        else:
+            at = OPS["clamp"](OPS["searchsorted"](ranked, elements, False, False), None, n - 1)
+            found = OPS["index"](ranked, [at]) == elements
+    return ~found if invert else found
+
+
+# ---- scans ----
+
+
+def _scan(name: str, suffix: str = "") -> Any:
+    def scan(input: Any, dim: int, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
+        """Running total along `dim`; integers are totalled in int64."""
+        result = OPS[name + suffix](input, normalize_dim(dim, input.ndim), dtype)
+        return result if out is None else write_out(out, result)
+
+    scan.__name__ = scan.__qualname__ = name + suffix
+    return scan
+
+
+def cummax(input: Any, dim: int) -> Any:  # noqa: A002
+    """Running maximum along `dim`, with its positions."""
+    return _pair(_cummax_result, OPS["cummax"](input, normalize_dim(dim, input.ndim)))
+
+
+def cummin(input: Any, dim: int) -> Any:  # noqa: A002
+    """Running minimum along `dim`, with its positions."""
+    return _pair(_cummin_result, OPS["cummin"](input, normalize_dim(dim, input.ndim)))
+
+
+def logcumsumexp(input: Any, dim: int) -> Any:  # noqa: A002
+    """Logarithm of the running sum of exponentials along `dim`."""
+    return OPS["logcumsumexp"](input, normalize_dim(dim, input.ndim))
+
+
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:  # noqa: A002
+    """`n`-th differences of neighbours along `dim`."""
+    d = normalize_dim(dim, input.ndim)
+    parts = [t for t in (prepend, input, append) if t is not None]
+    x = OPS["cat"](parts, d) if len(parts) > 1 else input
+    for _ in range(min(n, x.shape[d])):
+        low, high = OPS["slice"](x, d, 0, -1, 1), OPS["slice"](x, d, 1, None, 1)
+        x = OPS["ne"](high, low) if x.dtype is dtypes.bool_ else high - low
+    return x
+
+
+def _trapezoid(y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
+    d = normalize_dim(dim, y.ndim)
+    area = (OPS["slice"](y, d, 1, None, 1) + OPS["slice"](y, d, 0, -1, 1)) * 0.5
+    if x is None:
+        return area * dx, d
+    step = diff(x, 1, d if x.ndim == y.ndim else -1)
+    if x.ndim == 1 and y.ndim > 1:
+        step = step.reshape(tuple(-1 if i == d else 1 for i in range(y.ndim)))
+    return area * step, d
+
+
+def trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """Integral along `dim` by the trapezoidal rule."""
+    area, d = _trapezoid(y, x, dx, dim)
+    return OPS["sum"](area, (d,), False, None)
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """Running integral along `dim` by the trapezoidal rule."""
+    area, d = _trapezoid(y, x, dx, dim)
+    return OPS["cumsum"](area, d, None)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "sort": sort, "argsort": argsort, "msort": msort, "topk": topk, "kthvalue": kthvalue,
+    "median": _median("median", _median_result), "nanmedian": _median("nanmedian", _nanmedian_result), "mode": mode,
+    "quantile": _quantile(False), "nanquantile": _quantile(True), "unique": unique, "unique_consecutive": unique_consecutive,
+    "searchsorted": searchsorted, "bucketize": bucketize, "bincount": bincount, "histc": histc, "isin": isin,
+    "cumsum": _scan("cumsum"), "cumprod": _scan("cumprod"), "cummax": cummax, "cummin": cummin, "logcumsumexp": logcumsumexp,
+    "diff": diff, "trapezoid": trapezoid, "trapz": trapezoid, "cumulative_trapezoid": cumulative_trapezoid,
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    **{name: fn for name, fn in FUNCTIONS.items() if name not in (
+        "trapezoid", "trapz", "cumulative_trapezoid", "searchsorted", "bucketize")},
+    "cumsum_": _scan("cumsum", "_"), "cumprod_": _scan("cumprod", "_"),
+}  # fmt: skip

@@ -1,0 +1,145 @@
+"""Parameter and Buffer: the tensors that a Module registers when they are assigned to it.
+
+A Parameter is a Tensor whose meta word carries the IS_PARAM bit: the C side then counts every change
+of its metadata or data pointer in the epoch that compiled code checks.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import _native
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+
+REQUIRES_GRAD_FLAG = 1 << 32
+FAKE_FLAG = 1 << 33
+IS_PARAM_FLAG = 1 << 34
+
+
+def _empty() -> Tensor:
+    return _native.empty(8, (0,), (1,))  # float32, torch's `torch.empty(0)`
+
+
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+    """Makes `isinstance(t, Parameter)` true for parameters made from a custom Tensor subclass too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and bool(instance._is_param)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that a Module lists among its `parameters()` once it is assigned as an attribute.
+
+    data: any tensor; its memory is shared, its history dropped. requires_grad: True by default.
+    Raises: RuntimeError if requires_grad is asked of a tensor that is not floating point or complex.
+    """
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if data is None:
+            data = _empty()
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter: data must be a Tensor, got {type(data).__name__}")
+        kind = type(data)
+        if kind is not Tensor and not issubclass(kind, Parameter):
+            return _alias_as(kind, data, requires_grad)  # a custom subclass stays what it is
+        return _alias_as(cls, data, requires_grad)
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        """Everything happens in `__new__`."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        found = memo.get(id(self))
+        if found is None:
+            found = type(self)(OPS["clone"](self.detach()), self.requires_grad)
+            found.__dict__.update(self.__dict__)
+            memo[id(self)] = found
+        return found
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return "Parameter containing:\n" + Tensor.__repr__(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild_parameter, (self.detach(), self.requires_grad, dict(self.__dict__))
+
+
+def _alias_as(kind: type[Any], data: Tensor, requires_grad: bool) -> Any:
+    """A leaf of class `kind` over the memory of `data`, marked as a parameter."""
+    if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    flags = IS_PARAM_FLAG | (data._meta & FAKE_FLAG) | (REQUIRES_GRAD_FLAG if requires_grad else 0)
+    return _native.make(kind, data.untyped_storage(), data.dtype.code, tuple(data.shape), data.stride(),
+                        data.storage_offset(), flags)  # fmt: skip
+
+
+def _rebuild_parameter(data: Tensor, requires_grad: bool, attributes: dict[str, Any]) -> Parameter:
+    p = Parameter(data, requires_grad)
+    p.__dict__.update(attributes)
+    return p
+
+
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and instance.__dict__.get("_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that a Module registers as a buffer when it is assigned as an attribute.
+
+    data: any tensor. persistent: whether it is part of the module's `state_dict`.
+    The result is a plain Tensor that shares data's memory and carries two marks.
+    """
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
+        t = (_empty() if data is None else data).detach()
+        t.requires_grad_(data.requires_grad if data is not None else False)
+        t.__dict__["persistent"] = persistent
+        t.__dict__["_is_buffer"] = True
+        return t
+
+
+class _Uninitialized:
+    """What lazy parameters and buffers share: a tensor of no elements until `materialize` gives a shape."""
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter (or buffer) of `shape`, with undefined contents."""
+        fresh = OPS["empty"](tuple(shape), dtype or self.dtype, device or self.device)
+        self.data = fresh
+        self.__class__ = Parameter if isinstance(self, UninitializedParameter) else Tensor
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter whose shape is not known yet; lazy modules make it real at their first call."""
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
+        data = _empty() if dtype is None else OPS["to_dtype"](_empty(), dtype)
+        return _alias_as(cls, data, requires_grad)
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        """Everything happens in `__new__`."""
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer whose shape is not known yet."""
+
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+                persistent: bool = True) -> UninitializedBuffer:  # fmt: skip
+        data = _empty() if dtype is None else OPS["to_dtype"](_empty(), dtype)
+        t = _native.make(cls, data.untyped_storage(), data.dtype.code, (0,), (1,))
+        t.__dict__["persistent"] = persistent
+        t.__dict__["_is_buffer"] = True
+        return t
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<{type(self).__name__}>"
+
+
+def is_lazy(t: Any) -> bool:
+    """Whether `t` is a parameter or buffer that has no shape yet."""
+    return isinstance(t, _Uninitialized)

@@ -12,7 +12,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = parser.add_subparsers(dest="name", required=True)
     one = names.add_parser("overhead", help="import, cold compile, warm call, second process; torch's beside them")
-    one.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one if it has it)")
+    one.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
     one.add_argument("--rounds", type=int, default=3)
     two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager, interleaved")
     two.add_argument("--rounds", type=int, default=9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import importlib as _importlib
 import math as _math
 
+from eager import _logging as _logging
 from eager import _native as _native
 from eager import dtypes as _dtypes
 from eager import ops as _ops

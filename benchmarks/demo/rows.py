@@ -1,0 +1,76 @@
+"""The demo's one table.
+
+Owns: a row and how it is shown. Knows nothing of models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from benchmarks.demo.counters import Counts
+from benchmarks.harness import fmt
+
+HEADINGS = (
+    "",
+    "first call, s",
+    "warm call, ms",
+    "speedup",
+    "graphs",
+    "graph\nbreaks",
+    "re-\ncompiles",
+    "cache\nhits",
+    "break-even,\ncalls",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One variant. counts and eager_ms are None for the eager row itself; missing: why nothing was measured."""
+
+    name: str
+    first_s: float = math.nan
+    warm_ms: float = math.nan
+    eager_ms: float | None = None
+    counts: Counts | None = None
+    missing: str | None = None
+
+    @property
+    def speedup(self) -> float | None:
+        """Eager's time over this one's."""
+        return None if self.eager_ms is None else self.eager_ms / self.warm_ms
+
+    @property
+    def break_even(self) -> float | None:
+        """Calls after which the compilation has paid for itself; infinite if it never does."""
+        if self.eager_ms is None:
+            return None
+        saved_ms = self.eager_ms - self.warm_ms
+        return math.inf if saved_ms <= 0 else max(0.0, self.first_s * 1e3 - self.warm_ms) / saved_ms
+
+    def cells(self) -> list[str]:
+        """The row's text, in the order of HEADINGS."""
+        if self.missing is not None:
+            return [self.name, f"left out: {self.missing}"]
+        timed = [self.name, f"{self.first_s:.2f}", fmt(self.warm_ms)]
+        if self.counts is None or self.speedup is None or self.break_even is None:
+            return [*timed, "", "", "", "", "", ""]
+        calls = "never" if math.isinf(self.break_even) else f"{math.ceil(self.break_even)}"
+        c = self.counts
+        counted = [str(n) for n in (c.graphs, c.breaks, c.recompiles, c.cache_hits)]
+        return [*timed, f"{self.speedup:.2f}x", *counted, calls]
+
+
+def table(rows: list[Row]) -> Table:
+    """The table; a row that was left out says why across its first columns."""
+    shown = Table(title="eager and compiled, measured in turn", title_justify="left")
+    for i, heading in enumerate(HEADINGS):
+        shown.add_column(heading, justify="left" if i == 0 else "right", no_wrap=i == 0)
+    for row in rows:
+        if row.missing is not None:
+            shown.add_row(f"{row.name}\n  [dim]left out: {row.missing}[/dim]", end_section=True)
+        else:
+            shown.add_row(*row.cells())
+    return shown

@@ -1,0 +1,40 @@
+"""What every test gets: a cache folder of this run's own, no log settings from outside, a clean log."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Before anything imports `eager`, which reads the environment once: a test must not depend on the
+# developer's artifacts or switches, nor leave artifacts behind. Child processes inherit both.
+_CACHE = Path(tempfile.mkdtemp(prefix="framejit-tests-"))
+os.environ["FRAMEJIT_CACHE_DIR"] = str(_CACHE)
+os.environ["FRAMEJIT_VERIFY"] = "1"
+for _name in [n for n in os.environ if n.startswith(("TORCH_LOGS", "TORCH_COMPILE", "TORCHDYNAMO_"))]:
+    del os.environ[_name]
+
+from eager import _logging  # noqa: E402
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_CACHE, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_log() -> Iterator[None]:
+    """Every test starts with the log at its defaults and with no warning said already."""
+    _logging.set_logs()
+    _logging.forget_warnings()
+    yield
+    _logging.set_logs()
+
+
+@pytest.fixture
+def cache_dir() -> Path:
+    """The cache folder of this run."""
+    return _CACHE

@@ -1,0 +1,145 @@
+"""The import law: eager < fxir < {inductor, dynamo}, no cycles, no hidden imports, one reader of the environment."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from .import_graph import PACKAGES, ROOT, Import, imports, imports_of, sources
+
+MAY_IMPORT = {
+    "eager": {"eager"},
+    "fxir": {"eager", "fxir"},
+    "inductor": {"eager", "fxir", "inductor"},
+    "dynamo": {"eager", "fxir", "dynamo"},
+}
+FORBIDDEN = {"torch", "sympy", "jax", "tensorflow", "functorch", "torchvision"}
+
+# Imports inside functions or by name at run time, each with its reason. Nothing else may import lazily.
+LAZY = {
+    ("eager", "cupy"): "the gpu extra, only when a CUDA tensor is made",
+    ("eager", "cupyx"): "as cupy",
+    ("eager", "dynamo"): "eager.compile: the upper package, when it is first called",
+    ("inductor", "triton"): "the gpu extra, only when Triton code is compiled",
+    ("inductor", "cupy"): "the gpu extra, only when a kernel is loaded on a GPU",
+    ("fxir", "inductor"): "the backend, by name, when it is first asked for",
+}
+
+# Modules that import by name at run time.
+BY_NAME = {
+    "eager": "the public submodules that a plain `import eager` need not load",
+    "eager.autograd": "its public names, which would close a cycle with the op table",
+    "eager.compiler": "dynamo, when compile is first called",
+    "eager.cuda": "cupy",
+    "fxir.backends": "the backend, by name",
+    "inductor.triton.compile": "triton",
+}
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _ours(i: Import) -> bool:
+    return _top(i.target) in PACKAGES
+
+
+def test_every_package_is_read() -> None:
+    assert {_top(name) for name in sources()} == set(PACKAGES)
+    assert len(imports()) > 100
+
+
+def test_packages_import_downward_only() -> None:
+    wrong = [
+        str(i)
+        for i in imports()
+        if _ours(i) and _top(i.target) not in MAY_IMPORT[_top(i.importer)] and not (i.lazy and _allowed(i))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _allowed(i: Import) -> bool:
+    return (_top(i.importer), _top(i.target)) in LAZY and _top(i.importer) != _top(i.target)
+
+
+def test_function_level_imports_stand_in_the_allow_list() -> None:
+    wrong = [str(i) for i in imports() if i.lazy and not i.typing and not _allowed(i)]
+    assert not wrong, "move these to the top of their file, or add a reason to LAZY:\n" + "\n".join(wrong)
+
+
+def test_imports_by_name_stand_in_the_allow_list() -> None:
+    by_name: dict[str, int] = {}
+    for name, (_, tree) in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+                by_name[name] = node.lineno
+    wrong = [f"{name}:{line}" for name, line in by_name.items() if name not in BY_NAME]
+    assert not wrong, "\n".join(wrong)
+    unused = sorted(set(BY_NAME) - set(by_name))
+    assert not unused, f"these no longer import by name, take them off the list: {unused}"
+
+
+def test_modules_form_no_cycle() -> None:
+    """A cycle among module-level imports, with a package standing for its __init__."""
+    names = set(sources())
+    edges: dict[str, set[str]] = {name: set() for name in names}
+    for i in imports():
+        if not i.lazy and not i.typing and i.target in names and i.target != i.importer:
+            # `from package import module` inside the package needs the module, not the __init__ that may import it.
+            edges[i.importer].add(i.target)
+    cycles = _cycles(edges)
+    assert not cycles, "\n".join(" -> ".join(cycle) for cycle in cycles)
+
+
+def _cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """One cycle per strongly connected component found by depth-first search."""
+    state: dict[str, int] = {}
+    found: list[list[str]] = []
+
+    def visit(name: str, path: list[str]) -> None:
+        state[name] = 1
+        path.append(name)
+        for target in sorted(edges[name]):
+            if state.get(target) == 1:
+                found.append([*path[path.index(target) :], target])
+            elif target not in state:
+                visit(target, path)
+        path.pop()
+        state[name] = 2
+
+    for name in sorted(edges):
+        if name not in state:
+            visit(name, [])
+    return found
+
+
+def test_a_cycle_would_be_found() -> None:
+    assert _cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c", "a"]]
+    assert _cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_nothing_imports_another_framework() -> None:
+    everywhere = imports() + [i for path in sorted((ROOT / "benchmarks").rglob("*.py")) for i in imports_of(path)]
+    wrong = [str(i) for i in everywhere if _top(i.target) in FORBIDDEN]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_the_settings_module_reads_the_environment() -> None:
+    wrong = []
+    for name, (_, tree) in sources().items():
+        if name == "eager._settings":
+            continue
+        for node in ast.walk(tree):
+            reads = isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv")
+            brings = isinstance(node, ast.ImportFrom) and any(a.name in ("environ", "getenv") for a in node.names)
+            if reads or brings:
+                wrong.append(f"{name}:{node.lineno}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_folder_with_code_is_a_package(package: str) -> None:
+    folders = {path.parent for path in (ROOT / package).rglob("*.py")}
+    missing = [str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").exists()]
+    assert not missing, f"setuptools would leave these out of the wheel: {missing}"

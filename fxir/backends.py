@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
+from fxir.aot import aot_compile, interpret
 from fxir.graph_module import GraphModule
 from fxir.options import CompileOptions
 
@@ -74,4 +75,10 @@ def eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: Compi
     return run
 
 
+def aot_eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:
+    """Run the functional graphs op by op: tests everything but code generation."""
+    return aot_compile(gm, example_inputs, interpret, options)
+
+
 register_backend("eager", eager_backend)
+register_backend("aot_eager", aot_eager_backend)

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from eager import Tensor
 from eager.device import device
 from eager.dtypes import dtype
 from eager.ops.table import Op
 from eager.spec import TensorSpec, spec_of
+from eager.tensor import Tensor
 from fxir.expr import Expr
 from fxir.graph import Graph
 from fxir.node import Node

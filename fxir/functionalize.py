@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from eager import Tensor
 from eager.ops.table import OPS, Op
-from eager.spec import TensorSpec, spec_of
-from fxir.emit import emit, emit_layout, emit_reshape, spec
+from eager.tensor import Tensor
+from fxir.emit import emit, emit_layout, emit_reshape
 from fxir.graph import Graph
 from fxir.node import Node, Origin
 
@@ -121,19 +120,15 @@ class Memory:
         """The elements of `t` become `node` (of t's shape and dtype), and everything that shares them with it."""
         buffer = self.buffer(t)
         assert buffer is not None
-        view = self._find(buffer, t)
-        chain: list[tuple[View, Node]] = []  # from t to the base, with the new values
-        while True:
-            chain.append((view, node))
-            if view.parent is None or view.op is None:
-                break
+        view: View = self._find(buffer, t)
+        chain = [(view, node)]  # from t to the base, with the new values
+        while view.parent is not None and view.op is not None:
             inverse = _INVERSE.get(view.op.name)
             if inverse is None:
-                node = self._write_strided(buffer, view, node)
-                view = buffer.root
+                view, node = buffer.root, self._write_strided(buffer, view, node)
             else:
-                node = inverse(self, buffer, view, node)
-                view = view.parent
+                view, node = view.parent, inverse(self, buffer, view, node)
+            chain.append((view, node))
         buffer.generation += 1
         for v, value in chain:
             v.node, v.generation = value, buffer.generation
@@ -217,12 +212,3 @@ _INVERSE: Final[dict[str, Callable[[Memory, Buffer, View, Node], Node]]] = {
     "select": _scatter("select_scatter"),
     "diagonal": _scatter("diagonal_scatter"),
 }
-
-
-def fits(node: Node, t: Tensor) -> bool:
-    """Whether a node has t's shape, dtype and device (strides aside)."""
-    have, want = spec(node), spec_of(t)
-    return (have.shape, have.dtype, have.device) == (want.shape, want.dtype, want.device)
-
-
-__all__ = ["Buffer", "Derivation", "Geometry", "Memory", "TensorSpec", "View", "fits", "geometry"]

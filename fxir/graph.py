@@ -31,15 +31,16 @@ class GraphSignature:
     n_user_outputs: how many outputs follow for the caller. n_saved: how many follow those for the backward graph.
     parameters: placeholders that are nn.Parameters (their storage lives as long as the compiled call).
 
-    A backend may write the mutated inputs itself: the callable it returns then has an attribute
-    `writes_inputs = True`, copies each new value into its input (bumping the version counter) and leaves those
-    leading outputs out of what it returns.
+    may_write: a backend may write the mutated inputs itself. The callable it returns then has an attribute
+    `writes_inputs = True`: it copies each new value into its input, bumps the input's version counter, and leaves
+    those leading outputs out of what it returns.
     """
 
     mutated_inputs: tuple[int, ...] = ()
     n_user_outputs: int = 0
     n_saved: int = 0
     parameters: tuple[int, ...] = ()
+    may_write: bool = False
 
 
 class Graph:

@@ -10,14 +10,14 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from eager import Tensor
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import OPS, Kind, Op
 from eager.spec import TensorSpec, spec_of
+from eager.tensor import Tensor
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.emit import emit_layout, infer, physical_root
-from fxir.functionalize import Memory, fits
+from fxir.functionalize import Memory
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
 from fxir.interpreter import Interpreter
@@ -159,11 +159,11 @@ class TraceMode(Mode):
         if not isinstance(src, Tensor) or src.device is not target.device:
             return None
         node = self.value(src)
-        if src.dtype is not target.dtype:
-            node = self.memory.emit(OPS["to_dtype"], node, target.dtype)
         if tuple(src.shape) != tuple(target.shape):
             node = self.memory.emit(OPS["expand"], node, tuple(target.shape))
-        return node
+        if src.dtype is not target.dtype:
+            return self.memory.emit(OPS["to_dtype"], node, target.dtype)
+        return self.memory.emit(OPS["clone"], node, None)  # memory of its own, as the target is
 
     def _map_tensors(self, op: Op, args: tuple[Any, ...], fn: Callable[[Tensor], Any]) -> tuple[Any, ...]:
         mapped = list(args)
@@ -265,8 +265,3 @@ def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Deco
     graph.signature = GraphSignature(mutated, len(outs))
     graph.eliminate_dead_code()
     return graph
-
-
-__all__ = [
-    "FRESH", "CapturedTensorError", "OutputBuilder", "TraceMode", "TracingInterpreter", "fits", "run_traced", "trace",
-]  # fmt: skip

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from eager.ops.table import OPS, Op
-from fxir.emit import emit, physical_root, same_layout
+from eager.ops.table import OPS, Kind, Op
+from fxir.emit import emit, physical_root, same_layout, spec
 from fxir.graph import Graph
 from fxir.node import Node, walk_nodes
 
@@ -18,18 +18,26 @@ Rule = Callable[[Graph, Node], Node | None]
 
 
 def canonicalise(graph: Graph) -> int:
-    """Apply the rules everywhere, once in program order; returns how many calls were replaced."""
+    """Apply the rules everywhere, once in program order; returns how many calls were replaced.
+
+    A copy of memory that the caller can reach (an input, an output) stays a copy: the caller may write to the
+    original while the copy is kept for backward.
+    """
     outputs = {physical_root(n) for n in walk_nodes(graph.output_node.args)}
     replaced = 0
     for node in graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, Op) or not node.users:
             continue
         rule = RULES.get(node.target.name)
-        if rule is None or (node in outputs and node.target.kind.name != "VIEW"):
-            continue  # memory of its own is what an output's copy is for
+        is_view = node.target.kind is Kind.VIEW
+        if rule is None or (node in outputs and not is_view):
+            continue
         with graph.inserting_before(node):
             new = rule(graph, node)
         if new is None or new is node or new.info.spec != node.info.spec:
+            continue
+        root = physical_root(new)
+        if not is_view and (root.op == "placeholder" or root in outputs):
             continue
         node.replace_all_uses_with(new)
         graph.erase_node(node)
@@ -39,7 +47,7 @@ def canonicalise(graph: Graph) -> int:
 
 def _same(graph: Graph, node: Node) -> Node | None:
     x = node.args[0]
-    a, b = x.info.spec, node.info.spec
+    a, b = spec(x), spec(node)
     return x if a.dtype is b.dtype and a.shape == b.shape and same_layout(a.shape, a.strides, b.strides) else None
 
 
@@ -67,7 +75,8 @@ def _either(first: Rule, second: Rule) -> Rule:
 
 
 def _integer_neutral(graph: Graph, node: Node) -> Node | None:
-    if node.info.spec.dtype.is_floating_point or node.info.spec.dtype.is_complex:  # type: ignore[union-attr]
+    dtype = spec(node).dtype
+    if dtype.is_floating_point or dtype.is_complex:
         return None
     return _either(_neutral(1, 0), _neutral(0, 0))(graph, node)
 
@@ -95,7 +104,7 @@ def _permute(graph: Graph, node: Node) -> Node | None:
 
 def _expand(graph: Graph, node: Node) -> Node | None:
     x = node.args[0]
-    return x if tuple(node.info.spec.shape) == tuple(x.info.spec.shape) else None  # type: ignore[union-attr]
+    return x if spec(node).shape == spec(x).shape else None
 
 
 def _is(x: Any, name: str) -> bool:

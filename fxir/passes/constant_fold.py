@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from eager import Tensor, no_grad
+from eager.autograd.grad_mode import no_grad
 from eager.ops.table import Op
 from eager.spec import spec_of
+from eager.tensor import Tensor
 from fxir.graph import Graph
 from fxir.node import Node, map_nodes
 from fxir.trace import FRESH

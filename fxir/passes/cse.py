@@ -17,7 +17,7 @@ _NEVER: Final = frozenset({"EFFECT", "INPLACE"})
 def cse(graph: Graph) -> int:
     """Make equal calls one; returns how many were removed.
 
-    Two outputs stay two tensors: the memory of one may be written to by the caller without the other changing.
+    What an output is made of stays apart: the caller may write to that memory without the equal value changing.
     A draw of random numbers is a function of its state, so equal draws of one state are equal calls.
     """
     outputs = {physical_root(n) for n in walk_nodes(graph.output_node.args)}
@@ -28,10 +28,8 @@ def cse(graph: Graph) -> int:
         if key is None:
             continue
         first = seen.setdefault(key, node)
-        if first is node or (node in outputs and first in outputs):
+        if first is node or node in outputs or first in outputs:
             continue
-        if node in outputs:
-            outputs.add(first)
         node.replace_all_uses_with(first)
         graph.erase_node(node)
         removed += 1

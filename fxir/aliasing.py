@@ -1,0 +1,163 @@
+"""How each result of a program relates to its inputs and to its other results: new memory, a view, or the very object.
+
+The compiled graph computes only memory of its own. Results that are inputs, views of inputs (also of inputs the
+program wrote to) or views of one another are made at run time by replaying the view ops on the real tensors, so that
+aliasing, versions and autograd history come out as eager has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from eager.ops.table import OPS, Op
+from eager.spec import is_dense
+from eager.tensor import Tensor
+from fxir.trace import CapturedTensorError, TraceMode
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One view op to replay. recorded: False where the program made the view under no_grad."""
+
+    op: Op
+    args: tuple[Any, ...]
+    recorded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FromInput:
+    """Input `index` itself, after writes to it."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Result `index` of the compiled graph (not counting new values of inputs)."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """`steps` replayed on `source`."""
+
+    source: FromInput | Computed
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The same object as output `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """No tensor: the value itself."""
+
+    value: Any
+
+
+Output: TypeAlias = FromInput | Computed | Derived | Repeat | Literal
+
+
+def plan_outputs(
+    results: Sequence[Any], inputs: Sequence[Tensor], mode: TraceMode
+) -> tuple[list[Output], list[Tensor]]:
+    """(one Output per result, the fakes that the graph has to compute).
+
+    Raises: CapturedTensorError for a result that is a tensor from outside (it should be an input);
+    NotImplementedError for a view that began to require grad by itself.
+    """
+    results = [_known(r, mode) for r in results]
+    by_input = {id(mode.memory.buffer(x)): i for i, x in reversed(list(enumerate(inputs)))}
+    position = {id(x): i for i, x in reversed(list(enumerate(inputs)))}
+    shared: dict[int, set[int]] = {}
+    for r in results:
+        if isinstance(r, Tensor):
+            shared.setdefault(id(mode.memory.buffer(r)), set()).add(id(r))
+    planner = _Planner(mode, inputs, by_input, position, shared)
+    return [planner.plan(r) for r in results], planner.computed
+
+
+def _known(r: Any, mode: TraceMode) -> Any:
+    if not isinstance(r, Tensor) or mode.memory.buffer(r) is not None:
+        return r
+    if not r.is_fake and mode.is_external(r):
+        raise CapturedTensorError("aot: a tensor from outside the program is one of its results", r)
+    return mode.twin(r)
+
+
+class _Planner:
+    def __init__(
+        self,
+        mode: TraceMode,
+        inputs: Sequence[Tensor],
+        by_input: dict[int, int],
+        position: dict[int, int],
+        shared: dict[int, set[int]],
+    ) -> None:
+        self.mode = mode
+        self.inputs = inputs
+        self.by_input = by_input
+        self.position = position
+        self.shared = shared
+        self.computed: list[Tensor] = []
+        self._computed_at: dict[int, Computed] = {}
+        self._seen: dict[int, int] = {}
+        self._count = 0
+
+    def plan(self, r: Any) -> Output:
+        at, self._count = self._count, self._count + 1
+        if not isinstance(r, Tensor):
+            return Literal(r)
+        if id(r) in self._seen:
+            return Repeat(self._seen[id(r)])
+        self._seen[id(r)] = at
+        if id(r) in self.position:
+            return FromInput(self.position[id(r)])
+        buffer = self.mode.memory.buffer(r)
+        assert buffer is not None
+        if id(buffer) in self.by_input:
+            return self._of_input(r, self.by_input[id(buffer)])
+        if len(self.shared[id(buffer)]) == 1 and is_dense(tuple(r.shape), r.stride()):
+            return self._compute(r)
+        source = self._compute(buffer.base)
+        return source if r is buffer.base else Derived(source, self._steps(r, buffer.base))
+
+    def _compute(self, t: Tensor) -> Computed:
+        found = self._computed_at.get(id(t))
+        if found is None:
+            found = self._computed_at[id(t)] = Computed(len(self.computed))
+            self.computed.append(t)
+        return found
+
+    def _of_input(self, r: Tensor, index: int) -> Output:
+        """A view of the input it was derived from; of any input over that storage if it was not."""
+        current = r
+        for d in reversed(self.mode.memory.derivation(r)[1]):
+            current = d.parent
+            if id(current) in self.position:
+                return Derived(FromInput(self.position[id(current)]), self._steps(r, current))
+        return Derived(FromInput(index), self._steps(r, self.inputs[index]))
+
+    def _steps(self, r: Tensor, source: Tensor) -> tuple[Step, ...]:
+        """View ops from `source` to `r`; by geometry where the recorded ones begin elsewhere."""
+        steps: list[Step] = []
+        for d in reversed(self.mode.memory.derivation(r)[1]):
+            steps.append(_step(d.op, d.args, d.parent, d.tensor))
+            if d.parent is source:
+                return tuple(reversed(steps))
+        if r.storage_offset() != source.storage_offset():
+            raise NotImplementedError("aot: a result is a view of another tensor that no recorded view op made")
+        return (_step(OPS["as_strided"], (tuple(r.shape), tuple(r.stride()), None), source, r),)
+
+
+def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step:
+    if result._requires_grad and not parent._requires_grad:
+        raise NotImplementedError("aot: a result is a view that was made to require grad by itself")
+    return Step(op, args, not parent._requires_grad or result._requires_grad or op.name == "detach")

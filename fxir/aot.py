@@ -1,0 +1,329 @@
+"""From a captured graph to a callable: trace, functionalise, differentiate, cut, compile, wrap.
+
+`aot_compile` is what a backend that can only compile functional graphs calls. The backend's part is
+`compile_graph(graph, kind, options)`: it gets a functional graph (see `fxir.verifier`, functional=True; outputs of
+inference and forward graphs each in memory of their own, none an input) and returns a callable from real tensors to a
+tuple of results, which pays no attention to autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from eager import _native
+from eager.autograd.node import attach, history_of
+from eager.fake import fake
+from eager.ops.table import OPS
+from eager.spec import TensorSpec, spec_of
+from eager.tensor import Tensor
+from fxir.aliasing import Output, plan_outputs
+from fxir.decompose import DEFAULT, Decompositions
+from fxir.graph import Graph, GraphSignature
+from fxir.graph_module import GraphModule
+from fxir.joint import Joint, add_gradients, effects
+from fxir.options import CompileOptions, GraphKind
+from fxir.partition import partition
+from fxir.passes import run_passes
+from fxir.runtime import Backward, InputBase, Region, Write, wrap
+from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced
+
+CompileGraph: TypeAlias = Callable[[Graph, GraphKind, CompileOptions], Callable[..., Any]]
+
+
+def aot_compile(
+    gm: GraphModule,
+    inputs: Sequence[Tensor],
+    compile_graph: CompileGraph,
+    options: CompileOptions | None = None,
+    decompositions: Decompositions = DEFAULT,
+) -> Callable[..., Any]:
+    """Compile `gm` for real tensors like `inputs` (fakes; is_leaf and requires_grad count, and shared storages too).
+
+    The callable takes one tensor per placeholder and returns what `gm` returns, as a tuple (bare, if gm's output is a
+    single value). It is right for the grad mode it was compiled in. The forward is compiled now, the backward at its
+    first call.
+    Raises: what running `gm` raises (shape errors are eager's own); what compile_graph raises;
+    NotImplementedError for aliasing it cannot express.
+    """
+    options = options or CompileOptions()
+    program = _trace(gm, list(inputs), decompositions)
+    if not program.differentiable:
+        return _compile_inference(program, compile_graph, options)
+    return _compile_training(program, compile_graph, options)
+
+
+@dataclass(slots=True)
+class _Inputs:
+    """The inputs of one trace.
+
+    args: what gm is called with, lifted tensors last. graph_inputs, traced, leaves: per placeholder of the graph, where
+    its value comes from, the fake whose memory it is, and the tensor that gradients are taken with respect to.
+    parameters: placeholders that are nn.Parameters.
+    """
+
+    args: list[Tensor] = field(default_factory=list)
+    graph_inputs: list[int | InputBase] = field(default_factory=list)
+    traced: list[Tensor] = field(default_factory=list)
+    leaves: list[Tensor] = field(default_factory=list)
+    parameters: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Program:
+    """A traced program. computed: the fakes its graph computes, in order, after the new values of inputs."""
+
+    mode: TraceMode
+    inputs: _Inputs
+    bound: list[Tensor]
+    outputs: list[Output]
+    computed: list[Tensor]
+    single: bool
+    writes: list[Write]
+    built: OutputBuilder
+
+    def results(self) -> list[Tensor | None]:
+        """The fake of each graph output; None for a new value that is written under no_grad."""
+        written = [self.inputs.traced[w.graph_input] if w.recorded else None for w in self.writes]
+        return [*written, *self.computed]
+
+    @property
+    def differentiable(self) -> list[int]:
+        """Positions of graph outputs that want a gradient."""
+        return [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad]
+
+    @property
+    def mutated_inputs(self) -> tuple[int, ...]:
+        return tuple(w.graph_input for w in self.writes)
+
+    def region(self, **more: Any) -> Region:
+        """What the runtime has to know."""
+        return Region(
+            n_args=len(self.inputs.args) - len(self.bound),
+            bound=tuple(self.bound),
+            graph_inputs=tuple(self.inputs.graph_inputs),
+            outputs=tuple(self.outputs),
+            single=self.single,
+            writes=tuple(self.writes),
+            **more,
+        )
+
+
+# -- tracing -----------------------------------------------------------------------------------------------------
+def _trace(gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions) -> _Program:
+    """Trace as simply as possible first: tensors from outside as constants, memory shared by inputs ignored."""
+    lifted: list[str] = []
+    merge = False
+    while True:
+        try:
+            program = _trace_once(gm, inputs, decompositions, lifted, merge)
+        except CapturedTensorError as e:
+            key = next((k for k, v in gm.root.items() if v is e.tensor and k not in lifted), None)
+            if key is None:
+                raise
+            lifted.append(key)
+            continue
+        if merge or not _writes_shared(program, inputs):
+            return program
+        merge = True
+
+
+def _trace_once(
+    gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions, lifted: list[str], merge: bool
+) -> _Program:
+    external = {k: v for k, v in gm.root.items() if isinstance(v, Tensor) and k not in lifted}
+    mode = TraceMode(Graph(), decompositions, external)
+    bound: list[Tensor] = [gm.root[k] for k in lifted]
+    names = [p.name for p in gm.graph.placeholders] + lifted
+    made = _make_inputs(mode, [*inputs, *bound], names, merge)
+    history = [history_of(t) for t in made.traced]
+    result = run_traced(_with_inputs(gm, lifted), made.args, mode)
+    single = not isinstance(result, tuple | list)
+    outputs, computed = plan_outputs([result] if single else list(result), made.args, mode)
+    written = [i for i, t in enumerate(made.traced) if mode.memory.writes(t)]
+    writes = [Write(k, i, history_of(made.traced[i]) is not history[i]) for k, i in enumerate(written)]
+    built = OutputBuilder(mode.graph)
+    for w in writes:
+        built.add(mode.value(made.traced[w.graph_input]))
+    for t in computed:
+        if t._requires_grad and history_of(t) is None:
+            raise NotImplementedError("aot: a result is a leaf that the program itself made to require grad")
+        built.add(mode.value(t), tuple(t.stride()))
+    return _Program(mode, made, bound, outputs, computed, single, writes, built)
+
+
+def _with_inputs(gm: GraphModule, lifted: list[str]) -> GraphModule:
+    """`gm` with carried tensors read from inputs of these names, after its own."""
+    if not lifted:
+        return gm
+    graph = gm.graph.copy()
+    for key in lifted:
+        last = graph.placeholders[-1:] or [graph._sentinel]
+        with graph.inserting_after(last[0]):
+            new = graph.placeholder(key)
+        for node in graph.find("get_attr", key):
+            node.replace_all_uses_with(new)
+            graph.erase_node(node)
+    return GraphModule(graph.root, graph, gm.name)
+
+
+def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merge: bool) -> _Inputs:
+    """Fresh fakes like `inputs`, defined in the trace's memory. One object given twice is one input."""
+    made = _Inputs()
+    groups = _shared_storages(inputs) if merge else {}
+    bases: dict[int, tuple[Tensor, int]] = {}
+    first: dict[int, Tensor] = {}
+    for i, t in enumerate(inputs):
+        if id(t) in first:
+            made.args.append(first[id(t)])
+            continue
+        group = groups.get(id(t.untyped_storage().root))
+        if group is None:
+            arg = _plain_input(mode, made, t, i, names[i])
+        else:
+            key = id(t.untyped_storage().root)
+            if key not in bases:
+                bases[key] = _base_input(mode, made, group, inputs, names[i])
+            arg = _member(mode, t, *bases[key])
+        first[id(t)] = arg
+        made.args.append(arg)
+    return made
+
+
+def _plain_input(mode: TraceMode, made: _Inputs, t: Tensor, i: int, name: str) -> Tensor:
+    leaf: Tensor = fake(spec_of(t), t.requires_grad)
+    arg = leaf
+    if t.requires_grad and not t.is_leaf:
+        # A tensor with a history, so that writes to it are legal; its gradient is that of `leaf`.
+        arg = fake(spec_of(t))
+        attach([arg], [leaf], lambda gs: gs, "Input")
+    if t._is_param:
+        made.parameters.append(len(made.traced))
+    mode.add_input(arg, name)
+    made.graph_inputs.append(i)
+    made.traced.append(arg)
+    made.leaves.append(leaf)
+    return arg
+
+
+def _base_input(
+    mode: TraceMode, made: _Inputs, group: list[int], inputs: list[Tensor], name: str
+) -> tuple[Tensor, int]:
+    """One flat input for all that share a storage: (its fake, its first element's place in the storage)."""
+    members = [inputs[i] for i in group]
+    if any(t.requires_grad for t in members) or len({t.dtype for t in members}) > 1:
+        raise NotImplementedError(
+            "aot: inputs that share memory are written to, and they require grad or differ in dtype; "
+            "clone() one of them, or run this function in eager"
+        )
+    low = min(t.storage_offset() for t in members)
+    ends = [
+        t.storage_offset() + 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) for t in members
+    ]
+    span = max(ends) - low
+    base: Tensor = fake(TensorSpec.contiguous((span,), members[0].dtype, members[0].device))
+    mode.add_input(base, f"{name}_base")
+    made.graph_inputs.append(InputBase(group[0], members[0].storage_offset() - low, span))
+    made.traced.append(base)
+    made.leaves.append(base)
+    return base, low
+
+
+def _member(mode: TraceMode, t: Tensor, base: Tensor, low: int) -> Tensor:
+    op, args = OPS["as_strided"], (tuple(t.shape), tuple(t.stride()), t.storage_offset() - low)
+    arg: Tensor = op.alias(base, *args)
+    mode.memory.view(arg, base, op, args)
+    return arg
+
+
+def _shared_storages(inputs: list[Tensor]) -> dict[int, list[int]]:
+    """Storage -> the inputs over it, where several different tensors are."""
+    groups: dict[int, dict[int, int]] = {}
+    for i, t in enumerate(inputs):
+        if t.numel():
+            groups.setdefault(id(t.untyped_storage().root), {}).setdefault(id(t), i)
+    return {k: list(g.values()) for k, g in groups.items() if len(g) > 1}
+
+
+def _writes_shared(program: _Program, inputs: list[Tensor]) -> bool:
+    written = {program.inputs.graph_inputs[i] for i in program.mutated_inputs}
+    return any(not written.isdisjoint(group) for group in _shared_storages(inputs).values())
+
+
+# -- compiling ---------------------------------------------------------------------------------------------------
+def _nothing(*_: Tensor) -> tuple[()]:
+    return ()
+
+
+def _compile(graph: Graph, kind: GraphKind, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
+    return compile_graph(graph, kind, options) if graph.outputs or effects(graph) else _nothing
+
+
+def _compile_inference(program: _Program, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
+    graph = program.mode.graph
+    graph.output(tuple(program.built.nodes))
+    graph.signature = GraphSignature(
+        program.mutated_inputs, len(program.computed), 0, tuple(program.inputs.parameters), may_write=True
+    )
+    run_passes(graph)
+    return wrap(_compile(graph, GraphKind.INFERENCE, compile_graph, options), program.region())
+
+
+def _compile_training(program: _Program, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
+    joint, wanting = _joint(program)
+    cut = partition(joint)
+    forward = _compile(cut.forward, GraphKind.FORWARD, compile_graph, options)
+    backward = Backward(
+        tuple(n.info.spec for n in joint.tangents),  # type: ignore[misc]
+        cut.grads,
+        lambda: _compile(cut.backward, GraphKind.BACKWARD, compile_graph, options),
+    )
+    region = program.region(
+        differentiable=tuple(program.differentiable), wanting=tuple(wanting), saved=cut.saved, backward=backward
+    )
+    return wrap(forward, region)
+
+
+def _joint(program: _Program) -> tuple[Joint, list[int]]:
+    """(the joint graph after the passes, graph inputs that want a gradient)."""
+    mode, inputs = program.mode, program.inputs
+    graph = mode.graph
+    primals = list(graph.placeholders)
+    before = effects(graph)
+    results = program.results()
+    wanting = [i for i, leaf in enumerate(inputs.leaves) if leaf._requires_grad]
+    tangents, grads = add_gradients(
+        mode, [t for k in program.differentiable if (t := results[k]) is not None], [inputs.leaves[i] for i in wanting]
+    )
+    graph.output((*program.built.nodes, *(g for g in grads if g is not None)))
+    joint = Joint(
+        graph,
+        primals,
+        tangents,
+        list(program.built.nodes),
+        grads,
+        mutated_inputs=program.mutated_inputs,
+        parameters=tuple(inputs.parameters),
+        forward_effects=before,
+        backward_effects=tuple(e for e in effects(graph) if e not in before),
+        may_write=not any(w.recorded for w in program.writes),
+    )
+    run_passes(graph)
+    joint.refresh()
+    return joint, wanting
+
+
+def interpret(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:
+    """A `compile_graph` that compiles nothing: the graph's ops run one by one in eager."""
+    gm = GraphModule(graph.root, graph, f"{kind.value}_graph")
+    forward = gm.forward
+
+    def run(*args: Tensor) -> Any:
+        before = _native.set_grad_enabled(False)
+        try:
+            return forward(gm, *args)
+        finally:
+            _native.set_grad_enabled(before)
+
+    return run

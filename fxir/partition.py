@@ -1,0 +1,237 @@
+"""Cut a joint graph into a forward and a backward graph, keeping as few bytes in between as possible.
+
+What is kept for backward is a minimum cut: every value the backward needs is either kept, at the price of its bytes,
+or computed again from kept ones. Pointwise ops and views are computed again; matmuls, reductions, random draws and
+everything else with a price of its own are not.
+Idea: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016, as a flow problem.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Final
+
+from eager.ops.table import OPS, Kind, Op
+from eager.spec import TensorSpec
+from fxir.emit import emit, physical_root, spec
+from fxir.graph import Graph, GraphSignature
+from fxir.joint import Joint
+from fxir.maxflow import INFINITE, FlowNetwork
+from fxir.node import Node
+
+_RECOMPUTABLE: Final = frozenset({Kind.POINTWISE, Kind.VIEW, Kind.CREATION})
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Where the forward's wrapper finds a value kept for backward: ("input", i), ("output", k) or ("extra", k).
+
+    "output" counts all outputs of the forward graph; "extra" ones are those that it has for this purpose only.
+    """
+
+    place: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """forward: inputs -> outputs and extra ones. backward: kept values and tangents -> gradients.
+
+    grads: for each gradient of the joint graph, the backward output or input it is: ("output", k), ("input", k), or
+    None for an input that gets none. saved: one per leading input of the backward graph. saved_bytes: of the extras.
+    """
+
+    forward: Graph
+    backward: Graph
+    saved: tuple[Saved, ...]
+    grads: tuple[tuple[str, int] | None, ...]
+    saved_bytes: int
+
+
+def partition(joint: Joint, *, recompute: bool = True) -> Partition:
+    """Cut `joint`. recompute=False keeps every value that backward reads, as eager does."""
+    cut = _Cut(joint, recompute)
+    kept = cut.choose()
+    forward, saved, by_node, size = _forward(joint, cut, kept)
+    backward, grads = _backward(joint, by_node)
+    return Partition(forward, backward, saved, grads, size)
+
+
+class _Cut:
+    """The roles of the joint graph's nodes, and the choice of what is kept."""
+
+    def __init__(self, joint: Joint, recompute: bool) -> None:
+        self.joint = joint
+        self.recompute = recompute
+        self.backward_only = _backward_only(joint)
+        self.forward = _ancestors([*joint.forward_outputs, *joint.forward_effects])
+        gradients = [g for g in joint.grads if g is not None]
+        users = [n for n in joint.graph.nodes if n in self.backward_only]
+        wanted = [n for u in users for n in u.inputs] + gradients
+        self.read_by_backward = {n for n in wanted if n not in self.backward_only}
+        needed = _ancestors(self.read_by_backward)
+        self.needed = [n for n in joint.graph.nodes if n in needed]
+        self.primals = {n: i for i, n in enumerate(joint.primals)}
+        self.mutated_inputs = {joint.primals[i] for i in joint.mutated_inputs}
+        self.outputs = {n: i for i, n in enumerate(joint.forward_outputs)}
+        self.output_roots = {physical_root(n) for n in joint.forward_outputs}
+        self.eager_keeps = {physical_root(n) for n in self.read_by_backward}
+
+    def in_place_of(self, node: Node) -> Saved | None:
+        """Where the caller holds `node` anyway, if eager would keep that very tensor (and so watch its version)."""
+        if node not in self.eager_keeps:
+            return None
+        if node in self.primals and node not in self.mutated_inputs:
+            return Saved("input", self.primals[node])
+        position = self.outputs.get(node, -1)
+        return Saved("output", position) if position >= len(self.joint.mutated_inputs) else None
+
+    def shares_memory(self, node: Node) -> bool:
+        """Whether keeping `node` needs a copy, because the caller can write to its memory."""
+        root = physical_root(node)
+        return root.op == "placeholder" or root in self.output_roots or root is not node
+
+    def price(self, node: Node) -> int:
+        """What keeping `node` costs, in bytes."""
+        if not isinstance(node.info.spec, TensorSpec) or node.op == "get_attr":
+            return INFINITE
+        root = physical_root(node)
+        if root is not node and (root.op == "get_attr" or spec(node).numel() >= spec(root).numel()):
+            return INFINITE  # computed again from its root, for nothing
+        return 1 if self.in_place_of(node) is not None else 1 + size_bytes(spec(node))
+
+    def fixed(self, node: Node) -> bool:
+        """Whether the forward pass must compute `node` and backward must not."""
+        if node.op == "placeholder":
+            return True
+        if node not in self.forward or node.op == "get_attr" or node.target is operator.getitem:
+            return False
+        if not self.recompute and not is_view(node):
+            return True
+        return not (isinstance(node.target, Op) and node.target.kind in _RECOMPUTABLE)
+
+    def choose(self) -> list[Node]:
+        """Nodes to keep, in program order."""
+        number = {n: i for i, n in enumerate(self.needed)}
+        source, sink = 2 * len(number), 2 * len(number) + 1
+        network = FlowNetwork(2 * len(number) + 2)
+        for n, i in number.items():
+            network.add_edge(2 * i, 2 * i + 1, self.price(n))
+            if self.fixed(n):
+                network.add_edge(source, 2 * i, INFINITE)
+            for used in n.inputs:
+                network.add_edge(2 * number[used] + 1, 2 * i, INFINITE)
+            if n in self.read_by_backward:
+                network.add_edge(2 * i + 1, sink, INFINITE)
+        network.max_flow(source, sink)
+        late = network.reaching(sink)
+        return [n for n, i in number.items() if 2 * i not in late and 2 * i + 1 in late]
+
+
+def size_bytes(s: TensorSpec) -> int:
+    """Bytes of a dense tensor of this spec."""
+    return math.prod(s.shape) * int(s.dtype.itemsize)
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node is a view op's call."""
+    return isinstance(node.target, Op) and node.target.kind is Kind.VIEW
+
+
+def _ancestors(nodes: object) -> set[Node]:
+    seen: set[Node] = set()
+    stack: list[Node] = list(nodes)  # type: ignore[call-overload]
+    while stack:
+        n = stack.pop()
+        if n not in seen:
+            seen.add(n)
+            stack.extend(n.inputs)
+    return seen
+
+
+def _backward_only(joint: Joint) -> set[Node]:
+    """What depends on a tangent, or on an effect that happens during backward."""
+    found: set[Node] = set(joint.tangents)
+    for n in joint.graph.nodes:
+        if n.op == "output":
+            continue
+        if n in joint.backward_effects or any(i in found for i in n.inputs):
+            found.add(n)
+    return found
+
+
+def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Saved, ...], dict[Node, int], int]:
+    graph = Graph(dict(joint.graph.root))
+    env: dict[Node, Node] = {n: graph.copy_node(n, lambda a: a) for n in joint.primals}
+    wanted = _ancestors([*joint.forward_outputs, *joint.forward_effects, *kept])
+    for n in joint.graph.nodes:
+        if n in wanted and n not in env:
+            env[n] = graph.copy_node(n, env.__getitem__)
+    outputs = [env[n] for n in joint.forward_outputs]
+    saved: list[Saved] = []
+    extras: list[Node] = []
+    for n in kept:
+        place = cut.in_place_of(n)
+        if place is None:
+            value = env[n]
+            if cut.shares_memory(n):
+                value = emit(graph, OPS["clone"], value, None, origin=n.info.origin)
+            place = Saved("extra", len(extras))
+            extras.append(value)
+        saved.append(place)
+    graph.output((*outputs, *extras))
+    n_user = len(outputs) - len(joint.mutated_inputs)
+    graph.signature = GraphSignature(joint.mutated_inputs, n_user, len(extras), joint.parameters, joint.may_write)
+    _drop_unused_constants(graph)
+    by_node = {n: i for i, n in enumerate(kept)}
+    return graph, tuple(saved), by_node, sum(size_bytes(spec(e)) for e in extras)
+
+
+def _backward(joint: Joint, kept: dict[Node, int]) -> tuple[Graph, tuple[tuple[str, int] | None, ...]]:
+    """Kept values and tangents to gradients; a value computed again stands right before its first reader."""
+    graph = Graph(dict(joint.graph.root))
+    env: dict[Node, Node] = {}
+    inputs: dict[Node, int] = {}
+    for n in (*kept, *joint.tangents):
+        env[n] = graph.placeholder(n.name, info=n.info)
+        inputs[env[n]] = len(inputs)
+
+    def place(node: Node) -> None:
+        stack = [node]
+        while stack:
+            n = stack[-1]
+            missing = [i for i in n.inputs if i not in env]
+            if n in env or not missing:
+                stack.pop()
+                if n not in env:
+                    env[n] = graph.copy_node(n, env.__getitem__)
+            else:
+                stack.extend(reversed(missing))
+
+    only = _backward_only(joint)
+    live = _ancestors([g for g in joint.grads if g is not None]) | set(joint.backward_effects)
+    for n in joint.graph.nodes:
+        if n in only and n in live and n.op != "placeholder":
+            place(n)
+    outputs: dict[Node, int] = {}
+    grads: list[tuple[str, int] | None] = []
+    for g in joint.grads:
+        if g is None:
+            grads.append(None)
+            continue
+        place(g)
+        new = env[g]
+        grads.append(("input", inputs[new]) if new in inputs else ("output", outputs.setdefault(new, len(outputs))))
+    graph.output(tuple(outputs))
+    graph.signature = GraphSignature(n_user_outputs=len(outputs))
+    _drop_unused_constants(graph)
+    return graph, tuple(grads)
+
+
+def _drop_unused_constants(graph: Graph) -> None:
+    used = {str(n.target) for n in graph.nodes if n.op == "get_attr"}
+    for key in [k for k in graph.root if k not in used]:
+        del graph.root[key]
+    graph.touch()

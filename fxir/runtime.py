@@ -1,0 +1,276 @@
+"""What stands between a caller and a compiled graph, and only that: written as source for each case.
+
+Writes new values into mutated inputs, replays views, hands over the very objects, and hangs the backward on the
+results. A case that needs none of it gets the compiled callable itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from eager import _native
+from eager.autograd.node import SavedTensor, attach
+from eager.ops.table import OPS, empty, zeros
+from eager.spec import TensorSpec
+from eager.tensor import Tensor
+from fxir.aliasing import Computed, Derived, FromInput, Literal, Output, Repeat, Step
+from fxir.partition import Saved
+
+RELEASED: Final = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+DOUBLE: Final = (
+    "a compiled region was differentiated twice (create_graph=True, then the gradient of a gradient); allowed: once. "
+    "Run that part in eager (compiler.disable), or differentiate inside the compiled function."
+)
+NODE_NAME: Final = "CompiledFunctionBackward"
+
+
+@dataclass(frozen=True, slots=True)
+class InputBase:
+    """One flat tensor over the memory that several inputs share: `span` elements from `low` before input `index`."""
+
+    index: int
+    low: int
+    span: int
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Leading output `position` goes into graph input `graph_input`; recorded: in the autograd history too."""
+
+    position: int
+    graph_input: int
+    recorded: bool
+
+
+@dataclass(slots=True)
+class Region:
+    """A compiled program as the runtime needs it.
+
+    n_args: tensors the caller passes; bound: further arguments, held by the region, numbered after them.
+    graph_inputs: what the graph is called with: an argument, or a base shared by some. outputs: see `fxir.aliasing`.
+    single: the program returns its one output bare. differentiable: graph outputs that the backward hangs on.
+    wanting: graph inputs that get a gradient. saved: what is kept for backward.
+    """
+
+    n_args: int
+    bound: tuple[Tensor, ...]
+    graph_inputs: tuple[int | InputBase, ...]
+    outputs: tuple[Output, ...]
+    single: bool
+    writes: tuple[Write, ...] = ()
+    differentiable: tuple[int, ...] = ()
+    wanting: tuple[int, ...] = ()
+    saved: tuple[Saved, ...] = ()
+    backward: Backward | None = None
+
+
+@dataclass(slots=True)
+class Backward:
+    """The backward of a region, compiled at its first call.
+
+    specs: of the tangents. grads: ("output" of the graph or "input" to it, index) per wanted gradient, or None.
+    """
+
+    specs: tuple[TensorSpec, ...]
+    grads: tuple[tuple[str, int] | None, ...]
+    compile: Callable[[], Callable[..., Any]]
+    _run: Callable[..., Any] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> Callable[..., Any]:
+        """The compiled backward graph."""
+        if self._run is None:
+            with self._lock:
+                if self._run is None:
+                    self._run = self.compile()
+        return self._run
+
+
+class Call:
+    """What one call of a region keeps for its backward; the callable that autograd attaches."""
+
+    __slots__ = ("inputs", "region", "saved")
+
+    def __init__(self, region: Backward, saved: list[Any], inputs: list[Tensor]) -> None:
+        self.region = region
+        self.saved: list[Any] | None = saved
+        self.inputs = inputs
+
+    def release(self) -> None:
+        self.saved = None
+
+    def __call__(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.saved is None:
+            raise RuntimeError(RELEASED)
+        twice = _native.set_grad_enabled(False)
+        try:
+            values = [_unpack(s) if type(s) is SavedTensor else s for s in self.saved]
+            values += [_tangent(g, s) for g, s in zip(grads, self.region.specs, strict=True)]
+            results = self.region.run()(*values)
+            found = [
+                None if at is None else results[at[1]] if at[0] == "output" else values[at[1]]
+                for at in self.region.grads
+            ]
+        finally:
+            _native.set_grad_enabled(twice)
+        return _refuse_second(found, [*grads, *self.inputs]) if twice else tuple(found)
+
+
+class _Name:
+    """Stands for the node in the message about a saved tensor that was written to."""
+
+    @staticmethod
+    def name() -> str:
+        return NODE_NAME
+
+
+def _unpack(s: SavedTensor) -> Tensor:
+    if s.tensor._version != s.version:
+        s.unpack(_Name())  # type: ignore[arg-type]  # raises, with eager's text
+    return s.tensor  # type: ignore[no-any-return]
+
+
+def _tangent(g: Any, s: TensorSpec) -> Tensor:
+    """A gradient as the graph was compiled for it: zeros for none, copied where it lies otherwise in memory."""
+    if g is None:
+        return zeros(s)  # type: ignore[no-any-return]
+    if tuple(g.stride()) == s.strides and g.dtype is s.dtype:
+        return g  # type: ignore[no-any-return]
+    return OPS["copy_"](empty(s), g)  # type: ignore[no-any-return]
+
+
+def _refuse_second(grads: list[Any], inputs: list[Any]) -> tuple[Any, ...]:
+    """Gradients whose own gradient is an error."""
+
+    def refuse(_: tuple[Any, ...]) -> tuple[Any, ...]:
+        raise RuntimeError(DOUBLE)
+
+    given = [None if g is None else g.detach() for g in grads]
+    differentiable = [g for g in given if g is not None and g.dtype.category >= 2]
+    attach(differentiable, [t for t in inputs if t is not None and t._requires_grad], refuse, "DoubleBackwardError")
+    return tuple(given)
+
+
+def _replay(t: Tensor, steps: Sequence[Step]) -> Tensor:
+    for step in steps:
+        if step.recorded:
+            t = step.op(t, *step.args)
+            continue
+        before = _native.set_grad_enabled(False)
+        try:
+            t = step.op(t, *step.args)
+        finally:
+            _native.set_grad_enabled(before)
+    return t
+
+
+def _base(x: Tensor, low: int, span: int) -> Tensor:
+    return _native.alias(x, (span,), (1,), x.storage_offset() - low)  # type: ignore[no-any-return]
+
+
+def wrap(run: Callable[..., Any], region: Region) -> Callable[..., Any]:
+    """The callable for callers: takes `n_args` tensors, returns the program's results."""
+    lead = 0 if getattr(run, "writes_inputs", False) else len(region.writes)
+    if _bare(region, lead):
+        return run
+    writer = _Writer(run, region, lead)
+    return writer.compile()
+
+
+def _bare(region: Region, lead: int) -> bool:
+    plain_inputs = region.graph_inputs == tuple(range(region.n_args)) and not region.bound
+    results = [o for o in region.outputs if isinstance(o, Computed)]
+    in_order = [o.index for o in results] == list(range(len(region.outputs)))
+    return plain_inputs and in_order and lead == 0 and region.backward is None and not region.single
+
+
+class _Writer:
+    """Writes the source of one wrapper."""
+
+    def __init__(self, run: Callable[..., Any], region: Region, lead: int) -> None:
+        self.region = region
+        self.lead = lead
+        self.env: dict[str, Any] = {"run": run}
+        self.lines: list[str] = []
+
+    def compile(self) -> Callable[..., Any]:
+        region = self.region
+        self.env |= {f"a{region.n_args + i}": t for i, t in enumerate(region.bound)}
+        inputs = [self._input(i, g) for i, g in enumerate(region.graph_inputs)]
+        self.lines.append(f"o = run({', '.join(inputs)})")
+        if region.backward is not None:
+            self._attach(inputs)
+        self._write(inputs)
+        names = [self._output(i, out) for i, out in enumerate(region.outputs)]
+        self.lines.append(f"return {names[0]}" if region.single else f"return ({', '.join(names)}{',' * bool(names)})")
+        args = ", ".join(f"a{i}" for i in range(region.n_args))
+        source = f"def compiled({args}):\n" + "".join(f"    {line}\n" for line in self.lines)
+        exec(compile(source, "<compiled region>", "exec"), self.env)
+        compiled: Callable[..., Any] = self.env["compiled"]
+        compiled.__doc__ = source
+        return compiled
+
+    def _input(self, i: int, g: int | InputBase) -> str:
+        if isinstance(g, int):
+            return f"a{g}"
+        self.env["base"] = _base
+        self.lines.append(f"b{i} = base(a{g.index}, {g.low}, {g.span})")
+        return f"b{i}"
+
+    def _attach(self, inputs: list[str]) -> None:
+        region = self.region
+        self.env |= {"attach": attach, "Call": Call, "Saved": SavedTensor, "backward": region.backward}
+        kept = []
+        for s in region.saved:
+            if s.place == "input":
+                kept.append(f"Saved({inputs[s.index]}, False)")
+            elif s.place == "output":
+                kept.append(f"Saved(o[{s.index - len(region.writes) + self.lead}], True)")
+            else:
+                first_extra = self.lead + _n_computed(region)
+                kept.append(f"o[{first_extra + s.index}]")
+        outs = ", ".join(f"o[{k - len(region.writes) + self.lead}]" for k in region.differentiable)
+        ins = ", ".join(inputs[i] for i in region.wanting)
+        self.lines.append(f"call = Call(backward, [{', '.join(kept)}], [{ins}])")
+        self.lines.append(f"attach([{outs}], [{ins}], call, {NODE_NAME!r}, call.release)")
+
+    def _write(self, inputs: list[str]) -> None:
+        if self.lead == 0:
+            return
+        self.env |= {"copy_": OPS["copy_"], "set_grad": _native.set_grad_enabled}
+        plain = [w for w in self.region.writes if not w.recorded]
+        if plain:
+            self.lines += ["before = set_grad(False)", "try:"]
+            self.lines += [f"    copy_({inputs[w.graph_input]}, o[{w.position}])" for w in plain]
+            self.lines += ["finally:", "    set_grad(before)"]
+        self.lines += [f"copy_({inputs[w.graph_input]}, o[{w.position}])" for w in self.region.writes if w.recorded]
+
+    def _output(self, i: int, out: Output) -> str:
+        if isinstance(out, Repeat):
+            return f"r{out.index}"
+        if isinstance(out, Literal):
+            self.env[f"k{i}"] = out.value
+            return f"k{i}"
+        if isinstance(out, Derived):
+            self.env |= {"replay": _replay, f"s{i}": out.steps}
+            text = f"replay({self._source(out.source)}, s{i})"
+        else:
+            text = self._source(out)
+        self.lines.append(f"r{i} = {text}")
+        return f"r{i}"
+
+    def _source(self, out: FromInput | Computed) -> str:
+        return f"a{out.index}" if isinstance(out, FromInput) else f"o[{self.lead + out.index}]"
+
+
+def _n_computed(region: Region) -> int:
+    sources = [o.source if isinstance(o, Derived) else o for o in region.outputs]
+    return 1 + max((s.index for s in sources if isinstance(s, Computed)), default=-1)

@@ -1,0 +1,123 @@
+/* Sees every write to a set of dicts: by dict watchers where the interpreter has them (3.12+), by the
+ * dict's version tag on 3.11. Owns the map from watched dicts to the blocks that depend on them. */
+#include "guards.h"
+#include "ptrmap.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+typedef struct {
+    Block **blocks;
+    Py_ssize_t count, capacity;
+} Subscribers;
+
+static int watcher_id = -1;
+static PtrMap watched;          /* dict -> Subscribers; blocks hold the dicts, so keys stay alive */
+
+static int on_dict_event(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value)
+{
+    (void)event;
+    (void)key;
+    (void)value;
+    PtrMapItem *item = ptrmap_find(&watched, dict);
+    if (!item) return 0;
+    Subscribers *s = item->value;
+    for (Py_ssize_t i = 0; i < s->count; i++) s->blocks[i]->changes++;
+    return 0;
+}
+
+int dictwatch_init(void)
+{
+    watcher_id = PyDict_AddWatcher(on_dict_event);
+    return watcher_id < 0 ? -1 : 0;
+}
+
+static Subscribers *subscribers_of(PyObject *dict)
+{
+    PtrMapItem *item = ptrmap_find(&watched, dict);
+    if (item) return item->value;
+    Subscribers *s = PyMem_Calloc(1, sizeof *s);
+    if (!s) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (ptrmap_add(&watched, dict, s) < 0) {
+        PyMem_Free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static void unsubscribe(Block *block, PyObject *dict)
+{
+    PtrMapItem *item = ptrmap_find(&watched, dict);
+    if (!item) return;
+    Subscribers *s = item->value;
+    for (Py_ssize_t i = 0; i < s->count; i++)
+        if (s->blocks[i] == block) {
+            s->blocks[i] = s->blocks[--s->count];
+            break;
+        }
+    if (s->count) return;
+    ptrmap_remove(&watched, item);
+    PyMem_Free(s->blocks);
+    PyMem_Free(s);
+    /* Fails only where the interpreter has already dropped its watchers, at its end. */
+    if (PyDict_Unwatch(watcher_id, dict) < 0) PyErr_Clear();
+}
+
+static int subscribe(Block *block, PyObject *dict)
+{
+    Subscribers *s = subscribers_of(dict);
+    if (!s) return -1;
+    if (s->count == s->capacity) {
+        Py_ssize_t capacity = s->capacity ? 2 * s->capacity : 2;
+        Block **blocks = PyMem_Resize(s->blocks, Block *, capacity);
+        if (!blocks) {
+            PyErr_NoMemory();
+            unsubscribe(block, dict);
+            return -1;
+        }
+        s->blocks = blocks;
+        s->capacity = capacity;
+    }
+    s->blocks[s->count++] = block;
+    return PyDict_Watch(watcher_id, dict);
+}
+
+int block_subscribe(Block *block)
+{
+    for (int i = 0; i < block->n_dicts; i++)
+        if (subscribe(block, block->dicts[i]) < 0) return -1;
+    return 0;
+}
+
+void block_unsubscribe(Block *block)
+{
+    for (int i = 0; i < block->n_dicts; i++) unsubscribe(block, block->dicts[i]);
+}
+
+uint64_t block_dict_state(const Block *block) { return block->changes; }
+
+#else
+
+int dictwatch_init(void) { return 0; }
+int block_subscribe(Block *block)
+{
+    (void)block;
+    return 0;
+}
+void block_unsubscribe(Block *block) { (void)block; }
+
+/* Each write anywhere gives its dict a tag above all tags given before, so the largest tag of a set
+ * changes with every write to one of its members. */
+uint64_t block_dict_state(const Block *block)
+{
+    uint64_t largest = 0;
+    for (int i = 0; i < block->n_dicts; i++) {
+        uint64_t tag = ((PyDictObject *)block->dicts[i])->ma_version_tag;
+        if (tag > largest) largest = tag;
+    }
+    return largest;
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* Interpreter frames, the same on CPython 3.11 to 3.14: the only file of this extension with
+ * version conditions on frames and code.
+ *
+ * Owns: reading and rewriting a frame that the eval hook was handed and has not started. Knows
+ * nothing of regions, guards or entries.
+ *
+ * 3.11: the caller of the eval function clears the frame; `prev_instr` is one before the next
+ *       instruction. 3.12: the eval function clears it. 3.13: `instr_ptr` is the next instruction.
+ *       3.14: slots are `_PyStackRef`, which may be tagged ints. */
+#ifndef FRAMEJIT_FRAME_COMPAT_H
+#define FRAMEJIT_FRAME_COMPAT_H
+
+#include "native.h"
+
+#define Py_BUILD_CORE
+#undef _PyGC_FINALIZED              /* defined by both public and internal headers on 3.11 */
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe_structs.h>
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_stackref.h>
+#endif
+#include <internal/pycore_frame.h>
+#include <internal/pycore_code.h>
+#undef Py_BUILD_CORE
+#include <opcode.h>
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030F0000
+#error "framejit supports CPython 3.11 to 3.14"
+#endif
+
+typedef _PyInterpreterFrame Frame;
+
+/* --- code extras ----------------------------------------------------------------------------- */
+#if PY_VERSION_HEX >= 0x030C0000
+#define code_extra_request PyUnstable_Eval_RequestCodeExtraIndex
+#define code_extra_get PyUnstable_Code_GetExtra
+#define code_extra_set PyUnstable_Code_SetExtra
+#else
+#define code_extra_request _PyEval_RequestCodeExtraIndex
+#define code_extra_get _PyCode_GetExtra
+#define code_extra_set _PyCode_SetExtra
+#endif
+
+/* --- slots ----------------------------------------------------------------------------------- */
+#if PY_VERSION_HEX >= 0x030E0000
+/* A tagged int (the instruction offset saved by an exception handler) has no object: a snapshot shows it
+ * as a complex number with this imaginary part, and a re-entry turns it back. */
+#define TAGGED_INT_MARK 14.0e300
+static inline PyObject *frame_slot(Frame *f, int i)   /* new reference or NULL */
+{
+    _PyStackRef s = f->localsplus[i];
+    if (PyStackRef_IsNull(s)) return NULL;
+    if (PyStackRef_IsTaggedInt(s))
+        return PyComplex_FromDoubles((double)PyStackRef_UntagInt(s), TAGGED_INT_MARK);
+    return PyStackRef_AsPyObjectNew(s);
+}
+static inline PyObject *frame_slot_borrow(Frame *f, int i)
+{
+    _PyStackRef s = f->localsplus[i];
+    return PyStackRef_IsNull(s) ? NULL : PyStackRef_AsPyObjectBorrow(s);
+}
+static inline void frame_slot_init(Frame *f, int i, PyObject *o)  /* the slot holds nothing yet */
+{
+    if (!o) f->localsplus[i] = PyStackRef_NULL;
+    else if (PyComplex_CheckExact(o) && PyComplex_ImagAsDouble(o) == TAGGED_INT_MARK)
+        f->localsplus[i] = PyStackRef_TagInt((intptr_t)PyComplex_RealAsDouble(o));
+    else f->localsplus[i] = PyStackRef_FromPyObjectNew(o);
+}
+static inline void frame_slot_drop(Frame *f, int i)
+{
+    _PyStackRef old = f->localsplus[i];
+    f->localsplus[i] = PyStackRef_NULL;
+    PyStackRef_XCLOSE(old);
+}
+static inline PyObject *frame_function(Frame *f) { return PyStackRef_AsPyObjectBorrow(f->f_funcobj); }
+#else
+static inline PyObject *frame_slot(Frame *f, int i) { return Py_XNewRef(f->localsplus[i]); }
+static inline PyObject *frame_slot_borrow(Frame *f, int i) { return f->localsplus[i]; }
+static inline void frame_slot_init(Frame *f, int i, PyObject *o) { f->localsplus[i] = Py_XNewRef(o); }
+static inline void frame_slot_drop(Frame *f, int i)
+{
+    PyObject *old = f->localsplus[i];
+    f->localsplus[i] = NULL;
+    Py_XDECREF(old);
+}
+#if PY_VERSION_HEX >= 0x030C0000
+static inline PyObject *frame_function(Frame *f) { return f->f_funcobj; }
+#else
+static inline PyObject *frame_function(Frame *f) { return (PyObject *)f->f_func; }
+#endif
+#endif
+
+static inline void frame_slot_set(Frame *f, int i, PyObject *o)
+{
+    frame_slot_drop(f, i);
+    frame_slot_init(f, i, o);
+}
+
+/* --- code and instruction pointer ------------------------------------------------------------ */
+#if PY_VERSION_HEX >= 0x030E0000
+static inline PyCodeObject *frame_code(Frame *f) { return _PyFrame_GetCode(f); }
+static inline void frame_set_code(Frame *f, PyCodeObject *code)
+{
+    _PyStackRef old = f->f_executable;
+    f->f_executable = PyStackRef_FromPyObjectNew((PyObject *)code);
+    PyStackRef_CLOSE(old);
+}
+#define frame_set_stack_size(f, n) ((f)->stackpointer = (f)->localsplus + (n))
+#elif PY_VERSION_HEX >= 0x030D0000
+static inline PyCodeObject *frame_code(Frame *f) { return (PyCodeObject *)f->f_executable; }
+static inline void frame_set_code(Frame *f, PyCodeObject *code)
+{
+    PyObject *old = f->f_executable;
+    f->f_executable = Py_NewRef((PyObject *)code);
+    Py_DECREF(old);
+}
+#define frame_set_stack_size(f, n) ((f)->stacktop = (n))
+#else
+static inline PyCodeObject *frame_code(Frame *f) { return f->f_code; }
+static inline void frame_set_code(Frame *f, PyCodeObject *code)
+{
+    PyCodeObject *old = f->f_code;
+    f->f_code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+    Py_DECREF(old);
+}
+#define frame_set_stack_size(f, n) ((f)->stacktop = (n))
+#endif
+
+/* Make code unit `unit` the next instruction. */
+#if PY_VERSION_HEX >= 0x030D0000
+static inline bool frame_is_fresh(Frame *f, PyCodeObject *code)
+{
+    return f->owner == FRAME_OWNED_BY_THREAD && f->instr_ptr == _PyCode_CODE(code);
+}
+static inline void frame_set_next(Frame *f, PyCodeObject *code, int unit)
+{
+    f->instr_ptr = _PyCode_CODE(code) + unit;
+}
+#else
+static inline bool frame_is_fresh(Frame *f, PyCodeObject *code)
+{
+    if (f->owner != FRAME_OWNED_BY_THREAD) return false;
+    return f->prev_instr == _PyCode_CODE(code) - 1;
+}
+static inline void frame_set_next(Frame *f, PyCodeObject *code, int unit)
+{
+    f->prev_instr = _PyCode_CODE(code) + unit - 1;
+}
+#endif
+
+/* With an exception to throw: the interpreter looks up the handler, and the traceback's line, for
+ * the unit before the next instruction. */
+static inline void frame_set_throwing(Frame *f, PyCodeObject *code, int unit)
+{
+    frame_set_next(f, code, unit + 1);
+}
+
+/* Whether the number of values on the stack of a suspended frame is known from the frame itself. */
+#if PY_VERSION_HEX >= 0x030C0000
+static inline int frame_stack_size(Frame *f, PyCodeObject *code, int depth)
+{
+    (void)f;
+    return code->co_nlocalsplus + depth;
+}
+#else
+static inline int frame_stack_size(Frame *f, PyCodeObject *code, int depth)
+{
+    return f->stacktop >= code->co_nlocalsplus ? f->stacktop : code->co_nlocalsplus + depth;
+}
+#endif
+
+static inline Frame *frame_of_object(PyFrameObject *object) { return object->f_frame; }
+
+/* Whether the thread runs under a trace or profile function, or inside a tracing callback. */
+static inline bool thread_is_traced(PyThreadState *ts)
+{
+    return ts->c_tracefunc || ts->c_profilefunc || ts->tracing;
+}
+
+/* --- disposal -------------------------------------------------------------------------------- */
+/* An eval function that returns without evaluating the frame must leave it as the evaluation would.
+ * 3.11: nothing to do, the caller clears. From 3.12 the callee clears: the frame's code is replaced
+ * by one that only returns None, and evaluated: its slots, function and code go the ordinary way.
+ * The first instruction (RESUME, which may run signal handlers) is jumped over.
+ * `result` is consumed; returns it, or NULL with the error that was set before. */
+#if PY_VERSION_HEX >= 0x030C0000
+extern PyCodeObject *return_none_code;      /* made by frame_compat_init() */
+static inline int frame_compat_init(void)
+{
+    return_none_code = (PyCodeObject *)Py_CompileString("None", "<framejit>", Py_eval_input);
+    return return_none_code ? 0 : -1;
+}
+static inline PyObject *frame_dispose(PyThreadState *ts, Frame *f, PyObject *result)
+{
+    PyCodeObject *code = frame_code(f), *stub = return_none_code;
+    PyObject *error = result ? NULL : PyErr_GetRaisedException();
+    for (int i = 0; i < code->co_nlocalsplus; i++) frame_slot_drop(f, i);
+    frame_set_code(f, stub);
+    frame_set_stack_size(f, stub->co_nlocalsplus);
+    frame_set_next(f, stub, 1);
+    PyObject *none = _PyEval_EvalFrameDefault(ts, f, 0);
+    if (error) {
+        Py_XDECREF(none);
+        PyErr_SetRaisedException(error);
+        return NULL;
+    }
+    if (!none) Py_CLEAR(result);
+    Py_XDECREF(none);
+    return result;
+}
+#else
+static inline int frame_compat_init(void) { return 0; }
+static inline PyObject *frame_dispose(PyThreadState *ts, Frame *f, PyObject *result)
+{
+    (void)ts;
+    (void)f;
+    return result;
+}
+#endif
+
+/* --- instructions that a re-entry must not separate from the one after them ------------------ */
+static inline bool opcode_is_prefix(int opcode)
+{
+#ifdef KW_NAMES
+    if (opcode == KW_NAMES) return true;
+#endif
+    return opcode == EXTENDED_ARG;
+}
+#endif

@@ -1,0 +1,575 @@
+/* Runs guard programs, and the Python type around them. */
+#include "guards.h"
+#include <time.h>
+
+extern PyObject *_PyDict_GetItem_KnownHash(PyObject *, PyObject *, Py_hash_t);
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+static inline bool block_unchanged(const Block *b)
+{
+    if (unlikely(!b->seen)) return false;
+    if (b->uses_epoch && *eager_api->epoch != b->seen_epoch) return false;
+    if (b->n_dicts && block_dict_state(b) != b->seen_changes) return false;
+    for (int i = 0; i < b->n_types; i++) {
+        unsigned int tag = b->types[i]->tp_version_tag;
+        if (unlikely(!tag || tag != b->seen_tags[i])) return false;
+    }
+    return true;
+}
+
+/* A type has a version tag only after a lookup through its method cache. */
+static unsigned int type_tag(PyTypeObject *type)
+{
+    static PyObject *name;
+    if (!type->tp_version_tag) {
+        if (!name) name = PyUnicode_InternFromString("__init__");
+        if (name) _PyType_Lookup(type, name);
+        else PyErr_Clear();
+    }
+    return type->tp_version_tag;
+}
+
+static uint64_t block_enter(Block *b)
+{
+    b->sample_epoch = *eager_api->epoch;
+    b->sample_changes = b->n_dicts ? block_dict_state(b) : 0;
+    for (int i = 0; i < b->n_types; i++) b->sample_tags[i] = type_tag(b->types[i]);
+    return ++b->ticket;
+}
+
+static void block_commit(Block *b, uint64_t ticket)
+{
+    if (b->ticket != ticket) return;
+    b->seen_epoch = b->sample_epoch;
+    b->seen_changes = b->sample_changes;
+    for (int i = 0; i < b->n_types; i++) b->seen_tags[i] = b->sample_tags[i];
+    b->seen = true;
+}
+
+/* --- checks ---------------------------------------------------------------------------------- */
+static inline bool is_tensor(PyObject *o) { return PyObject_TypeCheck(o, eager_api->tensor_base_type); }
+
+static inline bool tensor_matches(PyObject *o, const TensorSpec *spec)
+{
+    const TensorObject *t = (const TensorObject *)o;
+    if (unlikely(Py_TYPE(o) != spec->type || ((t->meta ^ spec->meta) & spec->mask))) return false;
+    int n = spec->ndim;
+    if (unlikely(tensor_ndim(t) != n)) return false;
+    const int64_t *dims = t->dims, *want = spec->dims;
+    if (likely(spec->exact)) {
+        for (int i = 0; i < 2 * n; i++)
+            if (unlikely(dims[i] != want[i])) return false;
+        return true;
+    }
+    for (int i = 0; i < n; i++) {
+        if (want[i] == DIM_AT_LEAST_2 ? dims[i] < 2 : want[i] != DIM_ANY && dims[i] != want[i]) return false;
+    }
+    if (!spec->contiguous) {
+        for (int i = n; i < 2 * n; i++)
+            if (want[i] != DIM_ANY && dims[i] != want[i]) return false;
+        return true;
+    }
+    int64_t stride = 1;
+    for (int i = n - 1; i >= 0; i--) {
+        if (dims[n + i] != stride) return false;
+        stride *= dims[i] > 1 ? dims[i] : 1;
+    }
+    return true;
+}
+
+static inline bool tensor_size(PyObject *o, int64_t dim, int64_t *size)
+{
+    if (!is_tensor(o)) return false;
+    const TensorObject *t = (const TensorObject *)o;
+    if (dim < 0 || dim >= tensor_ndim(t)) return false;
+    *size = t->dims[dim];
+    return true;
+}
+
+static inline bool int_value(PyObject *o, int64_t *value)
+{
+    int overflow;
+    if (!PyLong_CheckExact(o)) return false;
+    *value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    return !overflow;
+}
+
+static inline bool same_bits(double x, double y) { return !memcmp(&x, &y, sizeof x); }
+
+static inline bool same_constant(PyObject *o, PyObject *want)
+{
+    if (o == want) return true;
+    return Py_IS_TYPE(o, Py_TYPE(want)) && PyObject_RichCompareBool(o, want, Py_EQ) == 1;
+}
+
+static bool length_is(PyObject *o, int64_t n)
+{
+    if (PyTuple_Check(o) || PyList_Check(o)) return Py_SIZE(o) == n;
+    if (PyDict_Check(o)) return PyDict_GET_SIZE(o) == n;
+    if (PyAnySet_Check(o)) return PySet_GET_SIZE(o) == n;
+    if (PyUnicode_Check(o)) return PyUnicode_GET_LENGTH(o) == n;
+    return false;
+}
+
+static bool dict_keys_are(PyObject *dict, PyObject *keys)
+{
+    if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
+    Py_ssize_t position = 0, i = 0;
+    PyObject *key;
+    while (PyDict_Next(dict, &position, &key, NULL)) {
+        if (i >= PyTuple_GET_SIZE(keys)) return false;
+        PyObject *want = PyTuple_GET_ITEM(keys, i++);
+        if (key == want) continue;
+        Py_INCREF(key);         /* its __eq__ might change the dict */
+        bool same = same_constant(key, want);
+        Py_DECREF(key);
+        if (!same) return false;
+    }
+    return i == PyTuple_GET_SIZE(keys);
+}
+
+static bool call_returns(PyObject *callable, PyObject *want)
+{
+    PyObject *value = PyObject_CallNoArgs(callable);
+    if (!value) return false;
+    bool same = same_constant(value, want);
+    Py_DECREF(value);
+    return same;
+}
+
+static const void *tensor_memory(PyObject *o)
+{
+    const StorageObject *s = is_tensor(o) ? ((TensorObject *)o)->storage : NULL;
+    while (s && s->root) s = s->root;
+    return s;
+}
+
+/* Whether the listed slots are pairwise different, as objects or as tensors' memory. */
+static bool pairwise_different(PyObject **slots, const Guard *g, bool memory)
+{
+    const void *small[64], **items = small;
+    bool different = true;
+    if (g->length > 64) {
+        items = PyMem_New(const void *, (size_t)g->length);
+        if (!items) {
+            PyErr_NoMemory();
+            return false;
+        }
+    }
+    for (int i = 0; i < g->length && different; i++) {
+        PyObject *o = slots[g->slots[i]];
+        items[i] = memory ? tensor_memory(o) : (const void *)o;
+        if (!items[i]) different = false;
+        for (int j = 0; j < i; j++)
+            if (items[j] == items[i]) different = false;
+    }
+    if (items != small) PyMem_Free(items);
+    return different;
+}
+
+/* --- fetches: a new reference, or NULL with or without an error ------------------------------ */
+static PyObject *instance_dict_item(PyObject *o, const Guard *g)
+{
+    PyObject *dict = PyObject_GenericGetDict(o, NULL);
+    if (!dict) return NULL;
+    PyObject *value = Py_XNewRef(_PyDict_GetItem_KnownHash(dict, g->obj, g->hash));
+    Py_DECREF(dict);
+    return value;
+}
+
+static PyObject *sequence_item(PyObject *o, int64_t index)
+{
+    if (PyTuple_Check(o)) return index < PyTuple_GET_SIZE(o) ? Py_NewRef(PyTuple_GET_ITEM(o, index)) : NULL;
+    if (PyList_Check(o)) return index < PyList_GET_SIZE(o) ? Py_NewRef(PyList_GET_ITEM(o, index)) : NULL;
+    return NULL;
+}
+
+static PyObject *closure_item(PyObject *o, int64_t index)
+{
+    if (!PyFunction_Check(o)) return NULL;
+    PyObject *closure = PyFunction_GET_CLOSURE(o);
+    if (!closure || index >= PyTuple_GET_SIZE(closure)) return NULL;
+    return PyCell_Get(PyTuple_GET_ITEM(closure, index));
+}
+
+static PyObject *weak_referent(PyObject *ref)
+{
+    PyObject *o = PyObject_CallNoArgs(ref);
+    if (o == Py_None) Py_CLEAR(o);
+    return o;
+}
+
+static PyObject *fetch(const Guard *g, PyObject **slots)
+{
+    switch (g->op) {
+    case G_CONST: return Py_NewRef(g->obj);
+    case G_WEAK: return weak_referent(g->obj);
+    case G_GLOBAL: return Py_XNewRef(_PyDict_GetItem_KnownHash(g->base, g->obj, g->hash));
+    case G_ATTR: return PyObject_GetAttr(slots[g->src], g->obj);
+    case G_GENERIC_ATTR: return PyObject_GenericGetAttr(slots[g->src], g->obj);
+    case G_DICT_ATTR: return instance_dict_item(slots[g->src], g);
+    case G_TYPE_ATTR:
+        return PyType_Check(slots[g->src]) ? Py_XNewRef(_PyType_Lookup((PyTypeObject *)slots[g->src], g->obj)) : NULL;
+    case G_TYPE_OF: return Py_NewRef((PyObject *)Py_TYPE(slots[g->src]));
+    case G_DICT_ITEM:
+        return PyDict_Check(slots[g->src]) ? Py_XNewRef(_PyDict_GetItem_KnownHash(slots[g->src], g->obj, g->hash)) : NULL;
+    case G_ITEM: return sequence_item(slots[g->src], g->a);
+    case G_CELL: return PyCell_Check(slots[g->src]) ? PyCell_Get(slots[g->src]) : NULL;
+    case G_CLOSURE: return closure_item(slots[g->src], g->a);
+    default: Py_UNREACHABLE();
+    }
+}
+
+static bool lacks_attribute(PyObject *o, PyObject *name)
+{
+    PyObject *value = PyObject_GetAttr(o, name);
+    if (value) {
+        Py_DECREF(value);
+        return false;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
+    PyErr_Clear();
+    return true;
+}
+
+static bool size_check(const Guard *g, PyObject **slots)
+{
+    int64_t size, other;
+    if (!tensor_size(slots[g->src], g->a, &size)) return false;
+    switch (g->op) {
+    case G_SIZE_EQ: return tensor_size(slots[g->src2], g->b, &other) && size == other;
+    case G_SIZE_MOD: return size % g->b == g->c;
+    default: return size >= g->b && (g->c == DIM_ANY || size <= g->c);
+    }
+}
+
+/* --- the rarer checks, out of the hot loop --------------------------------------------------- */
+static bool check(const Guard *g, PyObject **slots)
+{
+    PyObject *o = slots[g->src];
+    int64_t value;
+    switch (g->op) {
+    case G_FLOAT_EQ: return PyFloat_CheckExact(o) && same_bits(PyFloat_AS_DOUBLE(o), g->number);
+    case G_STR_EQ: return o == g->obj || (PyUnicode_CheckExact(o) && PyUnicode_Compare(o, g->obj) == 0);
+    case G_CONST_EQ: return same_constant(o, g->obj);
+    case G_LEN: return length_is(o, g->a);
+    case G_DICT_KEYS: return dict_keys_are(o, g->obj);
+    case G_NO_ATTR: return lacks_attribute(o, g->obj);
+    case G_DICT_ABSENT:
+        return PyDict_Check(o) && !_PyDict_GetItem_KnownHash(o, g->obj, g->hash) && !PyErr_Occurred();
+    case G_CELL_EMPTY: return PyCell_Check(o) && !PyCell_GET(o);
+    case G_SIZE_EQ: case G_SIZE_MOD: case G_SIZE_RANGE: return size_check(g, slots);
+    case G_INT_RANGE: return int_value(o, &value) && value >= g->a && value <= g->b;
+    case G_GRAD_MODE: return !eager_api->grad_enabled() == !g->a;
+    case G_CALL_EQ: return call_returns(g->base, g->obj);
+    case G_SAME: return o == slots[g->src2];
+    case G_DISTINCT: return pairwise_different(slots, g, false);
+    case G_ALIAS: return tensor_memory(o) && tensor_memory(o) == tensor_memory(slots[g->src2]);
+    case G_NOT_ALIAS: return pairwise_different(slots, g, true);
+    default: Py_UNREACHABLE();
+    }
+}
+
+static inline bool int_equals(PyObject *o, const Guard *g)
+{
+    int64_t value;
+    if (o == g->obj) return true;
+    if (likely(g->b)) return int_value(o, &value) && value == g->a;
+    return PyLong_CheckExact(o) && PyObject_RichCompareBool(o, g->obj, Py_EQ) == 1;
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+/* Index of the first instruction that fails, or count. `trust`: let unchanged blocks pass. */
+static int run_code(ProgramObject *p, PyObject **slots, bool trust)
+{
+    const Guard *code = p->code;
+    int count = p->count;
+    uint64_t ticket = 0;
+    for (int i = 0; i < count; i++) {
+        const Guard *g = &code[i];
+        switch (g->op) {
+        case G_TENSOR:
+            if (unlikely(!tensor_matches(slots[g->src], g->tensor))) return i;
+            break;
+        case G_TYPE:
+            if (unlikely((PyObject *)Py_TYPE(slots[g->src]) != g->obj)) return i;
+            break;
+        case G_IS:
+            if (unlikely(slots[g->src] != g->obj)) return i;
+            break;
+        case G_IS_NOT:
+            if (unlikely(slots[g->src] == g->obj)) return i;
+            break;
+        case G_INT_EQ:
+            if (unlikely(!int_equals(slots[g->src], g))) return i;
+            break;
+        case G_BLOCK:
+            if (likely(trust && block_unchanged(g->block))) i += g->length;
+            else ticket = block_enter(g->block);
+            break;
+        case G_BLOCK_END: block_commit(g->block, ticket); break;
+        default:
+            if (g->dst >= 0) {
+                PyObject *value = fetch(g, slots);
+                if (unlikely(!value)) return i;
+                slots[g->dst] = value;
+            } else if (unlikely(!check(g, slots))) {
+                return i;
+            }
+        }
+    }
+    return count;
+}
+
+/* As run_code, with the temporaries made and dropped; -1 if an error that is not an Exception is set. */
+static int run_slots(ProgramObject *p, PyObject **slots, bool trust)
+{
+    int n_inputs = p->n_inputs, n_slots = p->n_slots;
+    for (int i = n_inputs; i < n_slots; i++) slots[i] = NULL;
+    int failed = run_code(p, slots, trust);
+    if (unlikely(failed < p->count) && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+        else failed = -1;
+    }
+    if (n_slots > n_inputs) {
+        /* What a check raised must not meet the destructors of temporaries. */
+        PyObject *type = NULL, *value = NULL, *traceback = NULL;
+        if (unlikely(failed < 0)) PyErr_Fetch(&type, &value, &traceback);
+        for (int i = n_inputs; i < n_slots; i++) Py_XDECREF(slots[i]);
+        if (unlikely(failed < 0)) PyErr_Restore(type, value, traceback);
+    }
+    return failed;
+}
+
+static int run_copied(ProgramObject *p, PyObject **slots, bool trust)
+{
+    PyObject **copy = PyMem_New(PyObject *, (size_t)p->n_slots + 1);
+    if (!copy) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memcpy(copy, slots, (size_t)p->n_inputs * sizeof(PyObject *));
+    int failed = run_slots(p, copy, trust);
+    PyMem_Free(copy);
+    return failed;
+}
+
+int program_run(ProgramObject *p, PyObject **slots, int capacity)
+{
+    Py_INCREF(p);               /* a check may drop the last other reference */
+    int failed = likely(p->n_slots <= capacity) ? run_slots(p, slots, true) : run_copied(p, slots, true);
+    int count = p->count;
+    Py_DECREF(p);
+    return likely(failed == count) ? 1 : failed < 0 ? -1 : 0;
+}
+
+/* --- the Python type ------------------------------------------------------------------------- */
+static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *instructions;
+    int n_slots;
+    if (kwargs && PyDict_GET_SIZE(kwargs))
+        return PyErr_Format(PyExc_TypeError, "GuardProgram: takes no keyword arguments");
+    if (!PyArg_ParseTuple(args, "Oi:GuardProgram", &instructions, &n_slots)) return NULL;
+    if (n_slots < 0) return PyErr_Format(PyExc_ValueError, "GuardProgram: n_slots is %d; it must not be negative", n_slots);
+    ProgramObject *self = (ProgramObject *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->n_inputs = self->n_slots = n_slots;
+    if (program_build(self, instructions) < 0) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static int program_traverse(ProgramObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->source);
+    Py_VISIT(self->kept);
+    for (int i = 0; i < self->count; i++)
+        if (self->code[i].op == G_BLOCK && self->code[i].block)
+            for (int d = 0; d < self->code[i].block->n_dicts; d++) Py_VISIT(self->code[i].block->dicts[d]);
+    return 0;
+}
+
+static int program_clear(ProgramObject *self)
+{
+    /* Without its operands no program may pass: no call has this many inputs. */
+    self->n_inputs = self->n_slots = -1;
+    program_free_code(self);
+    Py_CLEAR(self->source);
+    Py_CLEAR(self->kept);
+    return 0;
+}
+
+static void program_dealloc(ProgramObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    program_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+/* Index of the first failure (count: none) for a Python sequence of slots; -1 with an error set. */
+static int run_sequence(ProgramObject *self, PyObject *sequence, bool trust)
+{
+    PyObject *fast = PySequence_Fast(sequence, "GuardProgram: slots must be a sequence");
+    if (!fast) return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    int failed = -1;
+    if (n != self->n_inputs)
+        PyErr_Format(PyExc_ValueError, "GuardProgram: %zd slots given; this program has n_slots=%d", n, self->n_inputs);
+    else failed = run_copied(self, PySequence_Fast_ITEMS(fast), trust);
+    Py_DECREF(fast);
+    return failed;
+}
+
+static PyObject *program_check(ProgramObject *self, PyObject *slots)
+{
+    int failed = run_sequence(self, slots, true);
+    return failed < 0 ? NULL : PyBool_FromLong(failed == self->count);
+}
+
+static PyObject *note_of(ProgramObject *self, int i)
+{
+    PyObject *instruction = PyTuple_GET_ITEM(self->source, i);
+    if (instruction == Py_None) return Py_None;
+    int arity = guard_arity(PyTuple_GET_ITEM(instruction, 0));
+    return PyTuple_GET_SIZE(instruction) > arity + 1 ? PyTuple_GET_ITEM(instruction, arity + 1) : Py_None;
+}
+
+static PyObject *program_failed(ProgramObject *self, PyObject *slots)
+{
+    int failed = run_sequence(self, slots, false);
+    if (failed < 0) return NULL;
+    if (failed == self->count) Py_RETURN_NONE;
+    return Py_BuildValue("iO", failed, note_of(self, failed));
+}
+
+static PyObject *operand_text(PyObject *operand)
+{
+    PyObject *text = PyType_Check(operand) ? PyUnicode_FromString(((PyTypeObject *)operand)->tp_name)
+                     : PyDict_Check(operand) ? PyUnicode_FromFormat("<dict of %zd>", PyDict_GET_SIZE(operand))
+                                             : PyObject_Repr(operand);
+    if (!text) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+        PyErr_Clear();
+        return PyUnicode_FromFormat("<%s>", Py_TYPE(operand)->tp_name);
+    }
+    if (PyUnicode_GET_LENGTH(text) <= 120) return text;
+    PyObject *head = PyUnicode_Substring(text, 0, 117);
+    Py_DECREF(text);
+    PyObject *cut = head ? PyUnicode_FromFormat("%U...", head) : NULL;
+    Py_XDECREF(head);
+    return cut;
+}
+
+static PyObject *instruction_text(PyObject *instruction, bool inside, bool block)
+{
+    PyObject *name = PyTuple_GET_ITEM(instruction, 0);
+    PyObject *text = PyUnicode_FromFormat(inside ? "  %U" : "%U", name);
+    int arity = guard_arity(name);
+    if (block) {
+        Py_XDECREF(text);
+        return PyUnicode_FromFormat("%U %zd items, %zd instructions", name, PyTuple_GET_SIZE(PyTuple_GET_ITEM(instruction, 1)),
+                                    PyTuple_GET_SIZE(PyTuple_GET_ITEM(instruction, 2)));
+    }
+    for (int i = 1; text && i <= arity; i++) {
+        PyObject *operand = operand_text(PyTuple_GET_ITEM(instruction, i));
+        PyObject *joined = operand ? PyUnicode_FromFormat("%U %U", text, operand) : NULL;
+        Py_XDECREF(operand);
+        Py_SETREF(text, joined);
+    }
+    return text;
+}
+
+static PyObject *program_describe(ProgramObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    bool inside = false;
+    for (int i = 0; list && i < self->count; i++) {
+        int op = self->code[i].op;
+        PyObject *text = op == G_BLOCK_END ? PyUnicode_FromString("end")
+                                           : instruction_text(PyTuple_GET_ITEM(self->source, i), inside, op == G_BLOCK);
+        inside = op == G_BLOCK || (inside && op != G_BLOCK_END);
+        PyObject *row = text ? Py_BuildValue("iNO", i, text, note_of(self, i)) : NULL;
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+static PyObject *program_bench(ProgramObject *self, PyObject *args)
+{
+    PyObject *slots;
+    Py_ssize_t n;
+    if (!PyArg_ParseTuple(args, "On:bench", &slots, &n)) return NULL;
+    int failed = run_sequence(self, slots, true);
+    if (failed < 0) return NULL;
+    if (failed < self->count || n <= 0)
+        return PyErr_Format(PyExc_ValueError, "bench: the guards must hold and n be positive (n=%zd)", n);
+    PyObject *fast = PySequence_Fast(slots, "slots");
+    if (!fast) return NULL;
+    SlotBuffer buffer;
+    if (slot_buffer_init(&buffer, self->n_slots) < 0) {
+        Py_DECREF(fast);
+        return NULL;
+    }
+    memcpy(buffer.slots, PySequence_Fast_ITEMS(fast), (size_t)self->n_inputs * sizeof(PyObject *));
+    struct timespec start, end;
+    int held = 1;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (Py_ssize_t i = 0; i < n && held == 1; i++) held = program_run(self, buffer.slots, buffer.capacity);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    slot_buffer_free(&buffer);
+    Py_DECREF(fast);
+    if (held != 1) return held < 0 ? NULL : PyErr_Format(PyExc_ValueError, "bench: the guards stopped holding");
+    return PyFloat_FromDouble(((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / (double)n);
+}
+
+static Py_ssize_t program_len(ProgramObject *self) { return self->count; }
+static PyObject *program_n_slots(ProgramObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromLong(self->n_inputs);
+}
+
+static PyMethodDef program_methods[] = {
+    {"check", (PyCFunction)program_check, METH_O, "Whether the guards hold for a sequence of slots."},
+    {"failed", (PyCFunction)program_failed, METH_O, "First failing instruction as (index, note), or None."},
+    {"describe", (PyCFunction)program_describe, METH_NOARGS, "(index, text, note) of each instruction."},
+    {"bench", (PyCFunction)program_bench, METH_VARARGS, "Nanoseconds per check of slots, over n checks."},
+    {NULL, NULL, 0, NULL},
+};
+static PyGetSetDef program_getset[] = {
+    {"n_slots", (getter)program_n_slots, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PySequenceMethods program_sequence = {.sq_length = (lenfunc)program_len};
+
+PyTypeObject ProgramType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynamo._native.GuardProgram",
+    .tp_basicsize = sizeof(ProgramObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "GuardProgram(instructions, n_slots): a flat program of fetches and checks over slots.",
+    .tp_new = program_new,
+    .tp_dealloc = (destructor)program_dealloc,
+    .tp_traverse = (traverseproc)program_traverse,
+    .tp_clear = (inquiry)program_clear,
+    .tp_free = PyObject_GC_Del,
+    .tp_methods = program_methods,
+    .tp_getset = program_getset,
+    .tp_as_sequence = &program_sequence,
+};
+
+int guards_init(PyObject *module)
+{
+    if (dictwatch_init() < 0 || PyType_Ready(&ProgramType) < 0) return -1;
+    if (PyModule_AddObjectRef(module, "GuardProgram", (PyObject *)&ProgramType) < 0) return -1;
+    PyObject *any = PyLong_FromLongLong(DIM_ANY), *two = PyLong_FromLongLong(DIM_AT_LEAST_2);
+    PyObject *all = PyLong_FromUnsignedLongLong(UINT64_MAX);
+    int failed = !any || !two || !all || PyModule_AddObjectRef(module, "ANY", any) < 0 ||
+                 PyModule_AddObjectRef(module, "AT_LEAST_2", two) < 0 || PyModule_AddObjectRef(module, "META_ALL", all) < 0;
+    Py_XDECREF(any);
+    Py_XDECREF(two);
+    Py_XDECREF(all);
+    return failed ? -1 : 0;
+}

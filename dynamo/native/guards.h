@@ -1,0 +1,82 @@
+/* The guard program: a flat array of instructions over slots. guard_build.c makes it, guards.c runs it. */
+#ifndef FRAMEJIT_GUARDS_H
+#define FRAMEJIT_GUARDS_H
+
+#include "native.h"
+
+typedef enum {
+    G_CONST, G_WEAK, G_GLOBAL, G_ATTR, G_GENERIC_ATTR, G_DICT_ATTR, G_TYPE_ATTR, G_TYPE_OF, G_DICT_ITEM, G_ITEM,
+    G_CELL, G_CLOSURE,
+    G_TYPE, G_IS, G_IS_NOT, G_INT_EQ, G_FLOAT_EQ, G_STR_EQ, G_CONST_EQ, G_LEN, G_DICT_KEYS, G_NO_ATTR,
+    G_DICT_ABSENT, G_CELL_EMPTY, G_TENSOR, G_SIZE_EQ, G_SIZE_MOD, G_SIZE_RANGE, G_INT_RANGE, G_GRAD_MODE, G_CALL_EQ,
+    G_SAME, G_DISTINCT, G_ALIAS, G_NOT_ALIAS,
+    G_BLOCK, G_BLOCK_END,
+} GuardOp;
+
+#define DIM_ANY INT64_MIN
+#define DIM_AT_LEAST_2 (INT64_MIN + 1)
+
+typedef struct {
+    PyTypeObject *type;         /* borrowed from the instruction's tuple, as everything here */
+    uint64_t meta, mask;
+    int ndim;
+    bool exact;                 /* dims can be compared as memory */
+    bool contiguous;            /* strides follow from the actual sizes */
+    int64_t dims[];             /* sizes, then strides, as in TensorObject */
+} TensorSpec;
+
+/* What a watch or epoch block has seen. Instructions of the block follow it in the program.
+ * A run that enters the block takes a sample and a ticket; only the latest ticket may commit its
+ * sample, so threads that interleave (a check may run Python code) cannot vouch for each other. */
+typedef struct Block {
+    bool uses_epoch, seen;
+    int n_dicts, n_types;
+    PyObject **dicts;           /* strong */
+    PyTypeObject **types;       /* borrowed from the tuple of items */
+    uint64_t changes;           /* bumped by the dict watcher (3.12+) */
+    uint64_t seen_changes, seen_epoch, sample_changes, sample_epoch, ticket;
+    unsigned int *seen_tags, *sample_tags;      /* by type */
+} Block;
+
+typedef struct {
+    uint8_t op;
+    int32_t src, src2, dst;
+    int32_t length;             /* of a block: instructions to skip; of a list of slots: their number */
+    int64_t a, b, c;
+    PyObject *obj, *base;       /* borrowed from the program's `source` or `kept` */
+    Py_hash_t hash;
+    union {
+        TensorSpec *tensor;
+        Block *block;
+        int32_t *slots;
+        double number;
+    };
+} Guard;
+
+struct ProgramObject {
+    PyObject_HEAD
+    int n_inputs, n_slots, count;
+    Guard *code;
+    PyObject *source;           /* tuple: for each flat instruction its tuple; None for the end of a block */
+    PyObject *kept;             /* list: interned names */
+};
+
+extern PyTypeObject ProgramType;
+
+/* 1: the guards hold; 0: they do not; -1: an error that is not an Exception is set.
+ * slots: n_inputs values; the rest up to `capacity` is scratch. */
+int program_run(ProgramObject *program, PyObject **slots, int capacity);
+
+/* guard_build.c */
+int program_build(ProgramObject *program, PyObject *instructions);
+void program_free_code(ProgramObject *program);
+/* Operands of the operation of that name, or -1. */
+int guard_arity(PyObject *name);
+
+/* --- dictwatch.c ----------------------------------------------------------------------------- */
+int dictwatch_init(void);
+int block_subscribe(Block *block);          /* watch all its dicts */
+void block_unsubscribe(Block *block);
+/* The state of the block's dicts as one number: different after any write to any of them. */
+uint64_t block_dict_state(const Block *block);
+#endif

@@ -368,10 +368,10 @@ def _index_write_meta(who: str) -> Any:
     return meta
 
 
-def _rows_of(out: Any, dim: int) -> Any:
-    """`out` with `dim` first and the rest flattened; a view where that is possible, else a copy."""
-    moved = out.swapaxes(0, dim) if dim else out
-    return moved.reshape(moved.shape[0], -1) if moved.size else moved.reshape(moved.shape[0], 0)
+def _rows_of(xp: Any, a: Any, dim: int) -> Any:
+    """The array with `dim` first and the rest flattened, row-major: a view where that is possible, else a copy."""
+    moved = a.swapaxes(0, dim) if dim else a
+    return xp.ascontiguousarray(moved).reshape(moved.shape[0], moved.size // max(moved.shape[0], 1))
 
 
 def _index_add(xp: Any, out: Any, x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
@@ -381,8 +381,8 @@ def _index_add(xp: Any, out: Any, x: Any, dim: int, index: Any, source: Any, alp
     check_positions(index, target.shape[dim], dim, IndexError, text="index out of range in self")
     if alpha != 1:
         source = (source * source.dtype.type(alpha)).astype(source.dtype, copy=False)
-    rows = _rows_of(target, dim)
-    add_rows(xp, rows, index, _rows_of(source, dim))
+    rows = _rows_of(xp, target, dim)
+    add_rows(xp, rows, index, _rows_of(xp, source, dim))
     if dim and rows.size:
         first = (target.shape[dim], *target.shape[1:dim], target.shape[0], *target.shape[dim + 1 :])
         xp.copyto(target, rows.reshape(first).swapaxes(0, dim))
@@ -650,10 +650,10 @@ def _embedding_backward_kernel(xp: Any, out: Any, g: Any, indices: Any, num_weig
 
 
 EMBEDDING_BACKWARD = declare(
-    "embedding_backward(Tensor g, Tensor indices, int num_weights, int padding_idx=-1) -> Tensor", Kind.COMPOSITE,
-    meta=lambda g, indices, num_weights, padding_idx: TensorSpec.contiguous((num_weights, g.shape[-1]), g.dtype, g.device),
+    "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx=-1) -> Tensor", Kind.COMPOSITE,
+    meta=lambda grad, indices, num_weights, padding_idx: TensorSpec.contiguous((num_weights, grad.shape[-1]), grad.dtype, grad.device),
     decompose=_embedding_backward, kernel=_embedding_backward_kernel,
-    vjp={"g": lambda g, indices, padding_idx: _embedding_again(g, indices, padding_idx)},
+    vjp={"grad": lambda g, indices, padding_idx: _embedding_again(g, indices, padding_idx)},
     samples=lambda make: iter([(make(2, 4, 3), make.int(2, 4, high=5), 5, -1), (make(9, 6).t(), make.int(6, high=5), 5, 2),
                                (make(0, 3), make.int(0, high=5), 5, -1)]))  # fmt: skip
 

@@ -44,7 +44,7 @@ def _masked_fill_kernel(xp: Any, out: Any, x: Any, mask: Any, value: Any) -> Non
 
 def _masked_fill_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 4), make.bool(3, 4), 0.5
-    yield make(4, 3).t(), make.bool(4), float("-inf")
+    yield make(4, 3).t(), make.bool(4), -7.5
     yield make(3, 1), make.bool(3, 4), make()
     yield make.int(3, 4, high=9), make.bool(3, 1), 2
     yield make(0, 4), make.bool(4), 1.0
@@ -96,10 +96,10 @@ def _masked_scatter_backward(xp: Any, out: Any, g: Any, mask: Any, size: Any) ->
 
 
 MASKED_SCATTER_BACKWARD = declare(
-    "masked_scatter_backward(Tensor g, Tensor mask, int[] size) -> Tensor", Kind.OPAQUE, kernel=_masked_scatter_backward,
-    meta=lambda g, mask, size: TensorSpec.contiguous(tuple(size), g.dtype, g.device),
-    vjp={"g": lambda g, g_spec, mask: OPS["masked_scatter"](
-        OPS["full"](tuple(g_spec.shape), 0, g.dtype, g.device), mask, g)},
+    "masked_scatter_backward(Tensor grad, Tensor mask, int[] size) -> Tensor", Kind.OPAQUE, kernel=_masked_scatter_backward,
+    meta=lambda grad, mask, size: TensorSpec.contiguous(tuple(size), grad.dtype, grad.device),
+    vjp={"grad": lambda g, grad_spec, mask: OPS["masked_scatter"](
+        OPS["full"](tuple(grad_spec.shape), 0, g.dtype, g.device), mask, g)},
     samples=lambda make: iter([(make(3, 4), make.bool(3, 4), (15,)), (make(4, 3).t(), make.bool(4), (4, 3))]))  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def _state_samples(make: Any) -> Any:
 
 
 RNG_STATE = declare("rng_state(int n, device? device=None) -> Tensor", Kind.EFFECT, meta=_state_meta, kernel=_state_kernel,
-                    nondifferentiable=True)  # fmt: skip
+                    nondifferentiable=True, samples=lambda make: iter([(4, None)]))  # fmt: skip
 
 
 def _draw_meta(state: Any, size: Sequence[int], dtype: Any) -> TensorSpec:

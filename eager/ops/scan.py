@@ -133,8 +133,11 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
     if x.ndim == 0:
         return g
 
+    nothing = -1e4 if x.dtype is dtypes.float16 else -1e30  # stands for log(0), which has no slope
+
     def reverse(part: Any) -> Any:
-        logs = OPS["log"](part) - y
+        some = part > 0
+        logs = OPS["where"](some, OPS["log"](OPS["masked_fill"](part, OPS["logical_not"](some), 1)) - y, nothing)
         return OPS["exp"](OPS["flip"](OPS["logcumsumexp"](OPS["flip"](logs, (dim,)), dim), (dim,)) + x)
 
     return reverse(OPS["clamp"](g, 0, None)) - reverse(OPS["clamp"](-g, 0, None))

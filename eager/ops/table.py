@@ -20,7 +20,7 @@ from eager.fake import DataDependentError, fake
 from eager.ops import loop_api
 from eager.ops.schema import Schema, parse
 from eager.promotion import result_type
-from eager.spec import TensorSpec, broadcast_shapes, elementwise_strides, spec_of
+from eager.spec import TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, spec_of
 
 TensorBase = _native.TensorBase
 _uniform_floats = _native.uniform_floats
@@ -452,7 +452,9 @@ def from_array(a: Any) -> Any:
         a = np.array(a, d.numpy, order="C")
     span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
     storage = _native.storage_from_memory(a.ctypes.data, span, a)
-    return _native.make(None, storage, d.code, a.shape, tuple(s // a.itemsize for s in a.strides))
+    # numpy gives an array of no elements any strides at all
+    strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
+    return _native.make(None, storage, d.code, a.shape, strides)
 
 
 def zeros(spec: TensorSpec) -> Any:

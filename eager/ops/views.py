@@ -282,8 +282,8 @@ ALIAS = declare("alias(Tensor x) -> Tensor", Kind.VIEW, view=_same, vjp={"x": la
                 samples=lambda make: iter([(make(3, 4),)]))  # fmt: skip
 
 
-def _as_strided_backward_meta(g: Any, shape: Any, strides: Any, size: Any, stride: Any, offset: Any) -> Any:
-    return TensorSpec(tuple(shape), g.dtype, tuple(strides), g.device)
+def _as_strided_backward_meta(grad: Any, shape: Any, strides: Any, size: Any, stride: Any, offset: Any) -> Any:
+    return TensorSpec(tuple(shape), grad.dtype, tuple(strides), grad.device)
 
 
 def _as_strided_backward(xp: Any, out: Any, g: Any, shape: Any, strides: Any, size: Any, stride: Any, offset: Any) -> None:
@@ -304,7 +304,7 @@ def _as_strided_backward(xp: Any, out: Any, g: Any, shape: Any, strides: Any, si
 
 
 AS_STRIDED_BACKWARD = declare(
-    "as_strided_backward(Tensor g, int[] shape, int[] strides, int[] size, int[] stride, int? storage_offset) -> Tensor",
+    "as_strided_backward(Tensor grad, int[] shape, int[] strides, int[] size, int[] stride, int? storage_offset) -> Tensor",
     Kind.OPAQUE, meta=_as_strided_backward_meta, kernel=_as_strided_backward,
-    vjp={"g": lambda g, size, stride, storage_offset: OPS["as_strided"](g, size, stride, storage_offset)},
+    vjp={"grad": lambda g, size, stride, storage_offset: OPS["as_strided"](g, size, stride, storage_offset)},
     samples=lambda make: iter([(make(3, 3), (6,), (1,), (3, 3), (1, 1), None)]))  # fmt: skip

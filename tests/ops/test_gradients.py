@@ -1,0 +1,126 @@
+"""Gradient formulas against finite differences in double precision, first and second order."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eager
+from eager.ops.table import OPS, Kind
+from tests.ops.conftest import cases, flat, public_ops, sample
+
+STEP = 1e-6
+
+# Formulas that hold almost everywhere only, or whose slope is discontinuous: no second difference.
+FIRST_ORDER_ONLY: set[str] = set()
+
+
+def _differentiable(name: str) -> bool:
+    op = OPS[name]
+    if op.mutates or op.nondifferentiable or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT):
+        return False
+    return bool(op.vjp) or op.decompose is not None
+
+
+def _leaves(args: Any) -> list[Any]:
+    found = []
+    for a in args:
+        if isinstance(a, eager.Tensor) and a.dtype is eager.float64:
+            found.append(a)
+        elif isinstance(a, (list, tuple)):
+            found += _leaves(a)
+    return found
+
+
+def _outputs(name: str, args: Any) -> list[Any]:
+    op = OPS[name]
+    return [y for i, y in enumerate(flat(op(*args))) if y.dtype.is_floating_point and i not in op.nondifferentiable_outputs]
+
+
+def _weights(outputs: list[Any]) -> list[Any]:
+    """Fixed cotangents, different for each element."""
+    rng = np.random.default_rng(5)
+    return [eager.from_numpy(rng.uniform(0.5, 1.5, tuple(y.shape))) for y in outputs]
+
+
+def _analytic(name: str, args: Any, leaves: list[Any]) -> list[Any]:
+    for x in leaves:
+        x.requires_grad_(True)
+    outputs = [y.to(eager.float64) for y in _outputs(name, args)]
+    pairs = [(y, w) for y, w in zip(outputs, _weights(outputs), strict=True) if y.requires_grad]
+    if not pairs:
+        return [None] * len(leaves)
+    return list(eager.autograd.grad([y for y, _ in pairs], leaves, [w for _, w in pairs], allow_unused=True, create_graph=True))
+
+
+def _numeric(value: Any, x: Any) -> Any:
+    """Central differences of `value()`, a float, in each element of `x`."""
+    a = x.detach()._array
+    result = np.zeros(a.shape)
+    for i in np.ndindex(a.shape):
+        kept = a[i]
+        a[i] = kept + STEP
+        above = value()
+        a[i] = kept - STEP
+        below = value()
+        a[i] = kept
+        result[i] = (above - below) / (2 * STEP)
+    return result
+
+
+def _too_coarse(name: str, args: Any) -> bool:
+    """Whether an output's dtype is too coarse for differences of 1e-6."""
+    with eager.no_grad():
+        return any(y.dtype is not eager.float64 for y in _outputs(name, args))
+
+
+def _plain(name: str, args: Any) -> float:
+    with eager.no_grad():
+        outputs = _outputs(name, args)
+        return float(sum(np.sum(y._array.astype(np.float64) * w._array) for y, w in zip(outputs, _weights(outputs), strict=True)))
+
+
+DOUBLE = cases([n for n in public_ops() if _differentiable(n)], eager.float64)
+
+
+@pytest.mark.parametrize(("name", "number"), DOUBLE)
+def test_formula_agrees_with_finite_differences(name: str, number: int) -> None:
+    args = sample(name, number, eager.float64)
+    leaves = _leaves(args)
+    if not leaves or _too_coarse(name, args):
+        pytest.skip("this sample has no double input, or an output too coarse for differences")
+    grads = _analytic(name, args, leaves)
+    for position, (x, g) in enumerate(zip(leaves, grads, strict=True)):
+        expected = _numeric(lambda: _plain(name, args), x)
+        if g is None:
+            assert not np.any(expected), f"{name}: no gradient for input {position}, but the output depends on it"
+            continue
+        assert tuple(g.shape) == tuple(x.shape)
+        assert g.dtype is x.dtype
+        np.testing.assert_allclose(g.detach()._array, expected, rtol=2e-5, atol=2e-7, err_msg=f"{name}: input {position}")
+
+
+@pytest.mark.parametrize(("name", "number"), [c for c in DOUBLE if c.values[0] not in FIRST_ORDER_ONLY])
+def test_second_order_agrees_with_finite_differences(name: str, number: int) -> None:
+    args = sample(name, number, eager.float64)
+    leaves = _leaves(args)
+    if not leaves or _too_coarse(name, args):
+        pytest.skip("this sample has no double input, or an output too coarse for differences")
+
+    def slope(create_graph: bool = False) -> Any:
+        grads = [g for g in _analytic(name, args, leaves) if g is not None]
+        total = None
+        for g, w in zip(grads, _weights(grads), strict=True):
+            part = (g * w).sum()
+            total = part if total is None else total + part
+        return total
+
+    total = slope()
+    if total is None or not total.requires_grad:
+        return
+    seconds = eager.autograd.grad([total], leaves, allow_unused=True)
+    for position, (x, h) in enumerate(zip(leaves, seconds, strict=True)):
+        expected = _numeric(lambda: float(slope().item()), x)
+        actual = np.zeros_like(expected) if h is None else h.detach()._array
+        np.testing.assert_allclose(actual, expected, rtol=5e-4, atol=5e-6, err_msg=f"{name}: input {position}")

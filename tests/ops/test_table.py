@@ -1,0 +1,170 @@
+"""Every op against itself: samples, meta rule, decomposition, scalar rule, in-place form, layouts."""
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eager
+from eager.dtypes import can_cast
+from eager.fake import DataDependentError, fake_like
+from eager.ops import loop_api
+from eager.ops.samples import samples_of
+from eager.ops.table import OPS, Kind
+from eager.spec import TensorSpec, is_dense, spec_of
+from tests.ops.conftest import array, assert_same, cases, flat, map_tensors, non_contiguous, public_ops, sample, specs
+
+UNDEFINED = {"empty"}  # contents are not promised
+
+
+def test_every_op_has_samples() -> None:
+    without = [name for name in public_ops() if OPS[name].samples is None or not list(samples_of(name))]
+    assert not without, f"ops with no samples: {without}"
+
+
+def test_every_op_has_a_gradient_rule_or_says_that_it_has_none() -> None:
+    silent = [name for name, op in OPS.items() if not (
+        op.vjp or op.decompose or op.nondifferentiable or op.mutates or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT))]
+    assert not silent, f"ops with neither a vjp, a decomposition, nor nondifferentiable=True: {silent}"
+
+
+def test_every_formula_names_an_input() -> None:
+    wrong = [(name, v.inputs) for name, op in OPS.items() for v in op.vjp.values()
+             if not set(v.inputs) <= {p.name for p in op.schema.params if p.is_tensor or p.is_tensor_list}]  # fmt: skip
+    assert not wrong, f"formulas for what is no tensor parameter: {wrong}"
+
+
+def test_every_formula_asks_only_for_what_exists() -> None:
+    wrong = []
+    for name, op in OPS.items():
+        known = {"g", "gs", "y", "ys", "needs"} | {p.name for p in op.schema.params} | {p.name + "_spec" for p in op.schema.params}
+        wrong += [(name, p) for v in op.vjp.values() for p in v.params if p not in known]
+    assert not wrong, f"formula parameters that mean nothing: {wrong}"
+
+
+def test_no_parameter_hides_what_formulas_are_given() -> None:
+    wrong = [(name, p.name) for name, op in OPS.items() if op.vjp for p in op.schema.params
+             if p.name in ("g", "gs", "y", "ys", "needs")]  # fmt: skip
+    assert not wrong, f"parameters with a name that formulas use for cotangents and results: {wrong}"
+
+
+@pytest.mark.parametrize("name", public_ops())
+def test_an_op_survives_pickling_as_itself(name: str) -> None:
+    assert pickle.loads(pickle.dumps(OPS[name])) is OPS[name]
+
+
+@pytest.mark.parametrize(("name", "number"), cases(public_ops()))
+def test_meta_agrees_with_eager(name: str, number: int) -> None:
+    op = OPS[name]
+    if op.dynamic_output:
+        with pytest.raises(DataDependentError):
+            op(*map_tensors(fake_like, sample(name, number)))
+        return
+    args = sample(name, number)
+    if op.mutates and not _may_write(op.base, args):
+        pytest.skip("an in-place form refuses this sample; see test_in_place_form_agrees_with_functional")
+    actual = specs(op(*args))
+    expected = specs(op.infer(*sample(name, number))) if not op.mutates else [spec_of(args[0])]
+    faked = specs(op(*map_tensors(fake_like, sample(name, number))))
+    assert actual == expected
+    if any(isinstance(a, eager.Tensor) for a in _flatten(args)):
+        assert faked == expected
+
+
+def _may_write(base: Any, args: Any) -> bool:
+    """Whether the result of `base` fits into its first operand."""
+    if not isinstance(args[0], eager.Tensor):
+        return False
+    spec = base.infer(*args)
+    return tuple(spec.shape) == tuple(args[0].shape) and (base.casts_result or can_cast(spec.dtype, args[0].dtype))
+
+
+def _flatten(args: Any) -> list[Any]:
+    return [leaf for a in args for leaf in (_flatten(a) if isinstance(a, (list, tuple)) else [a])]
+
+
+@pytest.mark.parametrize(("name", "number"), cases([n for n in public_ops() if OPS[n].decompose and OPS[n].kernel]))
+def test_decomposition_agrees_with_kernel(name: str, number: int) -> None:
+    op = OPS[name]
+    args = sample(name, number)
+    whole, parts = flat(op(*args)), flat(op.decompose(*args))  # type: ignore[misc]
+    assert len(whole) == len(parts)
+    for i, (a, b) in enumerate(zip(whole, parts, strict=True)):
+        assert_same(b, a, f"{name} output {i}")
+
+
+@pytest.mark.parametrize(("name", "number"), cases([n for n in public_ops() if OPS[n].scalar and not OPS[n].mutates]))
+def test_scalar_rule_agrees_with_kernel(name: str, number: int) -> None:
+    op = OPS[name]
+    args = sample(name, number)
+    actual = op(*args)
+    compute = op.compute_dtype(*args)
+    half = compute.itemsize == 2 and compute.is_floating_point
+    d = np.dtype(np.float32) if half else compute.numpy
+    raw = op.promotion == "raw"
+    keep = {0} if op.promotion == "select" else set()
+    values = [a._array.astype(a._array.dtype if raw or i in keep else d) if isinstance(a, eager.Tensor) else a
+              for i, a in enumerate(args)]  # fmt: skip
+    with np.errstate(all="ignore"):
+        by_rule = op.scalar(loop_api.NUMPY, *values)  # type: ignore[misc]
+    expected = np.broadcast_to(np.asarray(by_rule), tuple(actual.shape)).astype(actual._array.dtype)
+    np.testing.assert_allclose(array(actual), np.asarray(expected, array(actual).dtype), rtol=2e-6, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(("name", "number"), cases([n for n in public_ops() if OPS[n].mutates]))
+def test_in_place_form_agrees_with_functional(name: str, number: int) -> None:
+    op = OPS[name]
+    base = op.base
+    assert base is not None
+    args = sample(name, number)
+    if not isinstance(args[0], eager.Tensor):
+        pytest.skip("the first operand of this sample is a number: nothing to write to")
+    spec = base.infer(*args)
+    expected = base(*sample(name, number))
+    before = args[0]._version
+    if not _may_write(base, args):
+        same = tuple(spec.shape) == tuple(args[0].shape)
+        with pytest.raises(RuntimeError, match="can't be cast" if same else "doesn't match the broadcast shape"):
+            op(*args)
+        return
+    result = op(*args)
+    assert result is args[0]
+    assert result._version == before + 1
+    assert_same(result, expected.to(result.dtype), name)
+
+
+@pytest.mark.parametrize(("name", "number"), cases([n for n in public_ops() if not OPS[n].mutates and n not in UNDEFINED
+                                                    and OPS[n].kind not in (Kind.EFFECT, Kind.CREATION)
+                                                    and not OPS[n].name.startswith("as_strided")]))  # fmt: skip
+def test_layout_of_inputs_does_not_change_values(name: str, number: int) -> None:
+    op = OPS[name]
+    if op.name == "view":
+        pytest.skip("a view of a non-contiguous tensor need not exist")
+    plain = flat(op(*map_tensors(lambda t: t.contiguous(), sample(name, number))))
+    spread = flat(op(*map_tensors(non_contiguous, sample(name, number))))
+    for i, (a, b) in enumerate(zip(plain, spread, strict=True)):
+        assert_same(b, a, f"{name} output {i}")
+
+
+@pytest.mark.parametrize(("name", "number"), cases([n for n in public_ops() if not OPS[n].dynamic_output]))
+def test_results_are_dense_or_views(name: str, number: int) -> None:
+    op = OPS[name]
+    if op.kind is Kind.VIEW or op.mutates:
+        return
+    for spec in specs(op.infer(*sample(name, number))):
+        assert isinstance(spec, TensorSpec)
+        assert is_dense(spec.shape, spec.strides) or 0 in spec.shape, f"{name}: strides {spec.strides} for {spec.shape}"
+
+
+@pytest.mark.parametrize("name", [n for n in public_ops() if not OPS[n].mutates and OPS[n].kind is not Kind.VIEW
+                                  and OPS[n].kind is not Kind.EFFECT])  # fmt: skip
+def test_inputs_are_left_as_they_were(name: str) -> None:
+    for args in samples_of(name):
+        tensors = [a for a in _flatten(args) if isinstance(a, eager.Tensor)]
+        before = [t._array.copy() for t in tensors]
+        OPS[name](*args)
+        for t, kept in zip(tensors, before, strict=True):
+            np.testing.assert_array_equal(t._array, kept)
+            assert t._version == 0

@@ -274,6 +274,18 @@ class ArtifactPlan:
         return plan
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What the compiler hands to the runtime: `inductor.compile.compile_graph(graph, kind, request)` returns it.
+
+    notes: decisions worth showing (fusions refused, kernels chosen), one a line, for `explain` and the logs.
+    """
+
+    plan: ArtifactPlan
+    units: tuple[SourceUnit, ...]
+    notes: tuple[str, ...] = ()
+
+
 _CLASSES: dict[str, type] = {
     c.__name__: c
     for c in (Spec, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,

@@ -1,0 +1,243 @@
+"""Which kernel computes a matrix product, and the code that calls it.
+
+Owns: the choice between numpy's OpenBLAS and the emitted cores (heuristics, or what was measured and remembered),
+and `emit`. Must not know: the loop IR, how measuring is done (`inductor.autotune`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from inductor.cpp.gemm_core import TASK, Tile, core
+from inductor.cpp.gemm_problem import GemmCode, GemmProblem
+from inductor.toolchain import Toolchain
+
+__all__ = ["GemmChoice", "Request", "candidates", "choose", "collect", "decided", "emit"]
+
+
+@dataclass(frozen=True, slots=True)
+class GemmChoice:
+    """A way to compute one product. kernel: "blas" or "template"; the rest is the template's.
+
+    rows, vectors: the tile. mc, nc, kc: block sizes. direct, a_direct: b, a are read where they
+    lie, without packing.
+    """
+
+    kernel: str
+    rows: int = 0
+    vectors: int = 0
+    mc: int = 0
+    nc: int = 0
+    kc: int = 0
+    direct: bool = False
+    a_direct: bool = False
+
+    def __str__(self) -> str:
+        if self.kernel == "blas":
+            return "blas"
+        unpacked = f"{' a' if self.a_direct else ''}{' b' if self.direct else ''}"
+        return f"template {self.rows}x{self.vectors}v mc={self.mc} nc={self.nc} kc={self.kc}" + (
+            f" unpacked{unpacked}" if unpacked else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a choice depends on besides the machine. packed: b comes in panels, kept between calls."""
+
+    problem: GemmProblem
+    packed: bool
+
+
+# Tiles by vector width: rows x vectors, the first one for tall products. 32 registers hold 14x2, 7x4 or 8x3
+# accumulators beside the operands, 16 registers hold 6x2 or 4x3.
+_TILES = {512: ((14, 2), (7, 4), (8, 3), (14, 1)), 256: ((6, 2), (4, 3), (6, 1)), 128: ((6, 2), (4, 3), (6, 1))}
+_BYTES = {"float32": 4, "float64": 8}
+_TINY_FLOPS = 2 * 24**3
+
+
+# --------------------------------------------------------------------------- choosing
+
+_seen: ContextVar[list[Request] | None] = ContextVar("gemm_requests", default=None)
+_decided: ContextVar[dict[Request, GemmChoice] | None] = ContextVar("gemm_choices", default=None)
+
+
+@contextmanager
+def collect() -> Iterator[list[Request]]:
+    """Note every product for which a choice is made inside the block."""
+    seen: list[Request] = []
+    token = _seen.set(seen)
+    try:
+        yield seen
+    finally:
+        _seen.reset(token)
+
+
+@contextmanager
+def decided(choices: dict[Request, GemmChoice]) -> Iterator[None]:
+    """Inside the block these choices stand instead of the heuristics."""
+    token = _decided.set(choices)
+    try:
+        yield
+    finally:
+        _decided.reset(token)
+
+
+def choose(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
+    """How to compute `request`: what was decided for it, else by rule of thumb."""
+    seen, given = _seen.get(), _decided.get()
+    if seen is not None and request not in seen:
+        seen.append(request)
+    if given is not None and request in given:
+        return given[request]
+    problem = request.problem
+    if has_blas and blas_strides(problem) and _blas_is_better(request):
+        return GemmChoice("blas")
+    rows, vectors = _tile_for(problem, tools)
+    return _template(request, tools, rows, vectors)
+
+
+def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmChoice]:
+    """The choices worth measuring for `request`, none twice."""
+    found = [GemmChoice("blas")] if has_blas and blas_strides(request.problem) else []
+    for rows, vectors in _TILES[tools.simd_bits]:
+        for depth in (256, 512):
+            choice = _template(request, tools, rows, vectors, depth)
+            for variant in (choice, GemmChoice("template", rows, vectors, choice.mc * 2, choice.nc // 2, choice.kc, choice.direct)):
+                if variant not in found and variant.nc >= vectors:
+                    found.append(variant)
+    return found
+
+
+def blas_strides(problem: GemmProblem) -> bool:
+    """Whether CBLAS can express the operands: one stride of each must be 1."""
+
+    def fits(strides: tuple[int, int], rows: int, columns: int) -> bool:
+        row, column = strides
+        return (column == 1 and row >= columns) or (row == 1 and column >= rows)
+
+    return fits(problem.a_strides, problem.m, problem.k) and fits(problem.b_strides, problem.k, problem.n)
+
+
+def _blas_is_better(request: Request) -> bool:
+    p = request.problem
+    if request.packed:
+        return False
+    if 2 * p.m * p.n * p.k <= _TINY_FLOPS:
+        return p.batch * p.m * p.n * p.k <= 16 * _TINY_FLOPS  # a core costs 0.5 s to compile, once a machine
+    if min(p.m, p.n, p.k) >= 1024:
+        return True  # OpenBLAS blocks for the last-level cache, the cores do not: 5 to 15 % at 2048^3
+    # Few rows against a b that would have to be transposed first: packing costs more than the product.
+    return p.m < 16 and p.b_strides[1] != 1
+
+
+def _tile_for(problem: GemmProblem, tools: Toolchain) -> tuple[int, int]:
+    tiles = _TILES[tools.simd_bits]
+    lanes = tools.simd_bits // 8 // _BYTES[problem.dtype]
+    if problem.n <= lanes:
+        return tiles[-1]
+    if tools.simd_bits == 512 and problem.m <= 7:
+        return 7, 4
+    if tools.simd_bits == 512 and problem.m == 8:
+        return 8, 3
+    return tiles[0]
+
+
+def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth: int = 512) -> GemmChoice:
+    p = request.problem
+    panel = vectors * (tools.simd_bits // 8 // _BYTES[p.dtype])
+    steps = max(1, -(-p.k // depth))
+    kc = max(1, -(-p.k // steps))
+    mc = rows * 8
+    nc = max(panel, 512 // panel * panel)
+    # Without packing, the rows of b that a tile walks are far apart in memory: worth it only while they are few.
+    direct = not request.packed and p.b_strides[1] == 1 and p.m <= 4 * rows and p.b_strides[0] >= p.n
+    return GemmChoice("template", rows, vectors, mc, nc, kc, direct, _reads_a_directly(p))
+
+
+def _reads_a_directly(problem: GemmProblem) -> bool:
+    # Rows a multiple of 4 KB apart (or nearly) fall into the same few sets of the first-level cache; then
+    # packing pays, as it does when the packed rows meet many panels of b.
+    row, column = problem.a_strides
+    if column != 1:
+        return row == 1 and problem.n <= 256
+    apart = row * _BYTES[problem.dtype] % 4096
+    return min(apart, 4096 - apart) >= 256 or problem.m <= 4
+
+
+# --------------------------------------------------------------------------- emitting
+
+
+def tile_of(choice: GemmChoice, problem: GemmProblem, tools: Toolchain) -> Tile:
+    """The tile of a template choice on this machine."""
+    return Tile(problem.dtype, choice.rows, choice.vectors, tools.simd_bits, tools.has_fma)
+
+
+def packed_bytes(tile: Tile, problem: GemmProblem) -> int:
+    """Bytes of b in panels of this tile."""
+    panels = -(-problem.n // tile.columns)
+    return panels * tile.columns * problem.k * _BYTES[problem.dtype]
+
+
+def emit(
+    problem: GemmProblem,
+    name: str,
+    epilogue: str | None,
+    tools: Toolchain,
+    *,
+    packed: bool = False,
+    has_blas: bool = True,
+) -> GemmCode | None:
+    """Code for `problem`, or None where `rt->gemm` is the better choice.
+
+    name: of the function to define. epilogue: name of a function declared before it, or None. packed: NAME's `b`
+    will be the packed form (only for a batch of one, or a b shared by the batch). has_blas: False if the runtime
+    has found no BLAS; then nothing is declined.
+    Raises: ValueError for a dtype that no core exists for, and for packed with a b per product.
+    """
+    if problem.dtype not in _BYTES:
+        raise ValueError(f"gemm: dtype {problem.dtype}; allowed: {', '.join(_BYTES)}")
+    if packed and problem.batch > 1 and problem.batch_strides[1] != 0:
+        raise ValueError("gemm: packed=True with a b of its own for each product; allowed: one b for all")
+    choice = choose(Request(problem, packed), tools, has_blas)
+    if choice.kernel == "blas":
+        return None
+    return render(problem, name, epilogue, tools, choice, packed)
+
+
+def render(
+    problem: GemmProblem, name: str, epilogue: str | None, tools: Toolchain, choice: GemmChoice, packed: bool
+) -> GemmCode:
+    """The code of a template choice."""
+    tile = tile_of(choice, problem, tools)
+    real = {"float32": "float", "float64": "double"}[problem.dtype]
+    (a_row, a_col), (b_row, b_col) = problem.a_strides, problem.b_strides
+    a_step, b_step, c_step = problem.batch_strides
+    fields = [
+        "a", "0" if packed else "b", "c", "b" if packed else "0",
+        problem.batch, problem.m, problem.n, problem.k,
+        a_row, a_col, b_row, b_col, problem.ldc,
+        a_step, b_step, c_step, "batch_index",
+        choice.mc, choice.nc, choice.kc, int(choice.a_direct), int(choice.direct and not packed),
+        epilogue or "0", "bufs",
+    ]  # fmt: skip
+    text = f"""{TASK}
+extern "C" void {tile.symbol}(const GemmTask *, const Runtime *);
+static void {name}(const {real} *a, const {real} *b, {real} *c, long batch_index, char **bufs, const Runtime *rt) {{
+  GemmTask task = {{{", ".join(map(str, fields))}}};
+  {tile.symbol}(&task, rt);
+}}
+"""
+    pack_symbol = ""
+    if packed:
+        pack_symbol = f"{name}_pack"
+        text += f"""extern "C" void {tile.symbol}_pack(const void *, long, long, long, long, void *);
+extern "C" __attribute__((visibility("default"))) void {pack_symbol}(const void *source, void *target) {{
+  {tile.symbol}_pack(source, {problem.k}, {problem.n}, {b_row}, {b_col}, target);
+}}
+"""
+    note = f"{name}: {problem.batch}x[{problem.m},{problem.n},{problem.k}] {choice}{', packed' if packed else ''}"
+    return GemmCode(text, core(tile), pack_symbol, packed_bytes(tile, problem) if packed else 0, note)

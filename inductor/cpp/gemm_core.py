@@ -1,0 +1,326 @@
+"""The text of one GEMM core: a register-blocked matrix product for one element type and tile.
+
+Owns: the micro-kernels and the blocking around them. Sizes, strides, blocking and the epilogue (a function
+pointer called once per finished block) are run-time values, so a core is compiled once per machine. Must not
+know: which graph wants it, how a tile is chosen.
+
+The scheme is Goto's: B lies in panels [n / NR][k][NR], A is packed per block into [k][rows] slices, and the
+tile's accumulators stay in registers over the whole depth of a block. Accumulators are named variables: an
+array of vectors is spilled by g++ 12 unless every loop over it is unrolled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inductor.artifact import RUNTIME_ABI, SourceUnit
+
+__all__ = ["TASK", "Tile", "core"]
+
+_BYTES = {"float32": 4, "float64": 8}
+_TYPES = {"float32": "float", "float64": "double"}
+
+# What a core is called with; the same text goes into every caller's unit.
+TASK = r"""
+#ifndef FJ_GEMM_TASK
+#define FJ_GEMM_TASK
+typedef struct {
+  const void *a, *b; /* b: null when packed is given */
+  void *c;
+  const void *packed; /* b in panels, or null */
+  long batch, m, n, k;
+  long a_row, a_col, b_row, b_col, ldc; /* strides in elements */
+  long a_step, b_step, c_step;          /* from one product of the batch to the next */
+  long first;                           /* number of the first product, for the epilogue */
+  long mc, nc, kc;                      /* block sizes: rows, columns, depth */
+  long a_direct;                        /* read a where it lies, without packing */
+  long direct;                          /* read rows of b where they lie, without packing (b_col is 1) */
+  void (*epilogue)(char **bufs, long batch, long i0, long i1, long j0, long j1); /* or null */
+  char **bufs;
+} GemmTask;
+#endif
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """rows x (vectors * lanes) accumulators, for `dtype` in registers of `simd_bits`."""
+
+    dtype: str
+    rows: int
+    vectors: int
+    simd_bits: int
+    fma: bool
+
+    @property
+    def lanes(self) -> int:
+        return self.simd_bits // 8 // _BYTES[self.dtype]
+
+    @property
+    def columns(self) -> int:
+        """Width of a panel of B."""
+        return self.vectors * self.lanes
+
+    @property
+    def symbol(self) -> str:
+        """Of the product; the packing function is symbol + "_pack"."""
+        return f"fj_gemm_{self.dtype}_{self.rows}x{self.columns}_{self.simd_bits}{'f' if self.fma else ''}"
+
+
+def core(tile: Tile) -> SourceUnit:
+    """The translation unit of a tile. It defines
+
+    void SYMBOL(const GemmTask *, const Runtime *)
+    void SYMBOL_pack(const void *b, long k, long n, long b_row, long b_col, void *panels)
+    """
+    head = _head(tile)
+    kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
+    body = _BODY
+    for name, value in (
+        ("@SYMBOL@", tile.symbol),
+        ("@CASES@", _cases(tile)),
+    ):
+        body = body.replace(name, value)
+    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + head + kernels + body, reusable=True)
+
+
+def _head(tile: Tile) -> str:
+    bits, scalar = tile.simd_bits, _TYPES[tile.dtype]
+    suffix = "s" if tile.dtype == "float32" else "d"
+    if not tile.fma:
+        fma = "static inline V FMA(V a, V b, V c) { return a * b + c; }"
+    elif bits == 512:
+        fma = f"static inline V FMA(V a, V b, V c) {{ return (V)__builtin_ia32_vfmaddp{suffix}512_mask(a, b, c, -1, 4); }}"
+    else:
+        width = "256" if bits == 256 else ""
+        fma = f"static inline V FMA(V a, V b, V c) {{ return (V)__builtin_ia32_vfmaddp{suffix}{width}(a, b, c); }}"
+    return f"""
+typedef {scalar} T;
+enum {{ MR = {tile.rows}, NV = {tile.vectors}, W = {tile.lanes}, NR = {tile.columns} }};
+typedef T V __attribute__((vector_size({bits // 8})));
+typedef T U __attribute__((vector_size({bits // 8}), aligned({_BYTES[tile.dtype]}), may_alias));
+static inline V splat(T x) {{ return x - (V){{}}; }}
+#if defined(__clang__)
+static inline V FMA(V a, V b, V c) {{ return __builtin_elementwise_fma(a, b, c); }}
+#else
+{fma}
+#endif
+"""
+
+
+def _kernel(tile: Tile, rows: int) -> str:
+    """c[rows][NR] (+)= a[rows][k] * b[k][step], b's rows `step` elements apart, a's strides in bytes.
+
+    One pointer serves three rows of a (p, p + r, p + 2r are one addressing mode): a pointer each would spill.
+    """
+    vectors = range(tile.vectors)
+    acc = [[f"c{i}_{j}" for j in vectors] for i in range(rows)]
+    pointers = [f"p{i}" for i in range(0, rows, 3)]
+    lines = [f"static void tile{rows}({_KERNEL_PARAMETERS}) {{"]
+    lines += [f"  const char *p{i} = (const char *)a + {i} * r;" for i in range(0, rows, 3)]
+    lines += [f"  V {', '.join(f'{x} = {{}}' for x in row)};" for row in acc]
+    lines += ["  for (; k; k--) {"]
+    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(_cache_lines(tile))]
+    lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
+    for i, row in enumerate(acc):
+        lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
+                  + " ".join(f"{x} = FMA(t, b{j}, {x});" for j, x in enumerate(row))]  # fmt: skip
+    lines += ["    " + " ".join(f"{p} += q;" for p in pointers) + " b += step;", "  }", "  if (add) {"]
+    for i, row in enumerate(acc):
+        lines += ["    " + " ".join(f"{x} += *(const U *)(c + {i} * ldc + {j} * W);" for j, x in enumerate(row))]
+    lines += ["  }"]
+    for i, row in enumerate(acc):
+        lines += ["  " + " ".join(f"*(U *)(c + {i} * ldc + {j} * W) = {x};" for j, x in enumerate(row))]
+    return "\n".join([*lines, "}", ""])
+
+
+_KERNEL_PARAMETERS = "long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add"
+
+
+def _cache_lines(tile: Tile) -> int:
+    return max(1, tile.columns * _BYTES[tile.dtype] // 64)
+
+
+def _cases(tile: Tile) -> str:
+    return "\n".join(f"    case {r}: tile{r}(k, a, r, q, b, step, c, ldc, add); break;" for r in range(1, tile.rows + 1))
+
+
+_BODY = r"""
+static void tile(long rows, long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add) {
+  switch (rows) {
+@CASES@
+  }
+}
+
+/* A tile at the right edge: computed whole, copied in part (panels are padded with zeros). */
+static void edge_tile(long rows, long columns, long k, const T *a, long r, long q, const T *b, T *c, long ldc, int add) {
+  T whole[MR * NR] __attribute__((aligned(64)));
+  tile(rows, k, a, r, q, b, NR, whole, NR, 0);
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < columns; j++)
+      c[i * ldc + j] = add ? c[i * ldc + j] + whole[i * NR + j] : whole[i * NR + j];
+}
+
+/* Rows k0..k1 of one panel: b[k][columns] -> panel[k][NR]. */
+static void pack_panel(const T *b, long k, long columns, long b_row, long b_col, T *panel) {
+  if (columns == NR && b_col == 1) {
+    for (long r = 0; r < k; r++)
+      for (int v = 0; v < NV; v++) *(U *)(panel + r * NR + v * W) = *(const U *)(b + r * b_row + v * W);
+    return;
+  }
+  if (columns < NR)
+    for (long r = 0; r < k * NR; r++) panel[r] = 0;
+  long r = 0;
+  for (; r + 8 <= k; r += 8) /* a transposed b is contiguous along k: whole cache lines of it at a time */
+    for (long j = 0; j < columns; j++)
+      for (int s = 0; s < 8; s++) panel[(r + s) * NR + j] = b[(r + s) * b_row + j * b_col];
+  for (; r < k; r++)
+    for (long j = 0; j < columns; j++) panel[r * NR + j] = b[r * b_row + j * b_col];
+}
+
+static void pack_panels(const T *b, long k, long n, long b_row, long b_col, T *panels, long begin, long end) {
+  for (long p = begin; p < end; p++) {
+    long columns = n - p * NR < NR ? n - p * NR : NR;
+    pack_panel(b + p * NR * b_col, k, columns, b_row, b_col, panels + p * k * NR);
+  }
+}
+
+extern "C" void @SYMBOL@_pack(const void *b, long k, long n, long b_row, long b_col, void *panels) {
+  pack_panels((const T *)b, k, n, b_row, b_col, (T *)panels, 0, (n + NR - 1) / NR);
+}
+
+static void pack_rows(const T *a, long rows, long k, long a_row, long a_col, T *out) {
+  for (long c = 0; c < k; c++)
+    for (long i = 0; i < rows; i++) out[c * rows + i] = a[i * a_row + c * a_col];
+}
+
+/* Rows are shared out evenly: 16 rows are two tiles of 8, not one of 14 and one of 2. */
+typedef struct { long tiles, base, longer; } Rows;
+static Rows split_rows(long rows) {
+  long tiles = (rows + MR - 1) / MR;
+  Rows s = {tiles, rows / tiles, rows % tiles};
+  return s;
+}
+
+/* Block [i0,i1) x [j0,j1) of one product; j0 is a multiple of NR. `edge` holds the last panel of a direct b. */
+static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *panels, const T *edge, T *wa, long i0,
+                  long i1, long j0, long j1) {
+  Rows rows = split_rows(i1 - i0);
+  if (g->k == 0)
+    for (long i = i0; i < i1; i++)
+      for (long j = j0; j < j1; j++) c[i * g->ldc + j] = 0;
+  for (long p = 0; p < g->k; p += g->kc) {
+    long k = g->k - p < g->kc ? g->k - p : g->kc;
+    long i = i0;
+    for (long t = 0; t < rows.tiles && !g->a_direct; t++) {
+      long r = rows.base + (t < rows.longer);
+      pack_rows(a + i * g->a_row + p * g->a_col, r, k, g->a_row, g->a_col, wa + (i - i0) * k);
+      i += r;
+    }
+    for (long j = j0; j < j1; j += NR) {
+      long columns = j1 - j < NR ? j1 - j : NR;
+      int whole = columns == NR;
+      const T *bp = panels ? panels + j * g->k + p * NR : whole ? b + p * g->b_row + j : edge + p * NR;
+      long step = panels || !whole ? NR : g->b_row;
+      i = i0;
+      for (long t = 0; t < rows.tiles; t++) {
+        long r = rows.base + (t < rows.longer);
+        const T *ap = g->a_direct ? a + i * g->a_row + p * g->a_col : wa + (i - i0) * k;
+        long row = (g->a_direct ? g->a_row : 1) * (long)sizeof(T), next = (g->a_direct ? g->a_col : r) * (long)sizeof(T);
+        if (whole) tile(r, k, ap, row, next, bp, step, c + i * g->ldc + j, g->ldc, p > 0);
+        else edge_tile(r, columns, k, ap, row, next, bp, c + i * g->ldc + j, g->ldc, p > 0);
+        i += r;
+      }
+    }
+  }
+}
+
+typedef struct {
+  const GemmTask *g;
+  const Runtime *rt;
+  const T *panels; /* of the b that all products share, or null */
+  long rows, columns, row_blocks, column_blocks;
+  int failed;
+} Job;
+
+static long round_up(long x, long to) { return (x + to - 1) / to * to; }
+
+static void run_tasks(void *ctx, long begin, long end) {
+  Job *job = (Job *)ctx;
+  const GemmTask *g = job->g;
+  long a_size = g->a_direct ? 0 : job->rows * g->kc, n_panels = (g->n + NR - 1) / NR;
+  long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : n_panels * g->k * NR;
+  T *wa = (T *)job->rt->scratch(job->rt, 0, (a_size + round_up(b_size, 64) + 64) * (long)sizeof(T));
+  if (!wa) { __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED); return; }
+  T *wb = wa + round_up(a_size, 64);
+  long packed_for = -1;
+  for (long t = begin; t < end; t++) {
+    long jb = t % job->column_blocks, ib = t / job->column_blocks % job->row_blocks;
+    long s = t / (job->column_blocks * job->row_blocks);
+    const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step;
+    T *c = (T *)g->c + s * g->c_step;
+    const T *panels = job->panels, *edge = 0;
+    if (!panels && packed_for != s) {
+      if (!g->direct) pack_panels(b, g->k, g->n, g->b_row, g->b_col, wb, 0, n_panels);
+      else if (g->n % NR) pack_panel(b + g->n / NR * NR, g->k, g->n % NR, g->b_row, 1, wb);
+      packed_for = s;
+    }
+    if (!panels && g->direct) edge = wb;
+    else if (!panels) panels = wb;
+    long i0 = ib * job->rows, i1 = i0 + job->rows < g->m ? i0 + job->rows : g->m;
+    long j0 = jb * job->columns, j1 = j0 + job->columns < g->n ? j0 + job->columns : g->n;
+    block(g, a, b, c, panels, edge, wa, i0, i1, j0, j1);
+    if (g->epilogue) g->epilogue(g->bufs, g->first + s, i0, i1, j0, j1);
+  }
+}
+
+typedef struct { const GemmTask *g; T *panels; } PackJob;
+static void run_pack(void *ctx, long begin, long end) {
+  PackJob *p = (PackJob *)ctx;
+  pack_panels((const T *)p->g->b, p->g->k, p->g->n, p->g->b_row, p->g->b_col, p->panels, begin, end);
+}
+
+/* Out of memory for packing: no blocks, no scratch. */
+static void plainly(const GemmTask *g) {
+  for (long s = 0; s < g->batch; s++) {
+    const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step, *packed = (const T *)g->packed;
+    T *c = (T *)g->c + s * g->c_step;
+    for (long i = 0; i < g->m; i++)
+      for (long j = 0; j < g->n; j++) {
+        T sum = 0;
+        for (long k = 0; k < g->k; k++)
+          sum += a[i * g->a_row + k * g->a_col] *
+                 (packed ? packed[j / NR * NR * g->k + k * NR + j % NR] : b[k * g->b_row + j * g->b_col]);
+        c[i * g->ldc + j] = sum;
+      }
+    if (g->epilogue) g->epilogue(g->bufs, g->first + s, 0, g->m, 0, g->n);
+  }
+}
+
+extern "C" void @SYMBOL@(const GemmTask *g, const Runtime *rt) {
+  if (g->m <= 0 || g->n <= 0 || g->batch <= 0) return;
+  int parallel = rt->threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
+  int shared = g->batch == 1 || g->b_step == 0;
+  Job job = {g, rt, (const T *)g->packed, g->mc, g->nc, 0, 0, 0};
+  if (!job.panels && shared && !g->direct) {
+    long n_panels = (g->n + NR - 1) / NR;
+    T *panels = (T *)rt->scratch(rt, 1, n_panels * g->k * NR * (long)sizeof(T));
+    if (!panels) { plainly(g); return; }
+    PackJob pack = {g, panels};
+    rt->parallel_for(rt, run_pack, &pack, n_panels, parallel ? 1 : n_panels);
+    job.panels = panels;
+  }
+  job.row_blocks = (g->m + job.rows - 1) / job.rows;
+  job.rows = (g->m + job.row_blocks - 1) / job.row_blocks;
+  if (!job.panels && !g->direct) job.columns = round_up(g->n, NR); /* packed once per product, by one task */
+  /* At least two blocks a thread, as long as a block keeps a few panels. */
+  long wanted = parallel ? 2 * rt->threads : 1;
+  while ((job.panels || g->direct) && job.columns > 2 * NR &&
+         g->batch * job.row_blocks * ((g->n + job.columns - 1) / job.columns) < wanted)
+    job.columns = round_up(job.columns / 2, NR);
+  job.column_blocks = (g->n + job.columns - 1) / job.columns;
+  long tasks = g->batch * job.row_blocks * job.column_blocks;
+  rt->parallel_for(rt, run_tasks, &job, tasks, parallel ? 1 : tasks);
+  if (job.failed) plainly(g);
+}
+"""

@@ -1,0 +1,200 @@
+"""The text that every generated unit starts with: types, scalar functions, libmvec declarations, philox.
+
+Generated code includes nothing: parsing headers would cost more than compiling a kernel. Every function here is
+a scalar, branch-free inline that vectorises under `#pragma omp simd`; C++ overloads give one name per operation
+of `inductor.ir.OPS`, `fj_<operation>`, over float, double and the integers. Knows nothing of loops or graphs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from inductor.artifact import RUNTIME_ABI
+
+# IR operation -> libm name, for one argument (two for atan2 and pow). All have float and double forms; those with
+# vector forms in libmvec are declared so that loops over them vectorise.
+LIBM: Final = {
+    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
+    "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
+    "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erf": "erf", "erfc": "erfc",
+    "lgamma": "lgamma",
+}  # fmt: skip
+LIBM_BINARY: Final = {"pow": "pow", "atan2": "atan2", "fmod": "fmod"}
+
+_TYPES: Final = """\
+typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
+typedef int i32; typedef unsigned int u32; typedef long long i64; typedef unsigned long long u64;
+typedef float f32; typedef double f64; typedef u16 f16; typedef u16 bf16; typedef u8 b8;
+#define FI static inline __attribute__((always_inline))
+#define RESTRICT __restrict__
+"""
+
+_BITS: Final = """\
+FI u32 fj_bits(f32 x) { u32 b; __builtin_memcpy(&b, &x, 4); return b; }
+FI f32 fj_float(u32 b) { f32 x; __builtin_memcpy(&x, &b, 4); return x; }
+/* bfloat16 is the upper half of a float; rounding to nearest even, nan stays nan */
+FI f32 fj_from_bf16(bf16 h) { return fj_float((u32)h << 16); }
+FI bf16 fj_to_bf16(f32 x) {
+  u32 b = fj_bits(x), rounded = (b + 0x7fff + ((b >> 16) & 1)) >> 16;
+  return (bf16)(x != x ? 0x7fc0 : rounded);
+}
+/* half: 2^112 moves the exponent's bias; the largest exponent means inf or nan in both */
+FI f32 fj_from_f16(f16 h) {
+  u32 magnitude = (u32)(h & 0x7fff) << 13;
+  u32 b = fj_bits(fj_float(magnitude) * fj_float(0x77800000u));
+  b |= magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
+  return fj_float(b | (u32)(h & 0x8000) << 16);
+}
+FI f16 fj_to_f16(f32 x) {
+  u32 b = fj_bits(x), sign = b & 0x80000000u, m = b ^ sign;
+  u32 normal = (m + 0xc8000fffu + ((m >> 13) & 1)) >> 13;
+  u32 tiny = fj_bits(fj_float(m) + 0.5f) - 0x3f000000u;
+  u32 huge = m > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  u32 r = m >= 0x47800000u ? huge : m < 0x38800000u ? tiny : normal;
+  return (f16)(r | sign >> 16);
+}
+"""
+
+_FLOAT: Final = """\
+FI T fj_sqrt(T x) { return __builtin_sqrt@(x); }
+FI T fj_rsqrt(T x) { return (T)1 / __builtin_sqrt@(x); }
+FI T fj_abs(T x) { return __builtin_fabs@(x); }
+FI T fj_neg(T x) { return -x; }
+FI T fj_floor(T x) { return __builtin_floor@(x); }
+FI T fj_ceil(T x) { return __builtin_ceil@(x); }
+FI T fj_trunc(T x) { return __builtin_trunc@(x); }
+FI T fj_round(T x) { return __builtin_rint@(x); }
+FI T fj_copysign(T x, T y) { return __builtin_copysign@(x, y); }
+FI T fj_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
+FI T fj_maximum(T a, T b) { return (a > b) | (a != a) ? a : b; }
+FI T fj_minimum(T a, T b) { return (a < b) | (a != a) ? a : b; }
+FI b8 fj_isnan(T x) { return x != x; }
+FI b8 fj_isinf(T x) { return __builtin_fabs@(x) == (T)__builtin_inf(); }
+FI b8 fj_isfinite(T x) { return __builtin_fabs@(x) < (T)__builtin_inf(); }
+FI b8 fj_signbit(T x) { return __builtin_copysign@((T)1, x) < 0; }
+FI T fj_remainder(T a, T b) {
+  T m = fj_fmod(a, b);
+  return (m != 0) & ((b < 0) != (m < 0)) ? m + b : m == 0 ? __builtin_copysign@((T)0, b) : m;
+}
+FI T fj_truncdiv(T a, T b) { return __builtin_trunc@(a / b); }
+FI T fj_floordiv(T a, T b) {
+  T m = fj_fmod(a, b), q = (a - m) / b;
+  q = (m != 0) & ((b < 0) != (m < 0)) ? q - 1 : q;
+  T f = __builtin_floor@(q);
+  f = q - f > (T)0.5 ? f + 1 : f;
+  f = q == 0 ? __builtin_copysign@((T)0, a / b) : f;
+  return b == 0 ? a / b : f;
+}
+"""
+
+# Division by zero gives 0, as numpy has it, and the lowest integer divided by -1 wraps: neither may trap.
+_INTEGER: Final = """\
+FI T fj_truncdiv(T a, T b) { return b == 0 ? 0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / (b == 0 ? 1 : b)); }
+FI T fj_fmod(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % (b == 0 ? 1 : b)); }
+FI T fj_remainder(T a, T b) { T m = fj_fmod(a, b); return m != 0 && (m < 0) != (b < 0) ? (T)(m + b) : m; }
+FI T fj_floordiv(T a, T b) { T q = fj_truncdiv(a, b); return fj_fmod(a, b) != 0 && (a < 0) != (b < 0) ? (T)(q - 1) : q; }
+FI T fj_abs(T x) { return x < 0 ? (T)(0 - (U)x) : x; }
+FI T fj_neg(T x) { return (T)(0 - (U)x); }
+FI T fj_sign(T x) { return (T)((x > 0) - (x < 0)); }
+FI T fj_maximum(T a, T b) { return a > b ? a : b; }
+FI T fj_minimum(T a, T b) { return a < b ? a : b; }
+FI T fj_floor(T x) { return x; }
+FI T fj_ceil(T x) { return x; }
+FI T fj_round(T x) { return x; }
+FI T fj_trunc(T x) { return x; }
+FI b8 fj_signbit(T x) { return x < 0; }
+FI T fj_left_shift(T a, T b) { return (U)b >= sizeof(T) * 8 ? 0 : (T)((U)a << (U)b); }
+FI T fj_right_shift(T a, T b) { return (U)b >= sizeof(T) * 8 ? (T)(a < 0 ? -1 : 0) : (T)(a >> (U)b); }
+FI T fj_pow(T a, T b) {
+  T r = 1;
+  if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b & 1 ? (T)-1 : 1) : 0;
+  for (U n = (U)b; n; n >>= 1) { r = n & 1 ? (T)((U)r * (U)a) : r; a = (T)((U)a * (U)a); }
+  return r;
+}
+"""
+
+_SPECIAL: Final = """\
+/* Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then two Newton steps. */
+FI f64 fj_erfinv(f64 x) {
+  f64 w = -fj_log((1.0 - x) * (1.0 + x)), a, p, y;
+  b8 near = w < 5.0;
+  a = near ? w - 2.5 : __builtin_sqrt(fj_maximum(w, 5.0)) - 3.0;
+  p = near ? 2.81022636e-08 : -0.000200214257;
+  p = (near ? 3.43273939e-07 : 0.000100950558) + p * a;
+  p = (near ? -3.5233877e-06 : 0.00134934322) + p * a;
+  p = (near ? -4.39150654e-06 : -0.00367342844) + p * a;
+  p = (near ? 0.00021858087 : 0.00573950773) + p * a;
+  p = (near ? -0.00125372503 : -0.0076224613) + p * a;
+  p = (near ? -0.00417768164 : 0.00943887047) + p * a;
+  p = (near ? 0.246640727 : 1.00167406) + p * a;
+  p = (near ? 1.50140941 : 2.83297682) + p * a;
+  y = p * x;
+  for (int i = 0; i < 2; i++) y = y - (fj_erf(y) - x) / (1.1283791670955126 * fj_exp(-y * y));
+  f64 big = __builtin_fabs(x);
+  return big == 1.0 ? __builtin_copysign(__builtin_inf(), x) : big > 1.0 ? __builtin_nan("") : y;
+}
+FI f32 fj_erfinv(f32 x) { return (f32)fj_erfinv((f64)x); }
+/* Recurrence up to 8, then the asymptotic series (Abramowitz & Stegun 6.3.18); reflection below 1/2. */
+FI f64 fj_digamma(f64 z) {
+  b8 reflect = z < 0.5;
+  f64 w = reflect ? 1.0 - z : z, s = 0.0, f = z - __builtin_floor(z);
+  for (int i = 0; i < 8; i++) { b8 small = w < 8.0; s -= small ? 1.0 / w : 0.0; w += small ? 1.0 : 0.0; }
+  f64 r = 1.0 / (w * w);
+  f64 t = r * (1.0/12 - r * (1.0/120 - r * (1.0/252 - r * (1.0/240 - r * (5.0/660 - r * (691.0/32760 - r / 12))))));
+  s += fj_log(w) - 0.5 / w - t;
+  s = reflect ? s - 3.141592653589793 / fj_tan(3.141592653589793 * f) : s;
+  return z == 0.0 ? __builtin_copysign(__builtin_inf(), -z) : f == 0.0 && z < 0 ? __builtin_nan("") : s;
+}
+FI f32 fj_digamma(f32 x) { return (f32)fj_digamma((f64)x); }
+/* Philox4x32-10 (Salmon et al., SC 2011): word `lane` of the block whose 64-bit counter is (high, low). */
+FI i64 fj_philox(i64 seed, i64 low, i64 high, i64 lane) {
+  u32 c0 = (u32)low, c1 = (u32)high, c2 = 0, c3 = 0, k0 = (u32)seed, k1 = (u32)((u64)seed >> 32);
+  for (int i = 0; i < 10; i++) {
+    u64 p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
+    u32 n0 = (u32)(p1 >> 32) ^ c1 ^ k0, n2 = (u32)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (u32)p1; c3 = (u32)p0; c0 = n0; c2 = n2; k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+  }
+  return lane == 0 ? c0 : lane == 1 ? c1 : lane == 2 ? c2 : c3;
+}
+"""
+
+
+def _vector_forms(vector_functions: frozenset[str], name: str, double: bool, arity: int) -> bool:
+    """Whether libmvec has every form of a function that the compiler may call (SSE, AVX, AVX2, AVX-512)."""
+    lanes = (("b", 2), ("c", 4), ("d", 4), ("e", 8)) if double else (("b", 4), ("c", 8), ("d", 8), ("e", 16))
+    symbol = name if double else name + "f"
+    return all(f"_ZGV{isa}N{n}{'v' * arity}_{symbol}" in vector_functions for isa, n in lanes)
+
+
+def _declarations(vector_functions: frozenset[str]) -> str:
+    lines = ['extern "C" {']
+    wrappers = []
+    for table, arity in ((LIBM, 1), (LIBM_BINARY, 2)):
+        for op, name in table.items():
+            for double in (False, True):
+                t, symbol = ("f64", name) if double else ("f32", name + "f")
+                simd = '__attribute__((simd("notinbranch"))) ' if _vector_forms(vector_functions, name, double, arity) else ""
+                lines.append(f"{simd}{t} {symbol}({', '.join([t] * arity)}) noexcept;")
+                args = ", ".join(f"{t} {'xy'[i]}" for i in range(arity))
+                wrappers.append(f"FI {t} fj_{op}({args}) {{ return {symbol}({', '.join('xy'[:arity])}); }}")
+    return "\n".join([*lines, "}", *wrappers]) + "\n"
+
+
+def _integers() -> str:
+    pairs = (("i64", "u64"), ("i32", "u32"), ("i16", "u32"), ("i8", "u32"), ("u64", "u64"), ("u32", "u32"), ("u16", "u32"),
+             ("u8", "u32"))  # fmt: skip
+    return "".join(_substitute(_INTEGER, {"T": t, "U": u}) for t, u in pairs)
+
+
+def _substitute(text: str, types: dict[str, str]) -> str:
+    words = text.replace("(T)", "(@T@)").replace("(U)", "(@U@)").replace("FI T ", "FI @T@ ").replace("(T ", "(@T@ ")
+    words = words.replace(", T ", ", @T@ ").replace(" T ", " @T@ ").replace("(U ", "(@U@ ").replace("sizeof(@T@)", "sizeof(@T@)")
+    for short, name in types.items():
+        words = words.replace(f"@{short}@", name)
+    return words
+
+
+def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
+    """The prelude for a machine whose libmvec exports `vector_functions` (see `Toolchain.vector_functions`)."""
+    floats = _substitute(_FLOAT, {"T": "f32"}).replace("@(", "f(") + _substitute(_FLOAT, {"T": "f64"}).replace("@(", "(")
+    return (_TYPES + RUNTIME_ABI + _BITS + _declarations(frozenset(vector_functions)) + floats + _integers() + _SPECIAL)  # fmt: skip

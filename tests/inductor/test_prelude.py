@@ -1,0 +1,134 @@
+"""The prelude's scalar functions against numpy: special values included, vectorised or not."""
+import ctypes
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from eager.ops import loop_api
+from inductor.cpp.prelude import prelude
+from inductor.toolchain import build, toolchain
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, np.inf, -np.inf, np.nan, 1e-40, 1e-8, 88.0, -104.0, 1e30]
+UNARY = ("exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv lgamma "
+         "digamma sqrt floor ceil trunc round abs sign").split()  # fmt: skip
+BINARY = "maximum minimum fmod remainder floordiv truncdiv pow atan2 copysign".split()
+
+
+class _Text:
+    def __init__(self, name, text):
+        self.name, self.text, self.reusable = name, text, False
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    lines = []
+    for t in ("f32", "f64"):
+        for name in UNARY:
+            lines.append(f'extern "C" __attribute__((visibility("default"))) void {name}_{t}(const {t}* x, {t}* y, long n) {{\n'
+                         f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_{name}(x[i]); }}")  # fmt: skip
+    for t in ("f32", "f64", "i64", "i32", "u8"):
+        for name in BINARY if t[0] == "f" else "maximum minimum fmod remainder floordiv truncdiv pow left_shift right_shift".split():
+            lines.append(f'extern "C" __attribute__((visibility("default"))) void {name}_{t}(const {t}* x, const {t}* z, {t}* y, '
+                         f"long n) {{\n#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_{name}(x[i], z[i]); }}")  # fmt: skip
+    for h in ("f16", "bf16"):
+        lines.append(f'extern "C" __attribute__((visibility("default"))) void from_{h}(const {h}* x, f32* y, long n) {{\n'
+                     f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_from_{h}(x[i]); }}")  # fmt: skip
+        lines.append(f'extern "C" __attribute__((visibility("default"))) void to_{h}(const f32* x, {h}* y, long n) {{\n'
+                     f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_to_{h}(x[i]); }}")  # fmt: skip
+    lines.append('extern "C" __attribute__((visibility("default"))) void philox(i64 seed, i64 offset, i64 lane, i64* y, long n) {\n'
+                 "#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_philox(seed, offset + i, (offset + i) >> 32, lane); }")  # fmt: skip
+    tools = toolchain()
+    target = tmp_path_factory.mktemp("prelude") / "prelude.so"
+    text = prelude(tools.vector_functions) + "\n".join(lines)
+    build([_Text("prelude", text)], target, tools)
+    return ctypes.CDLL(str(target))
+
+
+def _call(library, symbol, inputs, out):
+    pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (*inputs, out)]
+    getattr(library, symbol)(*pointers, ctypes.c_long(out.size))
+    return out
+
+
+def _ulps(got, want, t):
+    with np.errstate(over="ignore"):
+        scale = np.spacing(np.maximum(np.abs(want), np.finfo(t).tiny).astype(t)).astype(np.float64)
+    return np.abs(got.astype(np.float64) - want.astype(np.float64)) / scale
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_function_agrees_with_the_reference(library, name, t):
+    kind = np.float32 if t == "f32" else np.float64
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.array(SPECIAL, kind), rng.uniform(-1, 1, 1000).astype(kind), rng.uniform(-40, 40, 1000).astype(kind)])
+    with np.errstate(all="ignore"):
+        want = getattr(loop_api.NUMPY, name)(x.astype(np.float64)).astype(kind)
+    got = _call(library, f"{name}_{t}", [x], np.empty_like(x))
+    assert np.array_equal(np.isnan(got), np.isnan(want)), x[np.isnan(got) != np.isnan(want)]
+    finite = np.isfinite(want)
+    assert np.array_equal(got[~finite & ~np.isnan(want)], want[~finite & ~np.isnan(want)])
+    loose = {"lgamma": 64, "digamma": 512, "erfinv": 16, "sinh": 8, "cosh": 8}.get(name, 5)
+    error = np.minimum(_ulps(got[finite], want[finite], kind), np.abs(got[finite] - want[finite]) / np.finfo(kind).eps)
+    assert error.max() <= loose, (x[finite][error.argmax()], error.max())
+
+
+@pytest.mark.parametrize("t", ["f32", "f64", "i64", "i32", "u8"])
+@pytest.mark.parametrize("name", BINARY + ["left_shift", "right_shift"])
+def test_binary_function_agrees_with_numpy(library, name, t):
+    kind = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32": np.int32, "u8": np.uint8}[t]
+    if not hasattr(library, f"{name}_{t}"):
+        pytest.skip(f"{name} is not defined for {t}")
+    rng = np.random.default_rng(1)
+    if t[0] == "f":
+        values = np.array(SPECIAL, kind)
+        x = np.concatenate([np.repeat(values, values.size), rng.uniform(-9, 9, 500).astype(kind)])
+        z = np.concatenate([np.tile(values, values.size), rng.uniform(-9, 9, 500).astype(kind)])
+    else:
+        low = 0 if t == "u8" else -9
+        x, z = rng.integers(low, 100, 600).astype(kind), rng.integers(low, 9, 600).astype(kind)
+        if name in ("left_shift", "right_shift", "pow"):
+            z = np.abs(z)
+        if t in ("i64", "i32"):
+            x[0], z[0] = np.iinfo(kind).min, 1 if "shift" in name or name == "pow" else -1
+    with np.errstate(all="ignore"):
+        want = np.asarray(getattr(loop_api.NUMPY, name)(x, z)).astype(kind)
+        if name == "truncdiv" and t[0] != "f":
+            safe = np.where(z == 0, 1, z)
+            want = np.where(z == 0, 0, (np.sign(x.astype(object)) * np.sign(safe.astype(object)) * (
+                np.abs(x.astype(object)) // np.abs(safe.astype(object)))) % (1 << 64)).astype(np.uint64).astype(kind)  # fmt: skip
+    got = _call(library, f"{name}_{t}", [x, z], np.empty_like(x))
+    if t[0] != "f":
+        assert np.array_equal(got, want), (x[got != want][:5], z[got != want][:5], got[got != want][:5], want[got != want][:5])
+        return
+    wrong = ~((got == want) | (np.isnan(got) & np.isnan(want)))
+    if name in ("pow", "atan2"):
+        wrong &= ~(_ulps(np.nan_to_num(got), np.nan_to_num(want), kind) <= 5)
+    assert not wrong.any(), (x[wrong][:5], z[wrong][:5], got[wrong][:5], want[wrong][:5])
+
+
+@pytest.mark.parametrize("h, kind", [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+def test_half_conversions_round_to_even(library, h, kind):
+    every = np.arange(1 << 16, dtype=np.uint16)
+    wide = _call(library, f"from_{h}", [every], np.empty(1 << 16, np.float32))
+    assert np.array_equal(wide, every.view(kind).astype(np.float32), equal_nan=True)
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.integers(0, 1 << 32, 200000, dtype=np.uint32).view(np.float32), wide,
+                        np.array([65504, 65519.9, 65520, 1e-8, 6e-8, 2.98e-8], np.float32)])  # fmt: skip
+    with np.errstate(all="ignore"):
+        want = x.astype(kind)
+    got = _call(library, f"to_{h}", [x], np.empty(x.size, np.uint16)).view(kind)
+    assert np.array_equal(got.astype(np.float32), want.astype(np.float32), equal_nan=True)
+
+
+def test_philox_equals_the_eager_kernel(library):
+    from eager.ops.random import philox
+
+    seed, offset = 0x123456789ABCDEF0, (1 << 32) - 7
+    want = philox(np, seed, offset, 20)
+    for lane in range(4):
+        out = np.empty(20, np.int64)
+        library.philox(ctypes.c_int64(seed), ctypes.c_int64(offset), ctypes.c_int64(lane), out.ctypes.data_as(ctypes.c_void_p),
+                       ctypes.c_long(20))  # fmt: skip
+        assert np.array_equal(out.astype(np.uint32), want[lane])

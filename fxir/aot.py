@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from eager import _native
+from eager import _native, _settings
+from eager._logging import artifact, component
 from eager.autograd.node import attach, history_of
 from eager.fake import fake
 from eager.ops.table import OPS
@@ -28,6 +29,11 @@ from fxir.partition import partition
 from fxir.passes import run_passes
 from fxir.runtime import Backward, InputBase, Region, Write, wrap
 from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced
+from fxir.verifier import verify
+
+_GRAPHS = artifact("aot_graphs")
+_JOINT = artifact("aot_joint_graph")
+_AOT = component("aot")
 
 CompileGraph: TypeAlias = Callable[[Graph, GraphKind, CompileOptions], Callable[..., Any]]
 
@@ -257,7 +263,26 @@ def _nothing(*_: Tensor) -> tuple[()]:
 
 
 def _compile(graph: Graph, kind: GraphKind, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
+    if _settings.current().debug.verify:
+        verify(graph, functional=True, specs=True)
+    if _GRAPHS.enabled:
+        _GRAPHS.log(f"{kind.value} graph\n{GraphModule(graph.root, graph).readable()}")
     return compile_graph(graph, kind, options) if graph.outputs or effects(graph) else _nothing
+
+
+def _compile_backward(graph: Graph, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
+    """Nobody above a `.backward()` call can fall back to eager, so under suppress_errors this does."""
+    if not _settings.current().capture.suppress_errors:
+        return _compile(graph, GraphKind.BACKWARD, compile_graph, options)
+    try:
+        return _compile(graph, GraphKind.BACKWARD, compile_graph, options)
+    except Exception as e:  # noqa: BLE001 - whatever a backend raises; it is said and the ops run one by one
+        _AOT.warning(f"the backward graph was not compiled and runs op by op: {type(e).__name__}: {e}")
+        return interpret(graph, GraphKind.BACKWARD, options)
+
+
+def _passes(graph: Graph) -> None:
+    run_passes(graph, check=_settings.current().debug.verify)
 
 
 def _compile_inference(program: _Program, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
@@ -266,7 +291,7 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
     graph.signature = GraphSignature(
         program.mutated_inputs, len(program.computed), 0, tuple(program.inputs.parameters), may_write=True
     )
-    run_passes(graph)
+    _passes(graph)
     return wrap(_compile(graph, GraphKind.INFERENCE, compile_graph, options), program.region())
 
 
@@ -277,7 +302,7 @@ def _compile_training(program: _Program, compile_graph: CompileGraph, options: C
     backward = Backward(
         tuple(n.info.spec for n in joint.tangents),  # type: ignore[misc]
         cut.grads,
-        lambda: _compile(cut.backward, GraphKind.BACKWARD, compile_graph, options),
+        lambda: _compile_backward(cut.backward, compile_graph, options),
     )
     region = program.region(
         differentiable=tuple(program.differentiable), wanting=tuple(wanting), saved=cut.saved, backward=backward
@@ -309,8 +334,10 @@ def _joint(program: _Program) -> tuple[Joint, list[int]]:
         backward_effects=tuple(e for e in effects(graph) if e not in before),
         may_write=not any(w.recorded for w in program.writes),
     )
-    run_passes(graph)
+    _passes(graph)
     joint.refresh()
+    if _JOINT.enabled:
+        _JOINT.log(GraphModule(graph.root, graph).readable())
     return joint, wanting
 
 

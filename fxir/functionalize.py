@@ -122,12 +122,12 @@ class Memory:
         assert buffer is not None
         view: View = self._find(buffer, t)
         chain = [(view, node)]  # from t to the base, with the new values
-        while view.parent is not None and view.op is not None:
+        while (parent := view.parent) is not None and view.op is not None:
             inverse = _INVERSE.get(view.op.name)
             if inverse is None:
                 view, node = buffer.root, self._write_strided(buffer, view, node)
             else:
-                view, node = view.parent, inverse(self, buffer, view, node)
+                view, node = parent, inverse(self, buffer, view, node)
             chain.append((view, node))
         buffer.generation += 1
         for v, value in chain:

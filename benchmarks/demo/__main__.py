@@ -12,11 +12,12 @@ from benchmarks.demo.rows import Row, table
 from benchmarks.harness import calm
 
 LOOK_INSIDE = """\
-Look inside:
-  TORCH_LOGS=graph_breaks,recompiles make demo    where a graph ended or was compiled again, and why
-  TORCH_LOGS=output_code make demo                the generated C++, kernel by kernel
-  TORCH_LOGS=help python -c "import eager"        everything else (see TORCH_LOGS.md)
-  TORCH_COMPILE_DEBUG=1 make demo                 every stage of every compilation, written to a folder"""
+Look inside, before any program that uses framejit:
+  TORCH_LOGS=graph_breaks   where a graph ended, and what to do about it
+  TORCH_LOGS=recompiles     which guard failed, old and new value
+  TORCH_LOGS=output_code    the generated C++, kernel by kernel
+  TORCH_LOGS=help           everything else (see TORCH_LOGS.md)
+  TORCH_COMPILE_DEBUG=1     every stage of every compilation, in a folder"""
 
 
 def main() -> int:
@@ -43,7 +44,11 @@ def main() -> int:
         _show_answers(console, found)
     _show_training(console, trained)
     first = found.rows if found is not None else [Row("MiniLM", missing=absent)]
-    console.print(table([*first, *trained.rows]))
+    caption = (
+        f"MiniLM: {search.BATCH} x {search.LENGTH} tokens a call. GPT step: forward, backward, AdamW on "
+        f"{config.batch} x {config.context} bytes. Medians, measured in turn. Break-even: calls until the compilation has paid for itself."
+    )
+    console.print(table([*first, *trained.rows], caption))
     console.print(f"{conditions}\ntook {time.perf_counter() - started:.0f} s\n")
     console.print(LOOK_INSIDE, markup=False)
     ok = trained.agrees and trained.learns and (found is None or found.agrees)

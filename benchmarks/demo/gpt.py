@@ -99,8 +99,10 @@ def build(config: Config, seed: int) -> GPT:
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
             if parameter.ndim < 2:
-                continue  # biases and norms keep their 0 and 1
+                continue  # norms keep their 1
             scale = 0.02 / math.sqrt(2 * config.layers) if name.endswith(("out.weight", "down.weight")) else 0.02
             parameter.copy_(torch.from_numpy(rng.normal(0, scale, tuple(parameter.shape)).astype(np.float32)))
     return model

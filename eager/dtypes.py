@@ -121,6 +121,9 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return a
     if a.category > b.category:
         a, b = b, a
+    if b.category <= Category.INT and {a, b} & {uint16, uint32, uint64}:
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                           f"{a} and {b}; cast one of them first")  # fmt: skip
     if a.category != b.category:
         if b.category is Category.COMPLEX and a.category is Category.FLOAT:
             return complex128 if float64 in (a, b.to_real()) else complex64
@@ -128,12 +131,7 @@ def _promote(a: dtype, b: dtype) -> dtype:
     if a.category is Category.FLOAT and a.itemsize == b.itemsize == 2:
         return float32  # float16 with bfloat16
     if a.category is Category.INT and a.is_signed != b.is_signed:
-        unsigned, signed = (b, a) if a.is_signed else (a, b)
-        if signed.itemsize > unsigned.itemsize:
-            return signed
-        if unsigned is uint8:
-            return int16
-        raise RuntimeError(f"Promotion for {a} and {b} is not supported; cast one of them first")
+        return signed if (signed := a if a.is_signed else b).itemsize > 1 else int16
     return a if a.itemsize >= b.itemsize else b
 
 
@@ -143,7 +141,7 @@ _TABLE: dict[tuple[dtype, dtype], dtype] = {}
 def promote_types(a: dtype, b: dtype) -> dtype:
     """The smallest type that both convert to, as torch has it (float16 with bfloat16 is float32).
 
-    Raises: RuntimeError for a signed with a wider unsigned integer.
+    Raises: RuntimeError for uint16, uint32 or uint64 with another integer or bool.
     """
     found = _TABLE.get((a, b))
     if found is None:

@@ -196,17 +196,15 @@ def getitem(self: Any, key: Any) -> Any:
 
 def _value(self: Any, value: Any) -> Any:
     """What is to be stored: a tensor of self's dtype and device, or a number."""
-    if isinstance(value, np.ndarray) or isinstance(value, (list, tuple)):
-        value = tensor(value)
     if isinstance(value, TensorBase):
         if value.device is not self.device and not value.is_fake and not self.is_fake:
             value = value.to(self.device)
         return value if value.dtype is self.dtype else OPS["to_dtype"](value, self.dtype)
     if isinstance(value, (int, float, complex)):
         return value
-    if hasattr(value, "item"):
+    if isinstance(value, (np.number, np.bool_)):
         return value.item()
-    raise TypeError(f"can't assign a {type(value).__name__} to a {self.dtype} tensor")
+    raise TypeError(f"can't assign a {type(value).__name__} to a {self.dtype} tensor; make a tensor of it first")
 
 
 def _drop_leading_ones(value: Any, ndim: int) -> Any:

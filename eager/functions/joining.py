@@ -215,7 +215,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     shape = tuple(v.numel() for v in vectors)
     grids = [OPS["expand"](v.reshape(tuple(-1 if i == j else 1 for j in range(len(shape)))), shape) for i, v in enumerate(vectors)]
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -5,8 +5,9 @@ compiler stage; a hit imports neither.
 
     <dir>/entries/<digest>/manifest.json   key parts, sizes and SHA-256 of the files below
                            plan.json       the ArtifactPlan
-                           kernels.so      its code (absent if the plan has none)
+                           <digest>.so     its code (absent if the plan has none)
                            *.cpp           its sources, for reading
+                           notes.txt       the compiler's remarks
     <dir>/objects/                         object files of reusable units (inductor.toolchain)
     <dir>/toolchains/                      compiler probes
 
@@ -37,7 +38,7 @@ __all__ = ["Cache", "Entry", "Key", "current", "source_digest"]
 
 _LOG = _logging.artifact("cache")
 FORMAT = 1
-_MANIFEST, _PLAN, _LIBRARY = "manifest.json", "plan.json", "kernels.so"
+_MANIFEST, _PLAN, _LIBRARY, _NOTES = "manifest.json", "plan.json", ".so", "notes.txt"
 _STALE_S = 3600.0  # a temporary folder this old belongs to a process that died
 _COMPARED = 64  # how many entries a miss is compared with
 _SHRINK_TO = 0.8  # of the limit: removing one by one at the limit would rescan at each store
@@ -67,7 +68,7 @@ class Key:
 
     def differing(self, other: Iterable[Sequence[str]]) -> list[tuple[str, str, str]]:
         """(part, ours, theirs) wherever the two differ."""
-        theirs = {name: value for name, value in other}
+        theirs = {part[0]: part[1] for part in other}
         return [(name, value, theirs.get(name, "absent")) for name, value in self.parts if theirs.get(name) != value]
 
 
@@ -97,6 +98,11 @@ class Entry:
     def sources(self) -> dict[str, str]:
         """File name -> text of the generated sources."""
         return {path.name: path.read_text() for path in sorted(self.folder.glob("*.cpp"))}
+
+    def notes(self) -> list[str]:
+        """The compiler's remarks, one a line."""
+        path = self.folder / _NOTES
+        return path.read_text().splitlines() if path.exists() else []
 
 
 class _Untrusted(Exception):
@@ -137,17 +143,28 @@ def _read_entry(folder: Path, key: Key | None) -> Entry:
         plan = ArtifactPlan.from_json(content[_PLAN].decode())
     except (ValueError, TypeError, KeyError) as error:
         raise _Untrusted(f"its plan cannot be read ({error})") from None
-    return Entry(folder, plan, folder / _LIBRARY if _LIBRARY in files else None)
+    library = next((folder / name for name in files if name.endswith(_LIBRARY)), None)
+    return Entry(folder, plan, library)
 
 
-def _write_entry(folder: Path, key: Key, plan: ArtifactPlan, library: Path | None, units: Sequence[SourceUnit]) -> None:
+def _write_entry(
+    folder: Path,
+    key: Key,
+    plan: ArtifactPlan,
+    library: Path | None,
+    units: Sequence[SourceUnit],
+    notes: Sequence[str],
+) -> None:
     content = {_PLAN: plan.to_json().encode()}
     if library is not None:
-        content[_LIBRARY] = library.read_bytes()
+        code = library.read_bytes()
+        # The loader takes a library of the same path for the same library, even if the file is another by now.
+        content[_digest(code)[:16] + _LIBRARY] = code
     files = [[name, len(data), _digest(data)] for name, data in content.items()]
     manifest = {"format": FORMAT, "key": [list(p) for p in key.parts], "files": files, "made": time.time()}
     content[_MANIFEST] = json.dumps(manifest).encode()
     content.update({f"{unit.name}.cpp": unit.text.encode() for unit in units})
+    content[_NOTES] = "\n".join(notes).encode()
     for name, data in content.items():
         (folder / name).write_bytes(data)
 
@@ -162,7 +179,7 @@ class Cache:
     behind: a folder that can only be read, asked for what `dir` does not have.
     """
 
-    def __init__(self, dir: Path, limit_bytes: int, behind: Path | None = None) -> None:  # noqa: A002
+    def __init__(self, dir: Path, limit_bytes: int, behind: Path | None = None) -> None:
         self.dir = dir
         self.limit_bytes = limit_bytes
         self.behind = behind
@@ -199,21 +216,30 @@ class Cache:
             _LOG.log(f"the time of use of {folder} cannot be noted: {error}")
         return entry
 
-    def store(self, key: Key, plan: ArtifactPlan, library: Path | None, units: Sequence[SourceUnit]) -> Entry:
+    def store(
+        self,
+        key: Key,
+        plan: ArtifactPlan,
+        library: Path | None,
+        units: Sequence[SourceUnit],
+        notes: Sequence[str] = (),
+    ) -> Entry:
         """Keep an artifact and return it as it lies on the disk. Raises: OSError if it cannot be written."""
         folder = self.entries / key.digest
         self.entries.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self.entries))
         try:
-            _write_entry(fresh, key, plan, library, units)
+            _write_entry(fresh, key, plan, library, units, notes)
             self._publish(fresh, folder, key)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
-        entry = Entry(folder, plan, None if library is None else folder / _LIBRARY)
         _LOG.log(f"stored {key.digest} in {folder}")
         self._keep_limit(folder)
-        return entry
+        try:
+            return _read_entry(folder, key)  # what is there: another process may have been first
+        except _Untrusted as error:
+            raise OSError(f"the entry {folder} that was just stored cannot be read: {error}") from None
 
     def _publish(self, fresh: Path, folder: Path, key: Key) -> None:
         """Rename `fresh` to its place, unless another process has put a sound entry there."""
@@ -233,6 +259,10 @@ class Cache:
             _LOG.log(f"{key.digest} was stored by another process meanwhile; its entry is used")
             return
         raise OSError(f"{folder} cannot be replaced")
+
+    def discard(self, key: Key) -> None:
+        """Forget the entry of that key, for instance because its library cannot be loaded."""
+        self._discard(self.entries / key.digest)
 
     def _discard(self, folder: Path) -> None:
         # Renamed first, so that no other process sees half of it while it is being removed.

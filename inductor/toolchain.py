@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from eager import _logging, _settings
 
@@ -134,7 +134,9 @@ def toolchain() -> Toolchain:
     """
     settings = _settings.current()
     # PATH is part of what `which` answers; a test or user that changes it expects a new look.
-    return _toolchain(settings.cpu.cxx, settings.cpu.march, settings.cache.dir, settings.cache.enabled, shutil.which("g++"))
+    return _toolchain(
+        settings.cpu.cxx, settings.cpu.march, settings.cache.dir, settings.cache.enabled, shutil.which("g++")
+    )
 
 
 @lru_cache(maxsize=16)
@@ -262,7 +264,9 @@ def _run(command: Sequence[str], source: Path | None) -> str:
     except OSError as error:
         raise CompileError(f"inductor: the compiler cannot be run: {error}", command, source) from None
     if done.returncode != 0:
-        raise CompileError(_ending(done.returncode), command, source, _first_errors(done.stderr.decode(errors="replace")))
+        raise CompileError(
+            _ending(done.returncode), command, source, _first_errors(done.stderr.decode(errors="replace"))
+        )
     return done.stdout.decode(errors="replace")
 
 
@@ -363,7 +367,10 @@ def _sealed(path: Path) -> bool:
 def _keep(fresh: Path, kept: Path) -> None:
     try:
         content = fresh.read_bytes()
-        for path, data in ((kept, content), (kept.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode())):
+        for path, data in (
+            (kept, content),
+            (kept.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode()),
+        ):
             with tempfile.NamedTemporaryFile(dir=kept.parent, suffix=".tmp", delete=False) as file:
                 file.write(data)
             os.replace(file.name, path)

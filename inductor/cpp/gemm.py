@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inductor.cpp.gemm_core import TASK, Tile, core
 from inductor.cpp.gemm_problem import GemmCode, GemmProblem
@@ -106,9 +106,9 @@ def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmC
     for rows, vectors in _TILES[tools.simd_bits]:
         for depth in (256, 512):
             choice = _template(request, tools, rows, vectors, depth)
-            for variant in (choice, GemmChoice("template", rows, vectors, choice.mc * 2, choice.nc // 2, choice.kc, choice.direct)):
-                if variant not in found and variant.nc >= vectors:
-                    found.append(variant)
+            taller = replace(choice, mc=choice.mc * 2, nc=max(_panel(request.problem, tools, vectors), choice.nc // 2))
+            swapped = replace(choice, a_direct=not choice.a_direct)
+            found += [variant for variant in (choice, taller, swapped) if variant not in found]
     return found
 
 
@@ -148,7 +148,7 @@ def _tile_for(problem: GemmProblem, tools: Toolchain) -> tuple[int, int]:
 
 def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth: int = 512) -> GemmChoice:
     p = request.problem
-    panel = vectors * (tools.simd_bits // 8 // _BYTES[p.dtype])
+    panel = _panel(p, tools, vectors)
     steps = max(1, -(-p.k // depth))
     kc = max(1, -(-p.k // steps))
     mc = rows * 8
@@ -156,6 +156,10 @@ def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth
     # Without packing, the rows of b that a tile walks are far apart in memory: worth it only while they are few.
     direct = not request.packed and p.b_strides[1] == 1 and p.m <= 4 * rows and p.b_strides[0] >= p.n
     return GemmChoice("template", rows, vectors, mc, nc, kc, direct, _reads_a_directly(p))
+
+
+def _panel(problem: GemmProblem, tools: Toolchain, vectors: int) -> int:
+    return vectors * (tools.simd_bits // 8 // _BYTES[problem.dtype])
 
 
 def _reads_a_directly(problem: GemmProblem) -> bool:

@@ -142,7 +142,9 @@ def _cache_lines(tile: Tile) -> int:
 
 
 def _cases(tile: Tile) -> str:
-    return "\n".join(f"    case {r}: tile{r}(k, a, r, q, b, step, c, ldc, add); break;" for r in range(1, tile.rows + 1))
+    return "\n".join(
+        f"    case {r}: tile{r}(k, a, r, q, b, step, c, ldc, add); break;" for r in range(1, tile.rows + 1)
+    )
 
 
 _BODY = r"""
@@ -153,7 +155,8 @@ static void tile(long rows, long k, const T *a, long r, long q, const T *b, long
 }
 
 /* A tile at the right edge: computed whole, copied in part (panels are padded with zeros). */
-static void edge_tile(long rows, long columns, long k, const T *a, long r, long q, const T *b, T *c, long ldc, int add) {
+static void edge_tile(long rows, long columns, long k, const T *a, long r, long q, const T *b, T *c, long ldc,
+                      int add) {
   T whole[MR * NR] __attribute__((aligned(64)));
   tile(rows, k, a, r, q, b, NR, whole, NR, 0);
   for (long i = 0; i < rows; i++)
@@ -226,7 +229,8 @@ static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *pane
       for (long t = 0; t < rows.tiles; t++) {
         long r = rows.base + (t < rows.longer);
         const T *ap = g->a_direct ? a + i * g->a_row + p * g->a_col : wa + (i - i0) * k;
-        long row = (g->a_direct ? g->a_row : 1) * (long)sizeof(T), next = (g->a_direct ? g->a_col : r) * (long)sizeof(T);
+        long row = (g->a_direct ? g->a_row : 1) * (long)sizeof(T);
+        long next = (g->a_direct ? g->a_col : r) * (long)sizeof(T);
         if (whole) tile(r, k, ap, row, next, bp, step, c + i * g->ldc + j, g->ldc, p > 0);
         else edge_tile(r, columns, k, ap, row, next, bp, c + i * g->ldc + j, g->ldc, p > 0);
         i += r;

@@ -1,8 +1,8 @@
 """The seam between the C++ code generator and the GEMM template: one matrix product with an epilogue.
 
 The code generator (`cpp.kernel`) describes the product as a `GemmProblem` and asks `cpp.gemm` to
-`emit(problem, name, epilogue, tools)` it (a `GemmCode`), or to decline (`None`), in which case it calls `rt->gemm` (OpenBLAS) and runs
-the same epilogue over row blocks. Must not know: the loop IR, the template's tiling.
+`emit(problem, name, epilogue, tools)` it (a `GemmCode`), or to decline (`None`), in which case it calls
+`rt->gemm` (OpenBLAS) and runs the same epilogue over row blocks. Must not know: the loop IR, the template's tiling.
 
 The emitted text defines
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager import Tensor, _native, dtypes
+from eager import dtypes
 from eager.device import device
 from eager.ops import table
 from eager.spec import TensorSpec
+from eager.tensor import Tensor
 from inductor.artifact import BufferView, DeviceArg, DtypeArg, ExternCall
 
 __all__ = ["bind"]

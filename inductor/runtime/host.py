@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+import inductor._native as _native
 from eager import _logging, _settings
-from inductor import _native
 
-__all__ = ["blas_path", "configure", "threads"]
+__all__ = ["blas_path", "configure", "has_blas", "threads"]
 
 _COMPONENT = _logging.component("inductor")
 _PATTERNS = ("libscipy_openblas64_*.so*", "libscipy_openblas*.so*", "libopenblas64_*.so*", "libopenblas*.so*")
@@ -32,6 +32,11 @@ def configure() -> None:
     if _native.threads() != wanted:
         _native.set_threads(wanted)
     _load_blas()
+
+
+def has_blas() -> bool:
+    """Whether `rt->gemm` is a BLAS and not the plain loops that stand in for one."""
+    return bool(_native.has_blas())
 
 
 @lru_cache(maxsize=1)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eager import Tensor, dtypes
-from inductor import _native
+from eager import dtypes
+from eager.tensor import Tensor
+from inductor._native import CompiledGraph, Library
 from inductor.artifact import (
     ArtifactPlan,
     BufferView,
@@ -27,8 +28,6 @@ from inductor.artifact import (
 from inductor.runtime import extern, host
 
 __all__ = ["CompiledGraph", "load"]
-
-CompiledGraph = _native.CompiledGraph
 
 # The numbers of `enum output_kind` in native/graph.h.
 _NEW, _INPUT, _CONSTANT, _VIEW_INPUT, _VIEW_CONSTANT, _VIEW_OUTPUT, _LITERAL = range(7)
@@ -55,7 +54,7 @@ def load(
     if plan.device != "cpu":
         raise NotImplementedError(f"inductor: plans for device {plan.device!r} cannot be run yet; allowed: 'cpu'")
     host.configure()
-    opened = None if library is None else _native.Library(library)
+    opened = None if library is None else Library(library)
     return CompiledGraph(
         name=name,
         library=opened,

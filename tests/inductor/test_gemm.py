@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import eager
 import numpy as np
 import pytest
-from eager import _settings
 from helpers_runtime import PRELUDE
+
+import eager
+from eager import _settings
 from inductor import toolchain
 from inductor.artifact import Allocation, ArtifactPlan, NativeSegment, NewOutput, Pack, SourceUnit, Spec
 from inductor.cpp import gemm
@@ -46,7 +47,9 @@ def problem(
     return GemmProblem(dtype, batch, m, n, k, a, b, n + pad, (a_step, b_step, m * (n + pad)))
 
 
-def _laid_out(rng: Any, p: GemmProblem, batch: int, rows: int, columns: int, strides: tuple[int, int], step: int) -> Any:
+def _laid_out(
+    rng: Any, p: GemmProblem, batch: int, rows: int, columns: int, strides: tuple[int, int], step: int
+) -> Any:
     """An eager tensor of normal numbers over (batch, rows, columns) with those strides."""
     size = (batch - 1) * step + (rows - 1) * strides[0] + (columns - 1) * strides[1] + 1 if rows and columns else 1
     memory = eager.tensor(rng.standard_normal(size).tolist(), dtype=getattr(eager, p.dtype))
@@ -138,14 +141,18 @@ def test_direct_b_is_read_in_place_up_to_its_edge(folder: Path, n: int) -> None:
     assert close(run(folder, p, template(p, *TILES[0], direct=True)))
 
 
-@pytest.mark.parametrize("batch, one_b, packed", [(6, False, False), (6, True, False), (6, True, True), (50, False, False)])
+@pytest.mark.parametrize(
+    "batch, one_b, packed", [(6, False, False), (6, True, False), (6, True, True), (50, False, False)]
+)
 @pytest.mark.parametrize("direct", [False, True])
 def test_batches_of_products(folder: Path, batch: int, one_b: bool, packed: bool, direct: bool) -> None:
     p = problem(17, 35, 24, batch=batch, one_b=one_b)
     assert close(run(folder, p, template(p, *TILES[0], direct=direct), packed))
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 40, 0), (1, 300, 200), (300, 1, 200), (257, 129, 513), (64, 2000, 64)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (5, 40, 0), (1, 300, 200), (300, 1, 200), (257, 129, 513), (64, 2000, 64)]
+)
 @pytest.mark.parametrize("packed", [False, True])
 def test_default_choice_agrees_with_numpy(folder: Path, shape: tuple[int, int, int], packed: bool) -> None:
     p = problem(*shape)
@@ -186,7 +193,9 @@ def test_narrower_instruction_sets_compute_the_same(folder: Path, march: str) ->
         tools = toolchain.toolchain()
         for rows, vectors in gemm._TILES[tools.simd_bits]:
             p = problem(rows + 2, 50, 33)
-            code = gemm.render(p, "product", None, tools, template(p, rows, vectors, nc=gemm_columns(p, tools, vectors)), False)
+            code = gemm.render(
+                p, "product", None, tools, template(p, rows, vectors, nc=gemm_columns(p, tools, vectors)), False
+            )
             assert f"_{tools.simd_bits}" in code.unit.name
             assert close(run(folder, p, template(p, rows, vectors, nc=gemm_columns(p, tools, vectors)), tools=tools))
 

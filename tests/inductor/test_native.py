@@ -13,12 +13,13 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-import eager
 import numpy as np
 import pytest
+from helpers_runtime import PRELUDE, affine_plan, affine_source, make, spec
+
+import eager
 from eager.autograd.grad_mode import no_grad
 from eager.fake import fake_like
-from helpers_runtime import PRELUDE, affine_plan, affine_source, make, spec
 from inductor import _native, artifact
 from inductor.artifact import (
     Allocation,
@@ -58,7 +59,9 @@ def _structs(text: str) -> str:
 def test_header_declares_the_abi_that_generated_code_is_given() -> None:
     header = (ROOT / "inductor/native/runtime.h").read_text()
     declared = _structs(header)
-    for struct in re.findall(r"(?:typedef struct \{.*?\} GemmCall;|struct Runtime \{.*?\};)", _structs(artifact.RUNTIME_ABI)):
+    for struct in re.findall(
+        r"(?:typedef struct \{.*?\} GemmCall;|struct Runtime \{.*?\};)", _structs(artifact.RUNTIME_ABI)
+    ):
         assert struct in declared
     assert _native.abi_version == artifact.ABI_VERSION
 
@@ -518,7 +521,9 @@ def four_threads() -> Any:
     host.configure()
 
 
-@pytest.mark.parametrize("n, grain, nested", [(1, 1, False), (7, 3, False), (1000, 1, False), (1000, 5000, False), (1000, 1, True)])
+@pytest.mark.parametrize(
+    "n, grain, nested", [(1, 1, False), (7, 3, False), (1000, 1, False), (1000, 5000, False), (1000, 1, True)]
+)
 def test_parallel_loop_covers_every_element_once(
     tmp_path: Path, four_threads: None, n: int, grain: int, nested: bool
 ) -> None:
@@ -536,8 +541,7 @@ def test_one_graph_runs_on_many_python_threads_at_once(tmp_path: Path, four_thre
     def work(k: int) -> None:
         x = eager.full((n,), float(k))
         for _ in range(100):
-            if not (graph(x).numpy() == 2.0 * k + 1).all():
-                failures.append(k)
+            failures.extend([k] * (not (graph(x).numpy() == 2.0 * k + 1).all()))
 
     workers = [threading.Thread(target=work, args=(k,)) for k in range(6)]
     for w in workers:
@@ -555,8 +559,7 @@ def test_kept_outputs_are_not_shared_between_threads(tmp_path: Path, four_thread
     def work(k: int) -> None:
         x = eager.full((n,), float(k))
         for _ in range(100):
-            if not (graph(x).numpy() == 2.0 * k + 1).all():
-                failures.append(k)
+            failures.extend([k] * (not (graph(x).numpy() == 2.0 * k + 1).all()))
 
     workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for w in workers:
@@ -624,7 +627,9 @@ GEMM = """EXPORT void segment(char **bufs, const Runtime *rt) {
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("ta, tb", [(0, 0), (0, 1), (1, 0), (1, 1)])
-@pytest.mark.parametrize("b, m, n, k", [(1, 5, 7, 3), (3, 4, 33, 8), (1, 300, 200, 130), (1, 130, 400, 100), (8, 64, 64, 64), (1, 3, 4, 0)])
+@pytest.mark.parametrize(
+    "b, m, n, k", [(1, 5, 7, 3), (3, 4, 33, 8), (1, 300, 200, 130), (1, 130, 400, 100), (8, 64, 64, 64), (1, 3, 4, 0)]
+)
 def test_gemm_of_the_runtime_agrees_with_numpy(
     tmp_path: Path, four_threads: None, dtype: str, ta: int, tb: int, b: int, m: int, n: int, k: int
 ) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers_runtime import PRELUDE, affine_source
+
 from eager import _settings
 from inductor import _native, toolchain
 from inductor.artifact import SourceUnit
 from inductor.toolchain import CompileError
-
-from helpers_runtime import PRELUDE, affine_source
 
 BROKEN = SourceUnit("broken", "int f( { return 1; }")
 
@@ -70,7 +70,10 @@ def test_key_changes_with_march() -> None:
 
 
 def test_missing_named_compiler_is_a_compile_error_that_names_the_setting() -> None:
-    with _settings.scope(cpu_cxx="no-such-compiler"), pytest.raises(CompileError, match="no-such-compiler.*FRAMEJIT_CXX"):
+    with (
+        _settings.scope(cpu_cxx="no-such-compiler"),
+        pytest.raises(CompileError, match=r"no-such-compiler.*FRAMEJIT_CXX"),
+    ):
         toolchain.toolchain()
 
 

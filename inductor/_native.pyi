@@ -1,0 +1,65 @@
+"""Compiled graphs and what they run on (sources in inductor/native/)."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from eager.tensor import Tensor
+
+abi_version: int
+
+# (dtype code, sizes, strides in elements)
+_Layout = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+class Library:
+    """A shared library, open as long as this object lives. Raises: OSError if it cannot be loaded."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None: ...
+    def address(self, name: str) -> int:
+        """Of a function. Raises: LookupError if there is none."""
+
+class CompiledGraph:
+    """A compiled graph: called with its input tensors it returns its outputs.
+
+    inputs: a layout each. allocations: bytes of each new output buffer. packs: (address, source buffer, nbytes) each.
+    steps: (address, cost_ns) for a native segment; (callable, ((buffer, offset_bytes, layout), ...)) for an extern
+    call. outputs: (kind, index, offset, layout, literal or None) each, see `enum output_kind` in graph.h. written:
+    inputs that the steps overwrite. single: the only output is returned bare. keep: output tensors that nobody refers
+    to are written again by the next call.
+    """
+
+    artifact: Any
+    @property
+    def __name__(self) -> str: ...
+    @property
+    def writes_inputs(self) -> bool: ...
+    @property
+    def arena_bytes(self) -> int: ...
+    def __init__(
+        self,
+        name: str,
+        library: Library | None,
+        inputs: tuple[_Layout, ...],
+        allocations: tuple[int, ...],
+        constants: tuple[Tensor, ...],
+        packs: tuple[tuple[int, int, int], ...],
+        steps: tuple[tuple[int, int] | tuple[Callable[..., None], tuple[tuple[int, int, _Layout], ...]], ...],
+        outputs: tuple[tuple[int, int, int, Any], ...],
+        written: tuple[int, ...],
+        arena_bytes: int,
+        single: bool,
+        keep: bool,
+    ) -> None: ...
+    def __call__(self, *inputs: Tensor) -> Any:
+        """Raises: TypeError or RuntimeError for inputs of another number or layout; what an extern call raises."""
+    def release(self) -> None:
+        """Drop kept outputs and packed weights; they come back as needed."""
+
+def set_threads(count: int) -> None:
+    """Threads of compiled loops, the caller's included."""
+
+def threads() -> int: ...
+def load_blas(path: str) -> None:
+    """Use the CBLAS in this library. Raises: OSError."""
+
+def has_blas() -> bool: ...

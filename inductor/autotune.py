@@ -1,0 +1,309 @@
+"""Measuring variants: which matrix kernel for a shape, which knobs for a graph. Winners stay on disk.
+
+Owns: timing, the winners' files, the search under a time budget. Must not know: the loop IR; how a graph is
+compiled is handed in as a function.
+
+Everything measured computes the same values, so a wrong measurement costs time and never a result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from eager import _logging, dtypes
+from eager import _native as eager_native
+from eager.tensor import Tensor
+from inductor import toolchain
+from inductor.artifact import (
+    RUNTIME_ABI,
+    Allocation,
+    ArtifactPlan,
+    NativeSegment,
+    NewOutput,
+    Pack,
+    SourceUnit,
+    Spec,
+)
+from inductor.cpp import gemm
+from inductor.cpp.gemm import GemmChoice, Request
+from inductor.cpp.gemm_problem import GemmProblem
+from inductor.request import Knobs
+from inductor.runtime import host, loader
+from inductor.toolchain import CompileError, Toolchain
+
+__all__ = ["Winners", "knob_variants", "measure", "synthetic_inputs", "tune_gemms", "tune_knobs"]
+
+_LOG = _logging.artifact("autotuning")
+_ROUNDS = 7
+_SLICE_S = 0.004  # one timing of one variant: long against the clock, short against a scheduler's slice
+_MARGIN = 0.97  # a variant must be this much faster than the default to replace it: the rest is noise
+_FORMAT = 1
+
+
+# --------------------------------------------------------------------------- timing
+
+
+def measure(variants: Mapping[str, Callable[[], object]], deadline: float) -> dict[str, float]:
+    """Seconds of one call of each variant: the least of several rounds, taken in turn.
+
+    In turn, because the machine's speed drifts; the least, because every disturbance makes a call slower.
+    deadline: `time.perf_counter()` after which no further round is begun (one always is).
+    """
+    repeats, best = {}, {}
+    for name, run in variants.items():
+        run()
+        start = time.perf_counter()
+        run()
+        elapsed = time.perf_counter() - start
+        repeats[name] = max(1, int(_SLICE_S / max(elapsed, 1e-7)))
+        best[name] = elapsed
+    for _ in range(_ROUNDS):
+        for name, run in variants.items():
+            count = repeats[name]
+            start = time.perf_counter()
+            for _ in range(count):
+                run()
+            best[name] = min(best[name], (time.perf_counter() - start) / count)
+        if time.perf_counter() > deadline:
+            break
+    return best
+
+
+def synthetic_inputs(specs: Sequence[Spec], seed: int = 0) -> list[Tensor]:
+    """Tensors of these layouts: normal numbers, and zeros for integers (they may be indices)."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for s in specs:
+        d = dtypes.by_name(s.dtype)
+        span = 1 + sum((n - 1) * step for n, step in zip(s.shape, s.strides, strict=True)) if 0 not in s.shape else 0
+        flat = eager_native.empty(d.code, (max(span, 0),), (1,))
+        flat._array[...] = rng.standard_normal(max(span, 0)) if d.is_floating_point or d.is_complex else 0
+        made.append(eager_native.alias(flat, s.shape, s.strides, 0))
+    return made
+
+
+# --------------------------------------------------------------------------- winners on disk
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What a stored winner answers: the problem, and all of the machine that decides."""
+
+    request: Request
+    tools: str
+    threads: int
+
+    def text(self) -> str:
+        core = hashlib.sha256((Path(gemm.__file__).parent / "gemm_core.py").read_bytes()).hexdigest()[:16]
+        return f"{_FORMAT}|{self.request!r}|{self.tools}|{self.threads}|{core}"
+
+
+class Winners(Mapping[Request, GemmChoice]):
+    """The matrix kernels measured so far on this machine, read from disk as they are asked for."""
+
+    def __init__(self, folder: Path, tools: Toolchain, threads: int) -> None:
+        self._folder = folder
+        self._tools = tools.key()
+        self._threads = threads
+        self._known: dict[Request, GemmChoice | None] = {}
+
+    def __getitem__(self, request: Request) -> GemmChoice:
+        if request not in self._known:
+            self._known[request] = self._read(request)
+        choice = self._known[request]
+        if choice is None:
+            raise KeyError(request)
+        return choice
+
+    def __iter__(self) -> Iterator[Request]:
+        return (r for r, choice in self._known.items() if choice is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def remember(self, request: Request, choice: GemmChoice) -> None:
+        """Keep a winner, in this process and on disk."""
+        self._known[request] = choice
+        text, path = self._place(request)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
+                json.dump({"question": text, "choice": asdict(choice)}, file)
+            os.replace(file.name, path)
+        except OSError as error:
+            _LOG.log(f"the winner is not kept on disk: {error}")
+
+    def _place(self, request: Request) -> tuple[str, Path]:
+        text = _Question(request, self._tools, self._threads).text()
+        return text, self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.json"
+
+    def _read(self, request: Request) -> GemmChoice | None:
+        text, path = self._place(request)
+        try:
+            stored = json.loads(path.read_bytes())
+            if stored["question"] != text:
+                return None
+            return GemmChoice(**stored["choice"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _LOG.log(f"the winner in {path} cannot be read ({error}); it is measured again when asked for")
+            return None
+
+
+# --------------------------------------------------------------------------- matrix kernels
+
+
+def tune_gemms(requests: Sequence[Request], tools: Toolchain, winners: Winners, objects: Path, budget_s: float) -> None:
+    """Measure the candidates of every request that has no winner yet, until the budget is spent."""
+    deadline = time.perf_counter() + budget_s
+    for number, request in enumerate(requests):
+        if request in winners:
+            _LOG.log(f"{_describe(request)}: {winners[request]} (measured earlier)")
+            continue
+        if time.perf_counter() > deadline:
+            _LOG.log(f"the budget of {budget_s} s is spent; {len(requests) - number} products keep the rule of thumb")
+            return
+        try:
+            _tune_gemm(request, tools, winners, objects, deadline)
+        except CompileError as error:
+            _LOG.log(f"{_describe(request)}: not measured, the variants did not compile: {error}")
+
+
+def _describe(request: Request) -> str:
+    p = request.problem
+    return f"{p.dtype} {p.batch}x[{p.m},{p.n},{p.k}]{' packed' if request.packed else ''}"
+
+
+def _tune_gemm(request: Request, tools: Toolchain, winners: Winners, objects: Path, deadline: float) -> None:
+    choices = gemm.candidates(request, tools, host.has_blas())
+    with tempfile.TemporaryDirectory(prefix="framejit-tune-") as folder:
+        library = Path(folder) / "variants.so"
+        toolchain.build(_gemm_units(request, choices, tools), library, tools, objects)
+        specs = _operand_specs(request.problem)
+        inputs = synthetic_inputs(specs[:2])
+        variants: dict[str, Callable[[], object]] = {}
+        for i, choice in enumerate(choices):
+            graph = loader.load(_gemm_plan(request, choice, i, specs, tools), library, {}, name=f"variant {choice}")
+            variants[str(i)] = lambda graph=graph: graph(*inputs)  # type: ignore[misc]
+        seconds = measure(variants, deadline)
+    order = sorted(range(len(choices)), key=lambda i: seconds[str(i)])
+    winners.remember(request, choices[order[0]])
+    if _LOG.enabled:
+        p = request.problem
+        flops = 2.0 * p.batch * p.m * p.n * p.k
+        lines = [f"{_describe(request)}: {len(choices)} variants"]
+        for i in order:
+            t = seconds[str(i)]
+            lines.append(f"  {t * 1e6:10.1f} us {flops / t / 1e9:7.1f} GFLOP/s  {choices[i]}")
+        _LOG.log("\n".join(lines))
+
+
+def _operand_specs(p: GemmProblem) -> tuple[Spec, Spec, Spec]:
+    a_step, b_step, c_step = p.batch_strides
+    c_step = c_step or p.m * p.ldc
+    return (
+        Spec((p.batch, p.m, p.k), (a_step, *p.a_strides), p.dtype),
+        Spec((p.batch, p.k, p.n), (b_step, *p.b_strides), p.dtype),
+        Spec((p.batch, p.m, p.n), (c_step, p.ldc, 1), p.dtype),
+    )
+
+
+def _gemm_units(request: Request, choices: Sequence[GemmChoice], tools: Toolchain) -> list[SourceUnit]:
+    p = request.problem
+    real = {"float32": "float", "float64": "double"}[p.dtype]
+    text, cores = [RUNTIME_ABI], {}
+    for i, choice in enumerate(choices):
+        head = f'extern "C" __attribute__((visibility("default"))) void run{i}(char **bufs, const Runtime *rt)'
+        if choice.kernel == "blas":
+            text.append(f"{head} {{ {_blas_call(p)} }}")
+            continue
+        code = gemm.render(p, f"product{i}", None, tools, choice, request.packed)
+        cores[code.unit.name] = code.unit
+        b = 3 if request.packed else 1
+        text.append(code.text)
+        text.append(f"{head} {{ product{i}(({real} *)bufs[0], ({real} *)bufs[{b}], ({real} *)bufs[2], 0, bufs, rt); }}")
+    return [SourceUnit("variants", "\n".join(text)), *cores.values()]
+
+
+def _blas_call(p: GemmProblem) -> str:
+    trans_a, trans_b = int(p.a_strides[1] != 1), int(p.b_strides[1] != 1)
+    lda, ldb = p.a_strides[1 - (1 - trans_a)], p.b_strides[1 - (1 - trans_b)]
+    fields = [
+        0 if p.dtype == "float32" else 1, trans_a, trans_b, p.batch, p.m, p.n, p.k, lda, ldb, p.ldc,
+        p.batch_strides[0], p.batch_strides[1], p.batch_strides[2], 1.0, 0.0, "bufs[0]", "bufs[1]", "bufs[2]",
+    ]  # fmt: skip
+    return f"GemmCall call = {{{', '.join(map(str, fields))}}}; rt->gemm(rt, &call, rt->threads);"
+
+
+def _gemm_plan(
+    request: Request, choice: GemmChoice, number: int, specs: tuple[Spec, Spec, Spec], tools: Toolchain
+) -> ArtifactPlan:
+    p = request.problem
+    itemsize = dtypes.by_name(p.dtype).itemsize
+    packs: tuple[Pack, ...] = ()
+    if request.packed:
+        packed = choice.kernel != "blas"
+        tile = gemm.tile_of(choice, p, tools) if packed else None
+        packs = (Pack(f"product{number}_pack", 1, gemm.packed_bytes(tile, p)),) if tile is not None else ()
+    return ArtifactPlan(
+        specs[:2],
+        (NewOutput(0, specs[2]),),
+        (Allocation(specs[2].strides[0] * p.batch * itemsize),),
+        packs=packs,
+        steps=(NativeSegment(f"run{number}", 1_000_000),),
+    )
+
+
+# --------------------------------------------------------------------------- knobs of a graph
+
+
+def knob_variants(tools: Toolchain, threads: int) -> list[Knobs]:
+    """The knobs worth trying, the default first."""
+    found = [Knobs()]
+    if tools.simd_bits == 512:
+        found.append(Knobs(vector_bits=256))  # 512-bit code lowers the clock of some CPUs
+    if threads > 1:
+        found += [Knobs(parallel_ns=8_000), Knobs(parallel_ns=120_000), Knobs(parallel_ns=1 << 60)]
+    found += [Knobs(unroll=1), Knobs(unroll=8)]
+    return found
+
+
+def tune_knobs(
+    variants: Sequence[Knobs],
+    load: Callable[[Knobs], Callable[..., object] | None],
+    inputs: Sequence[Tensor],
+    budget_s: float,
+) -> Knobs:
+    """The fastest of `variants` for one graph; the first unless another is clearly faster.
+
+    load: compiles the graph with these knobs and makes it callable; None if they make no difference to it.
+    """
+    deadline = time.perf_counter() + budget_s
+    runs: dict[str, Callable[[], object]] = {}
+    for i, knobs in enumerate(variants):
+        if i and time.perf_counter() > deadline - budget_s / 2:
+            break  # half of the budget is for measuring
+        graph = load(knobs)
+        if graph is None:
+            continue
+        runs[str(i)] = lambda graph=graph: graph(*inputs)  # type: ignore[misc]
+    seconds = measure(runs, deadline)
+    fastest = min(seconds, key=seconds.__getitem__)
+    chosen = int(fastest) if seconds[fastest] < _MARGIN * seconds["0"] else 0
+    if _LOG.enabled:
+        lines = [f"{len(runs)} different variants of the graph; taken: {variants[chosen]}"]
+        lines += [
+            f"  {seconds[i] * 1e6:10.1f} us  {variants[int(i)]}" for i in sorted(seconds, key=seconds.__getitem__)
+        ]
+        _LOG.log("\n".join(lines))
+    return variants[chosen]

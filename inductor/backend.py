@@ -1,0 +1,312 @@
+"""The backend "inductor": graphs to native code, through the cache on disk.
+
+Owns: the order of things (key, lookup, compile, build, store, load), the modes, the logs of a compilation. Must not
+know: the loop IR; the compiler's stages are imported by `_compiler` and only when the cache has no answer.
+
+The modes:
+  default         heuristics everywhere; matrix kernels that were measured on this machine before are used.
+  reduce-overhead the same code; an output tensor that nobody refers to any more is written again by the next call,
+                  so that a call allocates nothing. An output that is still referred to, by a view, an ndarray or a
+                  weak reference as well, is never touched.
+  max-autotune    matrix kernels and code generator knobs are measured for this graph; winners stay on disk.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from eager import _logging, _settings
+from eager.spec import TensorSpec
+from eager.tensor import Tensor
+from fxir.aot import aot_compile, interpret
+from fxir.backends import register_backend
+from fxir.canonical import graph_hash
+from fxir.graph import Graph
+from fxir.graph_module import GraphModule
+from fxir.options import CompileOptions, GraphKind
+from inductor import cache, toolchain
+from inductor.artifact import Compiled
+from inductor.cache import Cache, Entry, Key
+from inductor.compiled import Artifact, explain_entry
+from inductor.request import Knobs, Request
+from inductor.runtime import host, loader
+from inductor.runtime.loader import CompiledGraph
+from inductor.toolchain import CompileError, Toolchain
+
+__all__ = ["compile_graph", "inductor"]
+
+_COMPONENT = _logging.component("inductor")
+_OUTPUT = _logging.artifact("output_code")
+_TIME = _logging.artifact("compile_time")
+_CACHE = _logging.artifact("cache")
+
+
+def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
+    """Compile `gm` to native code (see `fxir.backends.Backend`).
+
+    Raises: CompileError without a C++ compiler, or if generated code does not compile.
+    """
+    return aot_compile(gm, example_inputs, compile_graph, options)
+
+
+register_backend("inductor", inductor)
+
+
+# --------------------------------------------------------------------------- one graph
+
+
+def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:
+    """A functional graph as a native callable from real tensors to a tuple.
+
+    The `CompiledGraph` has an `artifact` (`inductor.compiled.Artifact`) that explains and saves it.
+    Raises: CompileError; not for a backward graph, which then runs op by op, with one warning, because its
+    forward has run already.
+    """
+    try:
+        return _compile_graph(graph, kind, options)
+    except CompileError as error:
+        if kind is not GraphKind.BACKWARD:
+            raise
+        _logging.warn_once(
+            "backward without a compiler",
+            f"the backward graph runs op by op, because it could not be compiled: {error}",
+            component="inductor",
+        )
+        return interpret(graph, kind, options)
+
+
+def _compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
+    clock = _Clock()
+    host.configure()
+    tools = toolchain.toolchain()
+    key = _key(graph, kind, options, tools)
+    clock.lap("key")
+    store = cache.current()
+    entry = store.lookup(key)
+    clock.lap("lookup")
+    loaded: CompiledGraph | None = None
+    if entry is not None:
+        loaded = _load_found(store, entry, key, graph, options)
+        clock.lap("load")
+    if loaded is None:
+        entry = _make(graph, kind, options, tools, key, store, clock)
+        loaded = _load(entry, key, graph, options)
+        clock.lap("load")
+        loaded.artifact = Artifact(key, entry, _constants(graph), "compiled", clock.total_s)
+    if _OUTPUT.enabled:
+        _OUTPUT.log(explain_entry(loaded.artifact.entry, sources=True))
+    _TIME.log(f"{kind.value} graph {key.digest[:12]}, {loaded.artifact.origin}: {clock}")
+    _dump(graph, kind, key, loaded.artifact.entry)
+    return loaded
+
+
+class _Clock:
+    """Where the time of one compilation went."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.perf_counter()
+        self._laps: list[tuple[str, float]] = []
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self._laps.append((name, now - self._last))
+        self._last = now
+
+    @property
+    def total_s(self) -> float:
+        return self._last - self._start
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in self._laps)
+        return f"{self.total_s * 1e3:.1f} ms ({parts})"
+
+
+# --------------------------------------------------------------------------- the key
+
+
+def _tuned(options: CompileOptions) -> bool:
+    return options.mode.startswith("max-autotune") or _settings.current().cpu.max_autotune
+
+
+def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Key:
+    inputs = ", ".join(_spec_text(n.info.spec) for n in graph.placeholders)
+    return Key.of(
+        {
+            "graph": graph_hash(graph)[:32],
+            "inputs": inputs,
+            "kind": kind.value,
+            # default and reduce-overhead run the same code: one artifact serves both.
+            "mode": "max-autotune" if _tuned(options) else "default",
+            "options": ", ".join(f"{name}={value!r}" for name, value in options.options.items()),
+            "compiler": cache.source_digest(),
+            "toolchain": tools.key(),
+            "threads": str(host.threads()),
+            "blas": str(host.has_blas()),
+        }
+    )
+
+
+def _spec_text(spec: Any) -> str:
+    if not isinstance(spec, TensorSpec):
+        return repr(spec)
+    strides = "" if spec.is_contiguous() else f" strides {spec.strides}"
+    return f"{spec.dtype.name}{list(spec.shape)}{strides}" + ("" if spec.device.type == "cpu" else f" {spec.device}")
+
+
+# --------------------------------------------------------------------------- from the cache
+
+
+def _constants(graph: Graph) -> dict[str, Tensor]:
+    """The graph's lifted tensors by position: the key knows no names, so a hit may come with other ones."""
+    names = dict.fromkeys(str(node.target) for node in graph.find("get_attr"))
+    return {str(i): graph.root[name] for i, name in enumerate(names)}
+
+
+def _load(entry: Entry, key: Key, graph: Graph, options: CompileOptions) -> CompiledGraph:
+    keep = options.mode == "reduce-overhead"
+    return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep)
+
+
+def _load_found(store: Cache, entry: Entry, key: Key, graph: Graph, options: CompileOptions) -> CompiledGraph | None:
+    """The entry made callable, or None if it cannot be (then it is removed, and compiled again)."""
+    try:
+        loaded = _load(entry, key, graph, options)
+    except (OSError, LookupError) as error:
+        _CACHE.log(f"the entry {key.digest} is not used: {error}; compiling again")
+        store.discard(key)
+        return None
+    loaded.artifact = Artifact(key, entry, _constants(graph), "disk cache", 0.0)
+    return loaded
+
+
+# --------------------------------------------------------------------------- from the compiler
+
+
+def _compiler() -> Callable[[Graph, GraphKind, Request], Compiled]:
+    """The compiler's entry. Imported here so that a cache hit does not pay for it."""
+    compile_: Callable[[Graph, GraphKind, Request], Compiled] = importlib.import_module(
+        "inductor.compile"
+    ).compile_graph
+    return compile_
+
+
+def _request(kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Request:
+    return Request(
+        tools=tools,
+        options=options,
+        threads=host.threads(),
+        has_blas=host.has_blas(),
+        packing=kind is GraphKind.INFERENCE and bool(options.get("packing", True)),
+    )
+
+
+def _make(
+    graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain, key: Key, store: Cache, clock: _Clock
+) -> Entry:
+    request = _request(kind, options, tools)
+    compile_ = _compiler()
+    clock.lap("import compiler")
+    if _tuned(options):
+        compiled = _autotuned(graph, kind, request, store, compile_)
+        clock.lap("autotune")
+    else:
+        compiled = _with_winners(store, request, lambda: compile_(graph, kind, request))
+        clock.lap("generate code")
+    with TemporaryDirectory(prefix="framejit-build-") as folder:
+        library = _build(compiled, Path(folder), tools, store)
+        clock.lap("g++")
+        plan = _by_position(compiled, graph)
+        entry = store.store(key, plan, library, compiled.units, compiled.notes)
+    clock.lap("store")
+    return entry
+
+
+def _by_position(compiled: Compiled, graph: Graph) -> Any:
+    names = list(dict.fromkeys(str(node.target) for node in graph.find("get_attr")))
+    renamed = tuple(replace(c, name=str(names.index(c.name))) for c in compiled.plan.constants)
+    return replace(compiled.plan, constants=renamed)
+
+
+def _build(compiled: Compiled, folder: Path, tools: Toolchain, store: Cache) -> Path | None:
+    if not compiled.units:
+        return None
+    library = folder / "kernels.so"
+    toolchain.build(compiled.units, library, tools, store.objects)
+    return library
+
+
+# --------------------------------------------------------------------------- autotuning
+
+
+def _with_winners(store: Cache, request: Request, run: Callable[[], Compiled]) -> Compiled:
+    """`run` with the matrix kernels that were measured on this machine before."""
+    folder = store.dir / "autotune"
+    if not folder.is_dir():
+        return run()
+    gemm, autotune = _tuning()
+    with gemm.decided(autotune.Winners(folder, request.tools, request.threads)):
+        return run()
+
+
+def _tuning() -> tuple[Any, Any]:
+    return importlib.import_module("inductor.cpp.gemm"), importlib.import_module("inductor.autotune")
+
+
+def _autotuned(
+    graph: Graph,
+    kind: GraphKind,
+    request: Request,
+    store: Cache,
+    compile_: Callable[[Graph, GraphKind, Request], Compiled],
+) -> Compiled:
+    """Matrix kernels first, each on its own; then the code generator's knobs, on the whole graph."""
+    gemm, autotune = _tuning()
+    budget_s = float(_settings.current().cpu.autotune_budget_s)
+    winners = autotune.Winners(store.dir / "autotune", request.tools, request.threads)
+    with gemm.collect() as wanted:
+        first = compile_(graph, kind, request)
+    if wanted:
+        autotune.tune_gemms(wanted, request.tools, winners, store.objects, budget_s * 0.6)
+    if any(spec.device != "cpu" for spec in first.plan.inputs):
+        return first
+    made: dict[Knobs, Compiled] = {}
+    with gemm.decided(winners), TemporaryDirectory(prefix="framejit-tune-") as folder:
+
+        def load(knobs: Knobs) -> CompiledGraph | None:
+            compiled = made[knobs] = compile_(graph, kind, replace(request, knobs=knobs))
+            if any(c.units == compiled.units and c.plan == compiled.plan for k, c in made.items() if k != knobs):
+                return None
+            place = Path(folder) / str(len(made))
+            place.mkdir()
+            library = _build(compiled, place, request.tools, store)
+            plan = _by_position(compiled, graph)
+            return loader.load(plan, library, _constants(graph), name=f"variant {knobs}")
+
+        inputs = autotune.synthetic_inputs(first.plan.inputs)
+        variants = autotune.knob_variants(request.tools, request.threads)
+        return made[autotune.tune_knobs(variants, load, inputs, budget_s * 0.4)]
+
+
+# --------------------------------------------------------------------------- looking at it
+
+
+def _dump(graph: Graph, kind: GraphKind, key: Key, entry: Entry) -> None:
+    """With TORCH_COMPILE_DEBUG=1: the graph, the plan and the sources, in a folder of their own."""
+    debug = _settings.current().debug
+    if not debug.enabled:
+        return
+    folder = debug.dir / f"{kind.value}-{key.digest[:12]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "graph.py").write_text(GraphModule(graph.root, graph).readable())
+        (folder / "plan.json").write_text(entry.plan.to_json())
+        for name, text in entry.sources().items():
+            (folder / name).write_text(text)
+    except OSError as error:
+        _COMPONENT.warning(f"the debug folder {folder} cannot be written: {error}")

@@ -1,0 +1,189 @@
+"""Autotuning and the modes: winners are the fastest, are remembered, and never change a result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import eager
+import numpy as np
+import pytest
+from eager import _logging, _settings
+from inductor import autotune, toolchain
+from inductor.artifact import Spec
+from inductor.autotune import Winners
+from inductor.cpp import gemm
+from inductor.cpp.gemm import GemmChoice, Request
+from inductor.cpp.gemm_problem import GemmProblem
+from inductor.request import Knobs
+from inductor.runtime import host
+
+SMALL = GemmProblem("float32", 1, 48, 64, 40, (40, 1), (1, 40), 64)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path) -> Iterator[None]:
+    with _settings.scope(cache_dir=tmp_path / "cache", cpu_threads=2):
+        host.configure()
+        yield
+    host.configure()
+
+
+def winners(folder: Path) -> Winners:
+    return Winners(folder, toolchain.toolchain(), 2)
+
+
+def _busy(seconds: float) -> Callable[[], None]:
+    def run() -> None:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            pass
+
+    return run
+
+
+# --------------------------------------------------------------------------- timing
+
+
+def test_measure_ranks_variants_by_their_time() -> None:
+    seconds = autotune.measure({"slow": _busy(2e-3), "fast": _busy(2e-4)}, time.perf_counter() + 5)
+    assert seconds["fast"] < 0.5 * seconds["slow"]
+    assert 1.9e-3 < seconds["slow"] < 2e-2
+
+
+def test_measure_stops_at_its_deadline() -> None:
+    start = time.perf_counter()
+    autotune.measure({"slow": _busy(0.05)}, start)
+    assert time.perf_counter() - start < 1.0
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Spec((3, 4), (4, 1), "float32"),
+        Spec((3, 4), (1, 5), "float64"),
+        Spec((2, 0), (1, 1), "float32"),
+        Spec((5,), (0,), "float32"),
+        Spec((), (), "int64"),
+        Spec((2, 3), (3, 1), "bool"),
+        Spec((4,), (2,), "bfloat16"),
+        Spec((4,), (1,), "complex64"),
+    ],
+)
+def test_synthetic_inputs_have_the_layout_and_valid_values(spec: Spec) -> None:
+    (t,) = autotune.synthetic_inputs([spec])
+    assert tuple(t.shape) == spec.shape and t.stride() == spec.strides and t.dtype.name == spec.dtype
+    values = t._array.astype(np.complex128)
+    assert np.isfinite(values).all()
+    if spec.dtype in ("int64", "bool"):
+        assert not values.any()  # an index of zero is in bounds wherever anything is
+
+
+# --------------------------------------------------------------------------- matrix kernels
+
+
+def test_measured_kernel_is_remembered_by_later_processes(tmp_path: Path) -> None:
+    request, tools = Request(SMALL, False), toolchain.toolchain()
+    store = winners(tmp_path / "autotune")
+    with _logging.capture("autotuning") as records:
+        autotune.tune_gemms([request], tools, store, tmp_path / "objects", 20.0)
+    (table,) = [r.message for r in records]
+    assert "blas" in table and "GFLOP/s" in table
+    assert winners(tmp_path / "autotune")[request] == store[request]
+    with _logging.capture("autotuning") as records:
+        autotune.tune_gemms([request], tools, winners(tmp_path / "autotune"), tmp_path / "objects", 20.0)
+    assert "measured earlier" in records[0].message
+
+
+def test_packed_products_are_measured_packed(tmp_path: Path) -> None:
+    request, store = Request(SMALL, True), winners(tmp_path / "autotune")
+    autotune.tune_gemms([request], toolchain.toolchain(), store, tmp_path / "objects", 20.0)
+    assert request in store and not store[request].direct
+
+
+def test_winner_on_another_machine_or_with_other_threads_does_not_count(tmp_path: Path) -> None:
+    request, store = Request(SMALL, False), winners(tmp_path)
+    store.remember(request, GemmChoice("blas"))
+    assert request in winners(tmp_path)
+    assert request not in Winners(tmp_path, toolchain.toolchain(), 3)
+    with _settings.scope(cpu_march="x86-64-v2"):
+        assert request not in winners(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff", b"[]", b'{"question": "other", "choice": {}}'])
+def test_damaged_winner_is_ignored_and_measured_again(tmp_path: Path, damage: bytes) -> None:
+    request = Request(SMALL, False)
+    winners(tmp_path).remember(request, GemmChoice("blas"))
+    (path,) = tmp_path.glob("*.json")
+    path.write_bytes(damage)
+    assert request not in winners(tmp_path)
+    winners(tmp_path).remember(request, GemmChoice("blas"))
+    assert winners(tmp_path)[request] == GemmChoice("blas")
+
+
+def test_winner_with_unknown_fields_is_ignored(tmp_path: Path) -> None:
+    request = Request(SMALL, False)
+    winners(tmp_path).remember(request, GemmChoice("blas"))
+    (path,) = tmp_path.glob("*.json")
+    stored = json.loads(path.read_text())
+    stored["choice"]["of_the_future"] = 1
+    path.write_text(json.dumps(stored))
+    assert request not in winners(tmp_path)
+
+
+def test_unwritable_folder_keeps_winners_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store, request = winners(tmp_path / "file" / "autotune"), Request(SMALL, False)
+    store.remember(request, GemmChoice("blas"))
+    assert store[request] == GemmChoice("blas")
+
+
+def test_spent_budget_leaves_the_rule_of_thumb(tmp_path: Path) -> None:
+    store = winners(tmp_path / "autotune")
+    with _logging.capture("autotuning") as records:
+        autotune.tune_gemms([Request(SMALL, False)], toolchain.toolchain(), store, tmp_path / "objects", -1.0)
+    assert not list(store) and "budget" in records[0].message
+
+
+def test_winners_decide_what_is_emitted(tmp_path: Path) -> None:
+    tools, store = toolchain.toolchain(), winners(tmp_path)
+    store.remember(Request(SMALL, False), GemmChoice("blas"))
+    assert gemm.emit(SMALL, "f", None, tools) is not None
+    with gemm.decided(winners(tmp_path)):
+        assert gemm.emit(SMALL, "f", None, tools) is None
+
+
+# --------------------------------------------------------------------------- knobs
+
+
+def test_clearly_fastest_knobs_win() -> None:
+    variants = [Knobs(), Knobs(unroll=1), Knobs(unroll=8)]
+    cost = {variants[0]: 2e-3, variants[1]: 4e-3, variants[2]: 5e-4}
+    assert autotune.tune_knobs(variants, lambda k: lambda: _busy(cost[k])(), [], 5.0) == variants[2]
+
+
+def test_default_knobs_stay_without_a_clear_winner() -> None:
+    variants = [Knobs(), Knobs(unroll=8)]
+    assert autotune.tune_knobs(variants, lambda k: lambda: _busy(1e-3)(), [], 2.0) == variants[0]
+
+
+def test_knobs_that_change_nothing_are_not_measured() -> None:
+    variants = [Knobs(), Knobs(unroll=8)]
+    with _logging.capture("autotuning") as records:
+        autotune.tune_knobs(variants, lambda k: (lambda: None) if k == Knobs() else None, [], 2.0)
+    assert "1 different variants" in records[0].message
+
+
+def test_variants_start_with_the_default_and_are_distinct() -> None:
+    found = autotune.knob_variants(toolchain.toolchain(), 4)
+    assert found[0] == Knobs() and len(set(found)) == len(found) > 3
+
+
+def test_inputs_are_handed_to_every_variant() -> None:
+    seen: list[Any] = []
+    x = eager.ones(3)
+    autotune.tune_knobs([Knobs()], lambda k: seen.append, [x], 0.1)
+    assert seen and all(s is x for s in seen)

@@ -1,4 +1,4 @@
-"""The pretrained encoder against reference values made with sentence-transformers (tests/data/make_models_reference.py)."""
+"""The pretrained encoder against sentence-transformers (values by tests/data/make_models_reference.py)."""
 
 from __future__ import annotations
 

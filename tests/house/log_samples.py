@@ -1,0 +1,157 @@
+"""The programs whose logs TORCH_LOGS.md shows, and the writing of that document's samples.
+
+    python -m tests.house.log_samples          # runs them and rewrites the samples in place
+
+Every artifact has one program. A sample is what the program really printed, shortened in the middle.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from eager import _logging
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "TORCH_LOGS.md"
+MAX_LINES, MAX_CHARS = 14, 118
+
+BREAK = '''\
+import eager as torch
+
+@torch.compile
+def f(x, w):
+    y = torch.relu(x @ w) * 2
+    print("half way")
+    return y.sum(dim=1)
+
+f(torch.ones(4, 8), torch.ones(8, 3))
+f(torch.ones(6, 8), torch.ones(8, 3))
+'''
+TRAIN = '''\
+import eager as torch
+
+@torch.compile
+def loss(x, w):
+    return torch.softmax(x * w, dim=1).square().sum()
+
+w = torch.ones(4, 8, requires_grad=True)
+loss(torch.ones(4, 8), w).backward()
+'''
+TUNE = '''\
+import eager as torch
+
+@torch.compile(mode="max-autotune")
+def linear(x, w, b):
+    return torch.relu(x @ w + b)
+
+linear(torch.ones(64, 256), torch.ones(256, 128), torch.ones(128))
+'''
+REPLAY = '''\
+import eager as torch
+
+@torch.compile(mode="reduce-overhead")
+def f(x):
+    return x * 2 + 1
+
+f(torch.ones(8))
+'''
+PROGRAMS = {"break.py": BREAK, "train.py": TRAIN, "tune.py": TUNE, "replay.py": REPLAY}
+
+PROGRAM_OF = {
+    "dynamo": "break.py",
+    "aot": "train.py",
+    "inductor": "break.py",
+    "dynamic": "break.py",
+    "graph_breaks": "break.py",
+    "recompiles": "break.py",
+    "recompiles_verbose": "break.py",
+    "guards": "break.py",
+    "bytecode": "break.py",
+    "graph": "break.py",
+    "graph_code": "break.py",
+    "graph_sizes": "break.py",
+    "trace_source": "break.py",
+    "trace_bytecode": "break.py",
+    "aot_graphs": "train.py",
+    "aot_joint_graph": "train.py",
+    "output_code": "train.py",
+    "kernel_code": "train.py",
+    "schedule": "train.py",
+    "fusion": "train.py",
+    "perf_hints": "break.py",
+    "cudagraphs": "replay.py",
+    "autotuning": "tune.py",
+    "cache": "break.py",
+    "compile_time": "break.py",
+}
+
+
+@cache
+def printed(program: str, logs: str) -> tuple[str, ...]:
+    """The log lines of one program under TORCH_LOGS=logs, in a process and with a disk cache of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / program).write_text(PROGRAMS[program])
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("TORCH", "FRAMEJIT"))}
+        environment |= {"TORCH_LOGS": logs, "FRAMEJIT_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            [sys.executable, program], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{program} under TORCH_LOGS={logs}:\n{done.stderr}")
+        text = done.stderr.replace(str(folder), "~").replace(os.path.realpath(folder), "~").replace(str(ROOT), ".")
+        return tuple(line for line in text.splitlines() if re.match(r"[VIWE]\d{4} ", line))
+
+
+def lines_of(name: str) -> list[str]:
+    """What the artifact or component `name` printed in its program."""
+    if name in {c.name for c in _logging.components()}:
+        return [line for line in printed(PROGRAM_OF[name], f"+{name}") if "[__" not in line]
+    return [line for line in printed(PROGRAM_OF[name], name) if f"[__{name}]" in line]
+
+
+def sections() -> dict[str, tuple[str, str]]:
+    """The document's sections: name -> (text before the sample, the sample)."""
+    found = {}
+    for name, body in re.findall(r"^### (\w+)\n(.*?)(?=^#|\Z)", DOCUMENT.read_text(), re.M | re.S):
+        text, _, rest = body.partition("```\n")
+        found[name] = (text, rest.rpartition("```")[0])
+    return found
+
+
+def shape(line: str) -> str:
+    """A line without what differs from run to run: time, numbers, hashes."""
+    words = re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+(\.\d+)?", "#", line)
+    return re.sub(r"\s+", " ", words)
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    if len(lines) > MAX_LINES:
+        lines = [*lines[: MAX_LINES - 3], "...", *lines[-2:]]
+    return [line if len(line) <= MAX_CHARS else line[: MAX_CHARS - 3] + "..." for line in lines]
+
+
+def rewrite() -> None:
+    """Put fresh samples into the document."""
+    text = DOCUMENT.read_text()
+    for name in PROGRAM_OF:
+        lines = lines_of(name)
+        if not lines:
+            print(f"{name}: {PROGRAM_OF[name]} printed nothing for it", file=sys.stderr)
+            continue
+        sample = "\n".join(_shortened(lines)) + "\n"
+        pattern = rf"(^### {name}\n(?:(?!^#|^```).*\n)*```\n)(.*?)(^```$)"
+        text, done = re.subn(pattern, lambda m, s=sample: m[1] + s + m[3], text, flags=re.M | re.S)
+        if done != 1:
+            raise RuntimeError(f"{DOCUMENT.name}: no sample block under '### {name}'")
+    DOCUMENT.write_text(text)
+
+
+if __name__ == "__main__":
+    rewrite()

@@ -1,0 +1,41 @@
+"""TORCH_LOGS.md against the code: every artifact and component, its question, and a sample that still comes out."""
+
+from __future__ import annotations
+
+import pytest
+
+from eager import _logging
+
+from . import log_samples
+
+NAMES = [log.name for log in (*_logging.components(), *_logging.artifacts())]
+HELP = {log.name: log.help for log in (*_logging.components(), *_logging.artifacts())}
+
+
+def test_the_document_lists_exactly_what_exists() -> None:
+    assert list(log_samples.sections()) == NAMES
+    assert set(log_samples.PROGRAM_OF) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_section_asks_the_question_of_its_artifact(name: str) -> None:
+    text, _ = log_samples.sections()[name]
+    assert HELP[name] in " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sample_is_what_the_program_prints(name: str) -> None:
+    """The first and the last line of the sample come out of its program again, but for times and numbers."""
+    _, sample = log_samples.sections()[name]
+    lines = [line for line in sample.splitlines() if line != "..."]
+    assert lines, "the sample is empty: run python -m tests.house.log_samples"
+    shapes = {log_samples.shape(line) for line in log_samples.lines_of(name)}
+    for line in (lines[0], lines[-1]):
+        head = log_samples.shape(line.removesuffix("..."))
+        assert any(s.startswith(head.rstrip()) for s in shapes), f"no longer printed: {line}"
+
+
+def test_the_programs_in_the_document_are_the_ones_that_run() -> None:
+    text = log_samples.DOCUMENT.read_text()
+    for name, source in log_samples.PROGRAMS.items():
+        assert f"`{name}`" in text and source in text

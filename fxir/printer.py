@@ -114,7 +114,8 @@ class _Printer:
         if not lines:
             lines = ["    pass"]
         head = f"def forward({', '.join(self._parameters())}):"
-        imports = "".join(f"import {m}\n" for m in sorted(self.imports))
+        tables = {"eager.ops.table": "from eager.ops.table import OPS\n"}
+        imports = "".join(tables.get(m, f"import {m}\n") for m in sorted(self.imports))
         if imports:
             imports += "\n\n"
         return PythonCode(f"{imports}{head}\n" + "\n".join(lines) + "\n", self.globals)
@@ -152,7 +153,7 @@ class _Printer:
         """An expression that evaluates to the callable `target`."""
         if is_op(target):
             self.imports.add("eager.ops.table")
-            return f"eager.ops.table.OPS[{target.name!r}]"
+            return f"OPS[{target.name!r}]"
         return self._importable(target, getattr(target, "__name__", type(target).__name__))
 
     def _importable(self, value: Any, hint: str) -> str:

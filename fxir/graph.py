@@ -16,9 +16,8 @@ from typing import Any
 
 from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
 
-_RESERVED = (
-    frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)) | {"self", "inf", "nan"}
-)
+# Python's own names, and what printed source refers to.
+_RESERVED = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "OPS", "eager"])
 _NOT_IDENTIFIER = re.compile(r"\W+", re.ASCII)
 _TRAILING_NUMBER = re.compile(r"_\d+$")
 

@@ -65,9 +65,23 @@ static void unsubscribe(Block *block, PyObject *dict)
     if (PyDict_Unwatch(watcher_id, dict) < 0) PyErr_Clear();
 }
 
+/* From 3.13 an instance's __dict__ may share its values with the instance, and a write through the
+ * instance tells no watcher. popitem() gives a dict a table of its own; the item goes back last, where it was. */
+static int own_table(PyObject *dict)
+{
+    if (PY_VERSION_HEX < 0x030D0000 || !((PyDictObject *)dict)->ma_values) return 0;
+    bool empty = PyDict_GET_SIZE(dict) == 0;
+    if (empty && PyDict_SetItemString(dict, "__framejit__", Py_None) < 0) return -1;
+    PyObject *item = PyObject_CallMethod((PyObject *)&PyDict_Type, "popitem", "O", dict);
+    if (!item) return -1;
+    int failed = empty ? 0 : PyDict_SetItem(dict, PyTuple_GET_ITEM(item, 0), PyTuple_GET_ITEM(item, 1));
+    Py_DECREF(item);
+    return failed;
+}
+
 static int subscribe(Block *block, PyObject *dict)
 {
-    Subscribers *s = subscribers_of(dict);
+    Subscribers *s = own_table(dict) < 0 ? NULL : subscribers_of(dict);
     if (!s) return -1;
     if (s->count == s->capacity) {
         Py_ssize_t capacity = s->capacity ? 2 * s->capacity : 2;

@@ -218,12 +218,18 @@ static inline PyObject *frame_dispose(PyThreadState *ts, Frame *f, PyObject *res
 }
 #endif
 
-/* --- instructions that a re-entry must not separate from the one after them ------------------ */
-static inline bool opcode_is_prefix(int opcode)
+/* --- instructions that a re-entry must not separate from the ones after them ------------------ */
+/* Whether the instruction after `opcode` depends on it by more than locals and stack. `so_far`: whether
+ * `opcode` itself depends on the one before. KW_NAMES (3.11, 3.12) reaches CALL, over 3.11's PRECALL. */
+static inline bool opcode_binds_next(int opcode, bool so_far)
 {
 #ifdef KW_NAMES
     if (opcode == KW_NAMES) return true;
 #endif
+#ifdef PRECALL
+    if (opcode == PRECALL) return so_far;
+#endif
+    (void)so_far;
     return opcode == EXTENDED_ARG;
 }
 #endif

@@ -39,12 +39,12 @@ static int compute_points(CodeState *state, PyCodeObject *code)
         PyErr_NoMemory();
         return -1;
     }
-    bool after_prefix = false;
+    bool bound = false;
     for (int i = 0; i < n; i++) {
         int opcode = units[2 * i];
         if (opcode == CACHE) continue;
-        points[i] = !after_prefix;
-        after_prefix = opcode_is_prefix(opcode);
+        points[i] = !bound;
+        bound = opcode_binds_next(opcode, bound);
     }
     Py_DECREF(bytes);
     state->resume_points = points;
@@ -88,7 +88,7 @@ static int check_cells(PyObject *locals, PyCodeObject *code)
     return 0;
 }
 
-static int check_resume(PyObject *function, int offset, PyObject *locals, PyObject *stack, PyObject *exc, PyObject *handled)
+static int check_resume(PyObject *function, long offset, PyObject *locals, PyObject *stack, PyObject *exc, PyObject *handled)
 {
     if (!PyFunction_Check(function)) {
         PyErr_Format(PyExc_TypeError, "resume: func is a %s; expected a Python function", Py_TYPE(function)->tp_name);
@@ -112,7 +112,7 @@ static int check_resume(PyObject *function, int offset, PyObject *locals, PyObje
     if (!state) return -1;
     if (offset < 0 || offset % 2 || offset / 2 >= state->n_units || !state->resume_points[offset / 2]) {
         PyErr_Format(PyExc_ValueError,
-                     "resume: offset %d of %U is not where an instruction (with its prefixes) starts; see resume_points()",
+                     "resume: offset %ld of %U is not where an instruction (with its prefixes) starts; see resume_points()",
                      offset, code->co_qualname);
         return -1;
     }
@@ -143,11 +143,11 @@ static PyObject *py_resume(PyObject *module, PyObject *const *args, Py_ssize_t n
     if (nargs < 4 || nargs > 6)
         return PyErr_Format(PyExc_TypeError, "resume: %zd arguments; expected func, offset, locals, stack[, exc[, handled]]", nargs);
     PyObject *exc = nargs > 4 ? args[4] : Py_None, *handled = nargs > 5 ? args[5] : null_sentinel;
-    int offset = PyLong_Check(args[1]) ? (int)PyLong_AsLong(args[1]) : -1;
-    if (PyErr_Occurred()) PyErr_Clear();
+    long offset = PyLong_Check(args[1]) ? PyLong_AsLong(args[1]) : -1;
+    if (PyErr_Occurred()) PyErr_Clear();    /* beyond a long: refused below, as any offset outside the code */
     if (check_resume(args[0], offset, args[2], args[3], exc, handled) < 0) return NULL;
     PyCodeObject *code = (PyCodeObject *)Py_NewRef(PyFunction_GET_CODE(args[0]));
-    Pending pending = {args[0], code, args[2], args[3], exc == Py_None ? NULL : exc, offset / 2};
+    Pending pending = {args[0], code, args[2], args[3], exc == Py_None ? NULL : exc, (int)(offset / 2)};
     PyObject *handled_before = NULL;
     if (handled != null_sentinel) {
         handled_before = PyErr_GetHandledException();

@@ -17,13 +17,14 @@ from eager.promotion import result_type
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from eager.tensor import Size, Tensor
 from eager.functions import FUNCTIONS as _FUNCTIONS
-from eager import autograd, compiler, cuda, random  # noqa: E402
+from eager import autograd, compiler, cuda, nn, optim, random  # noqa: E402
 
 for _d in _dtypes.ALL:
     globals()[_d.name] = _d
 for _name, _d in _dtypes.ALIASES.items():
     globals()[_name] = _d
 globals().update(_FUNCTIONS)
+globals().update(nn.functional.TOP_LEVEL)
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
 

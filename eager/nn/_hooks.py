@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from eager.autograd import attach
+from eager.autograd.node import attach
 from eager.nn._base import (
     ModuleBase,
     Registry,

@@ -15,14 +15,20 @@ from eager.tensor import Tensor
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
-class _IncompatibleKeys(NamedTuple):
+class _Keys(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
+
+
+class _IncompatibleKeys(_Keys):
+    """What load_state_dict returns."""
+
+    __slots__ = ()
 
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return super().__repr__()
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
     __str__ = __repr__
 

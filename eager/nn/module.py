@@ -5,10 +5,9 @@ It is built in layers, one file each: registries and attributes (`_base`), the c
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from eager import _native
+from eager import _native, compiler
 from eager.nn._base import (
     buffer_registration_hooks as _global_buffer_registration_hooks,
 )
@@ -36,15 +35,6 @@ from eager.nn._hooks import global_forward_hooks as _global_forward_hooks
 from eager.nn._hooks import global_forward_pre_hooks as _global_forward_pre_hooks
 from eager.nn._state import _EXTRA_STATE_KEY_SUFFIX, StatefulModule, _IncompatibleKeys
 
-_compiler: Callable[..., Any] | None = None
-
-
-def set_compiler(compile_function: Callable[..., Any]) -> None:
-    """Registered by the package's top: what `Module.compile` calls."""
-    global _compiler
-    _compiler = compile_function
-
-
 class Module(StatefulModule):
     """Base class of all neural network modules.
 
@@ -68,9 +58,7 @@ class Module(StatefulModule):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile this module's call in place; arguments are those of the top-level `compile`."""
-        if _compiler is None:
-            raise RuntimeError("Module.compile: the compiler is not available in this process")
-        compiled = _compiler(self._call_impl, *args, **kwargs)
+        compiled = compiler.compile(self._call_impl, *args, **kwargs)
         _native.bump_epoch()
         self.__dict__["_compiled_call_impl"] = compiled
 
@@ -105,6 +93,5 @@ __all__ = [
     "register_module_full_backward_pre_hook",
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
-    "set_compiler",
     "typename",
 ]

@@ -1,0 +1,230 @@
+"""Activation functions: plain Python over ops. All keep the shape of their input."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import dtypes
+from eager.ops.table import OPS, cast_to
+from eager.random import state_for
+
+Tensor = Any
+where = OPS["where"]
+
+
+def _store(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    return OPS["copy_"](input, result) if inplace else result
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0)."""
+    return OPS["relu_" if inplace else "relu"](input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    return OPS["relu_"](input)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x where positive, else negative_slope * x."""
+    return OPS["leaky_relu_" if inplace else "leaky_relu"](input, negative_slope)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where positive, else alpha * (exp(x) - 1)."""
+    return OPS["elu_" if inplace else "elu"](input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """ELU with the scale and alpha that keep zero mean and unit variance. Source: Klambauer et al., 2017."""
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return _store(input, OPS["elu"](input, alpha) * scale, inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    result = where(input > 0, input, OPS["expm1"](OPS["clamp"](input, None, 0) / alpha) * alpha)
+    return _store(input, result, inplace)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x * Phi(x), by the error function, or with `approximate="tanh"` by the tanh formula."""
+    if approximate == "none":
+        return OPS["gelu_erf"](input)
+    if approximate == "tanh":
+        return OPS["gelu_tanh"](input)
+    raise RuntimeError("approximate argument must be either none or tanh.")
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x)."""
+    return OPS["silu_" if inplace else "silu"](input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x))."""
+    return _store(input, input * OPS["tanh"](OPS["softplus"](input, 1.0, 20.0)), inplace)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x))."""
+    return OPS["sigmoid"](input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    return OPS["tanh"](input)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)) without overflow."""
+    return OPS["log_sigmoid"](input)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+    return OPS["softplus"](input, beta, threshold)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return input / (OPS["abs"](input) + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x)."""
+    return input - OPS["tanh"](input)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards zero by lambd, zero within it."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    return where(input > lambd, input - lambd, where(input < -lambd, input + lambd, input * 0))
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x, but zero where |x| <= lambd."""
+    return where(OPS["abs"](input) <= lambd, 0, input)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x clamped to [min_val, max_val]; the gradient is zero on the bounds too."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    clamped = OPS["clamp"](input, min_val, max_val)
+    return _store(input, where((input > min_val) & (input < max_val), input, clamped.detach()), inplace)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    return hardtanh(input, min_val, max_val, inplace=True)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6)."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """clamp(x + 3, 0, 6) / 6."""
+    return _store(input, OPS["clamp"](input + 3, 0, 6) / 6, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * clamp(x + 3, 0, 6) / 6."""
+    return _store(input, input * (OPS["clamp"](input + 3, 0, 6) / 6), inplace)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where above the threshold, else value."""
+    return _store(input, where(input > threshold, input, value), inplace)
+
+
+def threshold_(input: Tensor, threshold_: float, value: float) -> Tensor:
+    return threshold(input, threshold_, value, inplace=True)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x where positive, else weight * x. weight: one value, or one per channel (dim 1)."""
+    if weight.dtype is not input.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
+    if weight.numel() != 1:
+        if input.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if weight.numel() != channels:
+            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                               f"{weight.numel()} and channel size = {channels}.")  # fmt: skip
+        weight = weight.view(1, -1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else weight
+    return where(input > 0, input, weight * input)
+
+
+def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+          inplace: bool = False) -> Tensor:  # fmt: skip
+    """Leaky ReLU whose slope is drawn from [lower, upper) in training, and their mean otherwise."""
+    if lower > upper:
+        raise ValueError(f"Lower bound should be less than or equal to the upper bound: {lower} > {upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    state = state_for(input.numel(), None, input.device)
+    u = cast_to(OPS["philox_uniform"](state, tuple(input.shape), dtypes.float32), input.dtype)
+    return _store(input, where(input > 0, input, input * (u * (upper - lower) + lower)), inplace)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """First half along dim times the sigmoid of the second half."""
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    n = input.shape[dim]
+    if n % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.ndim} is size {n}")
+    a = OPS["slice"](input, dim, 0, n // 2, 1)
+    b = OPS["slice"](input, dim, n // 2, n, 1)
+    return a * OPS["sigmoid"](b)
+
+
+def _default_dim(ndim: int) -> int:
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """Normalised exponentials along dim. dtype: cast to it first.
+
+    Raises: IndexError for a dim out of range.
+    """
+    if dtype is not None:
+        input = cast_to(input, dtype)
+    return OPS["softmax"](input, _default_dim(input.ndim) if dim is None else dim)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """Logarithm of softmax, computed without underflow."""
+    if dtype is not None:
+        input = cast_to(input, dtype)
+    return OPS["log_softmax"](input, _default_dim(input.ndim) if dim is None else dim)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """softmax of -x."""
+    return softmax(-input, dim, dtype=dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the Gumbel-softmax distribution; with `hard`, one-hot forwards and soft backwards."""
+    state = state_for(logits.numel(), None, logits.device)
+    u = OPS["philox_uniform"](state, tuple(logits.shape), dtypes.float32)
+    tiny = 2.0**-126
+    noise = -OPS["log"](OPS["clamp"](-OPS["log"](OPS["clamp"](u, tiny, None)), tiny, None))
+    soft = softmax((logits + cast_to(noise, logits.dtype)) / tau, dim)
+    if not hard:
+        return soft
+    index = OPS["argmax"](soft, (dim % soft.ndim,), True)
+    one_hot = OPS["scatter"](soft.detach() * 0, dim, index, 1.0)
+    return one_hot - soft.detach() + soft
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """x over its p-norm along dim, the norm being at least eps."""
+    denominator = OPS["clamp"](input.norm(p, dim, True), eps, None)
+    result = input / denominator
+    return result if out is None else OPS["copy_"](out, result)

@@ -1,0 +1,91 @@
+"""Dropout and its relatives. The mask is drawn from the default generator of the input's device."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eager import dtypes
+from eager.ops.table import OPS
+from eager.random import state_for
+
+Tensor = Any
+
+
+def _check_probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _keep(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """Bool mask of `shape`, True with probability 1 - p."""
+    state = state_for(math.prod(shape), None, like.device)
+    return OPS["philox_uniform"](state, shape, dtypes.float32) >= p
+
+
+def _drop(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
+    _check_probability(p)
+    if not training or p == 0.0:
+        return input
+    if p == 1.0:
+        result = input * 0.0
+    else:
+        result = OPS["where"](_keep(input, shape, p), input * (1.0 / (1.0 - p)), 0)
+    return OPS["copy_"](input, result) if inplace else result
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero each element with probability p and scale the rest by 1 / (1 - p); the identity outside training.
+
+    Raises: ValueError for p outside [0, 1].
+    """
+    return _drop(input, tuple(input.shape), p, training, inplace)
+
+
+def _per_channel(input: Tensor, batched: bool) -> tuple[int, ...]:
+    lead = 2 if batched else 1
+    return tuple(input.shape[:lead]) + (1,) * (input.ndim - lead)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Drop whole channels. input: (n, c, l) or (c, l)."""
+    if input.ndim not in (2, 3):
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists "
+                           "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
+                           "optional batch dimension (i.e. 2D or 3D inputs).")  # fmt: skip
+    return _drop(input, _per_channel(input, input.ndim == 3), p, training, inplace)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Drop whole channels. input: (n, c, h, w); (n, c, l) counts as batched too, as torch has it."""
+    return _drop(input, _per_channel(input, True), p, training, inplace)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Drop whole channels. input: (n, c, d, h, w) or (c, d, h, w)."""
+    return _drop(input, _per_channel(input, input.ndim != 4), p, training, inplace)
+
+
+_ALPHA_PRIME = -1.7580993408473766  # SELU's limit for -inf: -scale * alpha
+
+
+def _alpha_drop(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
+    _check_probability(p)
+    if not training or p == 0.0:
+        return input
+    if p == 1.0:
+        result = input * 0.0
+    else:
+        a = 1.0 / math.sqrt((_ALPHA_PRIME**2 * p + 1.0) * (1.0 - p))
+        b = -a * _ALPHA_PRIME * p
+        result = OPS["where"](_keep(input, shape, p), input, _ALPHA_PRIME) * a + b
+    return OPS["copy_"](input, result) if inplace else result
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps the mean and variance of SELU activations. Source: Klambauer et al., 2017."""
+    return _alpha_drop(input, tuple(input.shape), p, training, inplace)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """alpha_dropout of whole channels. input: (n, c, *)."""
+    return _alpha_drop(input, _per_channel(input, True), p, training, inplace)

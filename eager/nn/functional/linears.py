@@ -1,0 +1,169 @@
+"""Linear maps, embeddings and similarities."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import _native, dtypes
+from eager.ops.table import OPS, cast_to
+
+Tensor = Any
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x @ weight.T + bias. input: (*, in), weight: (out, in) or (in,), bias: (out,) or None.
+
+    Raises: RuntimeError for shapes that do not multiply.
+    """
+    return OPS["linear"](input, weight, bias)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """y[o] = x1^T weight[o] x2 + bias[o]. input1: (*, a), input2: (*, b), weight: (out, a, b), bias: (out,)."""
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}")
+    out, a, b = weight.shape
+    if input1.shape[-1] != a or input2.shape[-1] != b:
+        raise RuntimeError(f"bilinear(): input1 size does not match weight size: got {input1.shape[-1]}, {input2.shape[-1]} "
+                           f"but expected {a}, {b}")  # fmt: skip
+    left = OPS["linear"](input1, weight.permute(0, 2, 1).reshape(out * b, a), None)  # (*, out * b)
+    y = (left.reshape(*input1.shape[:-1], out, b) * input2.unsqueeze(-2)).sum(-1)
+    return y if bias is None else y + bias
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
+    """Rows of `weight` at the positions in `input`. input: (*) integer, weight: (n, d); result (*, d).
+
+    padding_idx: this row gets no gradient. max_norm: rows used are first scaled down to this norm, in place.
+    Raises: IndexError for a position outside 0..n-1.
+    """
+    n = weight.shape[0]
+    if padding_idx is not None:
+        if padding_idx >= n or padding_idx < -n:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx += n if padding_idx < 0 else 0
+    if max_norm is not None:
+        _renormalize(weight, input, max_norm, norm_type)
+    if sparse:
+        raise NotImplementedError("embedding: sparse gradients are not implemented; use sparse=False")
+    pad = -1 if padding_idx is None else padding_idx
+    if scale_grad_by_freq and weight.requires_grad:
+        return _scaled_by_frequency(OPS["embedding"](weight, input, pad), input, n)
+    return OPS["embedding"](weight, input, pad)
+
+
+def _renormalize(weight: Tensor, rows: Tensor, max_norm: float, norm_type: float) -> None:
+    before = _native.set_grad_enabled(False)
+    try:
+        used = rows.reshape(-1).unique()
+        values = OPS["index_select"](weight, 0, used)
+        norms = values.norm(norm_type, 1, True)
+        scaled = OPS["where"](norms > max_norm, values * (max_norm / (norms + 1e-7)), values)
+        OPS["index_copy_"](weight.detach(), 0, used, scaled)
+    finally:
+        _native.set_grad_enabled(before)
+
+
+def _scaled_by_frequency(rows: Tensor, index: Tensor, n: int) -> Tensor:
+    """The rows themselves forwards; backwards each gradient is divided by how often its row was used."""
+    counts = OPS["bincount"](index.reshape(-1), None, n)
+    share = 1.0 / OPS["index_select"](counts, 0, index.reshape(-1)).to(rows.dtype)
+    share = share.view(*index.shape, 1)
+    return rows * share + (rows - rows * share).detach()
+
+
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
+                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Tensor:  # fmt: skip
+    """Sum, mean or maximum of bags of embeddings.
+
+    input: (bags, n), or (n,) with `offsets` (bags,), the start of each bag. Result: (bags, d).
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for "
+                                  f"mode='sum' (got mode='{mode}').")  # fmt: skip
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                             f"sequences. However, found offsets of type {type(offsets)}")  # fmt: skip
+        bags, width = input.shape
+        bag_of = OPS["arange"](0, bags, 1, dtypes.int64, input.device).repeat_interleave(width)
+        flat = input.reshape(-1)
+        weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    elif input.ndim == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        bags = offsets.shape[0] - (1 if include_last_offset else 0)
+        position = OPS["arange"](0, input.shape[0], 1, dtypes.int64, input.device)
+        bag_of = (position.unsqueeze(1) >= offsets[:bags].unsqueeze(0)).sum(1) - 1
+        flat, weights = input, per_sample_weights
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    return _combine_bags(rows, flat, bag_of, int(bags), mode, weights, padding_idx)
+
+
+def _combine_bags(rows: Tensor, flat: Tensor, bag_of: Tensor, bags: int, mode: str, weights: Tensor | None,
+                  padding_idx: int | None) -> Tensor:  # fmt: skip
+    kept = None if padding_idx is None else (flat != padding_idx).unsqueeze(1)
+    zero = rows.new_zeros((bags, rows.shape[1]))
+    if mode == "max":
+        if kept is not None:
+            rows = OPS["where"](kept, rows, float("-inf"))
+        index = bag_of.unsqueeze(1).expand(-1, rows.shape[1])
+        best = OPS["scatter_reduce"](zero, 0, index, rows, "amax", False)
+        return OPS["where"](best == float("-inf"), 0.0, best)
+    if weights is not None:
+        rows = rows * weights.unsqueeze(1)
+    if kept is not None:
+        rows = OPS["where"](kept, rows, 0.0)
+    total = OPS["index_add"](zero, 0, bag_of, rows, 1)
+    if mode == "sum":
+        return total
+    ones = rows.new_ones((rows.shape[0],)) if kept is None else kept.squeeze(1).to(rows.dtype)
+    counts = OPS["index_add"](rows.new_zeros((bags,)), 0, bag_of, ones, 1)
+    return total / OPS["clamp"](counts, 1, None).unsqueeze(1)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """int64 (*, num_classes) with a single one at each index. num_classes=-1: one more than the largest index."""
+    if tensor.dtype is not dtypes.int64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.type()}")
+    if num_classes == -1:
+        if tensor.numel() == 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = int(tensor.max().item()) + 1
+    if not tensor.is_fake and tensor.numel():
+        if int(tensor.min().item()) < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        if int(tensor.max().item()) >= num_classes:
+            raise RuntimeError("Class values must be smaller than num_classes.")
+    columns = OPS["arange"](0, num_classes, 1, dtypes.int64, tensor.device)
+    return cast_to(tensor.unsqueeze(-1) == columns, dtypes.int64)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Cosine of the angle between x1 and x2 along dim, each norm being at least eps."""
+    a = OPS["clamp"](x1.norm(2, dim, True), eps, None)
+    b = OPS["clamp"](x2.norm(2, dim, True), eps, None)
+    return ((x1 / a) * (x2 / b)).sum(dim)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """p-norm of x1 - x2 + eps along the last dim."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """Distances between all pairs of rows i < j, in row-major order of (i, j). input: (n, d)."""
+    if input.ndim != 2:
+        raise RuntimeError("pdist only supports 2D tensors, got: " f"{input.ndim}D")
+    n = input.shape[0]
+    firsts = [i for i in range(n) for _ in range(i + 1, n)]
+    seconds = [j for i in range(n) for j in range(i + 1, n)]
+    a = input.new_tensor(firsts, dtype=dtypes.int64)
+    b = input.new_tensor(seconds, dtype=dtypes.int64)
+    return (OPS["index_select"](input, 0, a) - OPS["index_select"](input, 0, b)).norm(p, -1)

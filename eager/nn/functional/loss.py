@@ -1,0 +1,376 @@
+"""Losses. `reduction` is "none", "mean" or "sum"; the older `size_average` and `reduce` flags map to it."""
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from eager.nn.functional.activation import log_softmax
+from eager.nn.functional.linears import cosine_similarity, pairwise_distance
+from eager.ops.table import OPS, cast_to
+from eager.spec import broadcast_shapes
+
+Tensor = Any
+
+
+def resolve_reduction(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
+    """The reduction, with the two deprecated flags taken into account. Raises ValueError for another name."""
+    if size_average is not None or reduce is not None:
+        mean = size_average is None or size_average
+        reduction = "none" if reduce is False else "mean" if mean else "sum"
+        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def _reduce(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "none":
+        return loss
+    return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _pairwise(name: str, input: Tensor, target: Tensor, rule: Callable[[Tensor, Tensor], Tensor], reduction: str,
+              weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Reduce `rule(input, target)`, with torch's warning where the two only fit by broadcasting."""
+    if tuple(input.shape) != tuple(target.shape):
+        warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will "
+                      "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+                      stacklevel=3)  # fmt: skip
+        broadcast_shapes(input.shape, target.shape)
+    loss = rule(input, target)
+    if weight is None:
+        return _reduce(loss, reduction)
+    loss = loss * weight
+    if reduction == "mean":
+        return loss.sum() / OPS["expand"](weight, tuple(loss.shape)).sum()
+    return _reduce(loss, reduction)
+
+
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Squared difference."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    return _pairwise("mse_loss", input, target, lambda x, t: OPS["square"](x - t), reduction, weight)
+
+
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+            reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Absolute difference."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    return _pairwise("l1_loss", input, target, lambda x, t: OPS["abs"](x - t), reduction, weight)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                   reduction: str = "mean", beta: float = 1.0) -> Tensor:  # fmt: skip
+    """Squared near zero (|d| < beta), absolute beyond."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0.0:
+        return l1_loss(input, target, reduction=reduction)
+
+    def rule(x: Tensor, t: Tensor) -> Tensor:
+        d = OPS["abs"](x - t)
+        return OPS["where"](d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
+
+    return _pairwise("smooth_l1_loss", input, target, rule, reduction)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Half the square where |d| <= delta, delta * (|d| - delta / 2) beyond."""
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+
+    def rule(x: Tensor, t: Tensor) -> Tensor:
+        d = OPS["abs"](x - t)
+        return OPS["where"](d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
+
+    return _pairwise("huber_loss", input, target, rule, resolve_reduction(reduction), weight)
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """-(t log x + (1 - t) log(1 - x)), the logarithms being at least -100.
+
+    Raises: ValueError for differing shapes; RuntimeError for an input outside [0, 1].
+    """
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    if tuple(target.shape) != tuple(input.shape):
+        raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+                         "deprecated. Please ensure they have the same size.")  # fmt: skip
+    if not input.is_fake and input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    log_x = OPS["clamp"](OPS["log"](input), -100, None)
+    log_1mx = OPS["clamp"](OPS["log1p"](-input), -100, None)
+    loss = (target - 1) * log_1mx - target * log_x
+    return _reduce(loss if weight is None else loss * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+                                     pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Binary cross entropy of sigmoid(input), stable for large |input|. pos_weight weighs the positive class.
+
+    Raises: ValueError for differing shapes.
+    """
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    if tuple(target.shape) != tuple(input.shape):
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    log_sigmoid = OPS["log_sigmoid"](input)
+    if pos_weight is None:
+        loss = (1 - target) * input - log_sigmoid
+    else:
+        loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_sigmoid
+    return _reduce(loss if weight is None else loss * weight, reduction)
+
+
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False) -> Tensor:  # fmt: skip
+    """t * (log t - x), where x is a log probability. reduction also takes "batchmean"."""
+    if reduction == "batchmean":
+        loss = kl_div(input, target, reduction="sum", log_target=log_target)
+        return loss / input.shape[0] if input.ndim else loss
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    if log_target:
+        return _reduce(OPS["exp"](target) * (target - input), reduction)
+    positive = target > 0  # 0 log 0 is 0, with a gradient of 0
+    entropy = OPS["where"](positive, target * OPS["log"](OPS["where"](positive, target, 1.0)), 0.0)
+    return _reduce(entropy - target * input, reduction)
+
+
+# ---- over class indices ----
+
+
+def _rows(input: Tensor, target: Tensor, who: str) -> tuple[Tensor, Tensor]:
+    """Scores (n, classes) and targets (n,), from (classes,), (n, classes) or (n, classes, *)."""
+    if input.ndim == 1:
+        return input.unsqueeze(0), target.reshape(1) if target.ndim == 0 else target
+    if input.ndim == 2:
+        return input, target
+    if tuple(input.shape[:1]) + tuple(input.shape[2:]) != tuple(target.shape):
+        if input.shape[0] != target.shape[0]:
+            raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
+        raise RuntimeError(f"Expected target size {list(input.shape[:1] + input.shape[2:])}, got {list(target.shape)}")
+    order = (0, *range(2, input.ndim), 1)
+    return input.permute(*order).reshape(-1, input.shape[1]), target.reshape(-1)
+
+
+def _reduce_rows(losses: Tensor, target: Tensor, shape: tuple[int, ...], weight: Tensor | None, ignore_index: int,
+                 reduction: str) -> Tensor:  # fmt: skip
+    if reduction == "none":
+        return losses.reshape(shape)
+    total = losses.sum()
+    if reduction == "sum":
+        return total
+    kept = target != ignore_index
+    if weight is None:
+        return total / cast_to(kept.sum(), losses.dtype)
+    safe = OPS["where"](kept, target, 0)
+    used = OPS["where"](kept, OPS["index_select"](weight, 0, safe), 0.0)
+    return total / cast_to(used.sum(), losses.dtype)
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """-weight[t] * x[t] over log probabilities. input: (n, c, *) or (c,), target: (n, *) or () class indices.
+
+    Raises: IndexError for a target that is no class; ValueError for batch sizes that differ.
+    """
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    shape = tuple(target.shape)
+    rows, target = _rows(input, target, "nll_loss")
+    losses = OPS["nll"](rows, target, weight, ignore_index)
+    return _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
+    """Cross entropy of scores against class indices, or against class probabilities of input's shape.
+
+    input: (n, c, *) or (c,); target: (n, *) or () integer, or input's shape floating. weight: (c,).
+    Raises: as nll_loss; RuntimeError for label_smoothing outside [0, 1].
+    """
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if tuple(target.shape) == tuple(input.shape) and target.dtype.is_floating_point:
+        return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
+    if target.dtype.is_floating_point:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype}: class probabilities must have the shape of "
+                           f"the scores, {list(input.shape)}, but are {list(target.shape)}")  # fmt: skip
+    if input.ndim == 0 or (input.ndim != target.ndim + 1 and (input.ndim, target.ndim) != (1, 1)):
+        raise RuntimeError(f"cross_entropy: got scores {list(input.shape)} and targets {list(target.shape)}; allowed (n, c, *) "
+                           "with (n, *), or (c,) with ()")  # fmt: skip
+    shape = tuple(target.shape)
+    rows, target = _rows(input, target, "cross_entropy")
+    losses = OPS["cross_entropy"](rows, target, weight, ignore_index)[0]
+    if label_smoothing == 0.0:
+        return _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
+    return _smoothed(losses, rows, target, shape, weight, ignore_index, reduction, label_smoothing)
+
+
+def _smoothed(losses: Tensor, rows: Tensor, target: Tensor, shape: tuple[int, ...], weight: Tensor | None, ignore_index: int,
+              reduction: str, smoothing: float) -> Tensor:  # fmt: skip
+    """Mix the loss at the target with the mean loss over all classes."""
+    log_p = OPS["log_softmax"](rows, 1)
+    spread = -(log_p if weight is None else log_p * weight).sum(1)
+    kept = target != ignore_index
+    spread = OPS["where"](kept, spread, 0.0)
+    first = _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
+    second = _reduce_rows(spread, target, shape, weight, ignore_index, reduction)
+    return first * (1 - smoothing) + second * (smoothing / rows.shape[1])
+
+
+def _cross_entropy_of_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str,
+                                    smoothing: float) -> Tensor:  # fmt: skip
+    dim = 0 if input.ndim == 1 else 1
+    classes = input.shape[dim]
+    if smoothing > 0.0:
+        target = target * (1 - smoothing) + smoothing / classes
+    terms = log_softmax(input, dim) * target
+    if weight is not None:
+        terms = terms * (weight if dim == 0 else weight.view(1, -1, *(1,) * (input.ndim - 2)))
+    if reduction == "none":
+        return -terms.sum(dim)
+    total = -terms.sum()
+    return total if reduction == "sum" else total / (input.numel() // classes)
+
+
+# ---- margins and rankings ----
+
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
+                     size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+                     reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Negative log likelihood of a Poisson rate, exp(input) or input; `full` adds Stirling's term."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    loss = OPS["exp"](input) - target * input if log_input else input - target * OPS["log"](input + eps)
+    if full:
+        stirling = target * OPS["log"](target) - target + OPS["log"](target * (2 * math.pi)) * 0.5
+        loss = loss + OPS["where"](target > 1, stirling, 0.0)
+    return _reduce(loss, reduction)
+
+
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Half of log var + (x - t)^2 / var, var being at least eps; `full` adds the constant."""
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = OPS["full"](tuple(input.shape), var, input.dtype, input.device)
+    elif not var.is_fake and bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if tuple(var.shape) != tuple(input.shape) and tuple(input.shape[:-1]) == tuple(var.shape):
+        var = var.unsqueeze(-1)
+    floor = OPS["clamp"](var.detach(), eps, None)
+    clamped = var + (floor - var.detach())  # the clamp is not seen by the gradient
+    loss = (OPS["log"](clamped) + OPS["square"](input - target) / clamped) * 0.5
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduce(loss, resolve_reduction(reduction))
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """x where the target is 1, max(0, margin - x) where it is -1."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    far = OPS["where"](target != 1, OPS["clamp"](margin - input, 0, None), 0.0)
+    near = OPS["where"](target != -1, input, 0.0)
+    return _reduce(far + near, reduction)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+                        reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """max(0, -t * (x1 - x2) + margin)."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+                           f"{input1.size()}, input2: {input2.size()}, target: {target.size()} ")  # fmt: skip
+    return _reduce(OPS["clamp"](-target * (input1 - input2) + margin, 0, None), reduction)
+
+
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                     reduction: str = "mean") -> Tensor:  # fmt: skip
+    """log(1 + exp(-t * x))."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    return _reduce(-OPS["log_sigmoid"](target * input), reduction)
+
+
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+                      size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Mean over the other classes of max(0, margin - x[t] + x[j]) ** p. input: (n, c) or (c,)."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    rows = input.unsqueeze(0) if input.ndim == 1 else input
+    index = target.reshape(-1, 1)
+    terms = OPS["clamp"](margin - OPS["gather"](rows, 1, index) + rows, 0, None)
+    if p == 2:
+        terms = terms * terms
+    if weight is not None:
+        terms = terms * OPS["index_select"](weight, 0, index.reshape(-1)).unsqueeze(1)
+    loss = OPS["scatter"](terms, 1, index, 0.0).sum(1) / rows.shape[1]
+    return _reduce(loss.squeeze(0) if input.ndim == 1 else loss, reduction)
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                           reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Hinge between each target class (a list ended by -1) and each class that is none. input: (n, c) or (c,)."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    rows, labels = (input.unsqueeze(0), target.unsqueeze(0)) if input.ndim == 1 else (input, target)
+    valid = OPS["cumsum"](cast_to(labels < 0, labels.dtype), 1) == 0
+    safe = OPS["where"](valid, labels, 0)
+    is_target = OPS["scatter_reduce"](cast_to(rows.detach() * 0, labels.dtype), 1, safe, cast_to(valid, labels.dtype), "amax") > 0
+    picked = OPS["gather"](rows, 1, safe)  # (n, c): score of each listed target
+    hinge = OPS["clamp"](1 - picked.unsqueeze(2) + rows.unsqueeze(1), 0, None)
+    counted = valid.unsqueeze(2) & OPS["logical_not"](is_target).unsqueeze(1)
+    loss = OPS["where"](counted, hinge, 0.0).sum((1, 2)) / rows.shape[1]
+    return _reduce(loss.squeeze(0) if input.ndim == 1 else loss, reduction)
+
+
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                size_average: bool | None = None, reduce: bool | None = None,
+                                reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Mean over classes of the binary cross entropy with logits."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    loss = -(target * OPS["log_sigmoid"](input) + (1 - target) * OPS["log_sigmoid"](-input))
+    if weight is not None:
+        loss = loss * weight
+    return _reduce(loss.mean(-1), reduction)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+                          size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1. inputs: (n, d) or (d,)."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    cos = cosine_similarity(input1, input2, input1.ndim - 1)
+    loss = OPS["where"](target == 1, 1 - cos, 0.0) + OPS["where"](target == -1, OPS["clamp"](cos - margin, 0, None), 0.0)
+    return _reduce(loss, reduction)
+
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+                        eps: float = 1e-6, swap: bool = False, size_average: bool | None = None, reduce: bool | None = None,
+                        reduction: str = "mean") -> Tensor:  # fmt: skip
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances."""
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = OPS["minimum"](far, pairwise_distance(positive, negative, p, eps))
+    return _reduce(OPS["clamp"](near - far + margin, 0, None), reduction)
+
+
+def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
+                                      margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """triplet_margin_loss under any distance function."""
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = OPS["minimum"](far, distance(positive, negative))
+    return _reduce(OPS["clamp"](near - far + margin, 0, None), resolve_reduction(reduction))

@@ -1,0 +1,137 @@
+"""Normalisation layers as functions."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from eager import _native
+from eager.ops.nn import accumulator
+from eager.ops.table import OPS, cast_to
+
+Tensor = Any
+_EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """Zero mean and unit variance over the trailing dims, then weight and bias.
+
+    input: (*, *normalized_shape); weight, bias: normalized_shape or None. Raises: RuntimeError for other shapes.
+    """
+    return OPS["native_layer_norm"](input, tuple(normalized_shape), weight, bias, eps)[0]
+
+
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """x over its root mean square across the trailing dims, times weight. eps: the dtype's epsilon by default."""
+    if eps is None:
+        eps = _EPS[accumulator(input.dtype).name]
+    return OPS["rms_norm"](input, tuple(normalized_shape), weight, eps)
+
+
+def _affine(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    shape = (1, -1, *(1,) * (y.ndim - 2))
+    if weight is not None:
+        y = y * weight.view(shape)
+    return y if bias is None else y + bias.view(shape)
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """Zero mean and unit variance within each of num_groups groups of channels. input: (n, c, *); weight, bias: (c,)."""
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    n, c = input.shape[:2]
+    if c % num_groups:
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                           f"{list(input.shape)} and num_groups={num_groups}")  # fmt: skip
+    _more_than_one_value(input, math.prod(input.shape[2:]) * (c // num_groups) * n)
+    width = input.numel() // max(n * num_groups, 1)
+    grouped = input.reshape(n, num_groups, width)
+    y = OPS["native_layer_norm"](grouped, (width,), None, None, eps)[0].view(tuple(input.shape))
+    return _affine(y, weight, bias)
+
+
+def _more_than_one_value(input: Tensor, count: int) -> None:
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+
+
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """Normalise each channel by the batch's statistics (training) or the running ones.
+
+    input: (n, c, *); the others (c,). In training the running statistics move by `momentum` towards the
+    batch's mean and unbiased variance. Raises: ValueError for one value per channel in training.
+    """
+    if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+        return _batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
+    count = input.numel() // max(input.shape[1], 1)
+    _more_than_one_value(input, count)
+    y, mean, rstd = OPS["batch_norm_train"](input, weight, bias, eps)
+    if running_mean is not None or running_var is not None:
+        before = _native.set_grad_enabled(False)
+        try:
+            if running_mean is not None:
+                _move(running_mean, mean, momentum)
+            if running_var is not None:
+                variance = OPS["reciprocal"](rstd * rstd) - eps
+                _move(running_var, variance * (count / max(count - 1, 1)), momentum)
+        finally:
+            _native.set_grad_enabled(before)
+    return y
+
+
+def _move(running: Tensor, towards: Tensor, momentum: float) -> None:
+    """running += momentum * (towards - running), in place."""
+    OPS["mul_"](running, 1 - momentum)
+    OPS["add_"](running, cast_to(towards * momentum, running.dtype))
+
+
+def _batch_norm_eval(input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    """x * scale + shift with both worked out per channel first."""
+    scale = OPS["rsqrt"](var + eps)
+    if weight is not None:
+        scale = scale * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    shape = (1, -1, *(1,) * (input.ndim - 2))
+    y = cast_to(input, scale.dtype) * scale.view(shape) + shift.view(shape)
+    return cast_to(y, input.dtype)
+
+
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """Normalise each channel of each sample by its own statistics, or by the running ones. input: (n, c, *)."""
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return _batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
+    spatial = math.prod(input.shape[2:])
+    if spatial == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+    n, c = input.shape[:2]
+    y, mean, rstd = OPS["native_layer_norm"](input.reshape(n, c, spatial), (spatial,), None, None, eps)
+    if running_mean is not None and running_var is not None:
+        before = _native.set_grad_enabled(False)
+        try:
+            variance = (OPS["reciprocal"](rstd * rstd) - eps) * (spatial / max(spatial - 1, 1))
+            _move(running_mean, mean.mean((0, 2)), momentum)
+            _move(running_var, variance.mean((0, 2)), momentum)
+        finally:
+            _native.set_grad_enabled(before)
+    return _affine(y.view(tuple(input.shape)), weight, bias)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """x over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta. input: (n, c, *)."""
+    if input.ndim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
+    if input.numel() == 0:
+        return input
+    squares = (input * input).reshape(input.shape[0], input.shape[1], -1)
+    padded = OPS["constant_pad_nd"](squares, (0, 0, size // 2, (size - 1) // 2), 0)
+    mean = padded.unfold(1, size, 1).mean(-1).reshape(tuple(input.shape))
+    return input / OPS["pow"](mean * alpha + k, beta)

@@ -1,0 +1,1 @@
+"""The layers by family, under the file names that model code imports them from."""

@@ -1,0 +1,246 @@
+"""Normalisation over the batch, and over single instances, with running statistics."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from eager import dtypes
+from eager.device import CPU, device
+from eager.nn import init
+from eager.nn.functional import norm as functions
+from eager.nn.module import Module
+from eager.nn.modules.lazy import LazyModuleMixin
+from eager.nn.modules.utils import parameter
+from eager.nn.parameter import UninitializedBuffer, UninitializedParameter
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+
+
+def _filled(shape: tuple[int, ...], value: float, where: Any, dtype: Any) -> Tensor:
+    return OPS["full"](shape, value, dtype or dtypes.get_default_dtype(), CPU if where is None else device(where))
+
+
+class _NormBase(Module):
+    """Affine parameters and running statistics per channel."""
+
+    _version = 2
+    weight: Tensor | None
+    bias: Tensor | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        shape = (num_features,)
+        for name in ("weight", "bias"):
+            self.register_parameter(name, parameter(shape, device, dtype) if affine else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", _filled(shape, 0.0, device, dtype) if tracked else None)
+        self.register_buffer("running_var", _filled(shape, 1.0, device, dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", _filled((), 0, device, dtypes.int64) if tracked else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Mean 0, variance 1, no batches."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Running statistics as `reset_running_stats`, weight 1, bias 0."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError(f"{type(self).__name__}._check_input_dim")
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"track_running_stats={self.track_running_stats}")  # fmt: skip
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool,
+                              missing_keys: Any, unexpected_keys: Any, error_msgs: Any) -> None:  # fmt: skip
+        version = local_metadata.get("version")
+        key = prefix + "num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            state_dict[key] = OPS["full"]((), 0, dtypes.int64, CPU)  # states of version 1 did not count batches
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # a plain average over all batches
+                factor = 1.0 / float(self.num_batches_tracked)
+        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        kept = not self.training or self.track_running_stats
+        return functions.batch_norm(input, self.running_mean if kept else None, self.running_var if kept else None,
+                                    self.weight, self.bias, by_batch, factor, self.eps)  # fmt: skip
+
+
+def _check(input: Tensor, *allowed: int) -> None:
+    if input.ndim not in allowed:
+        wanted = " or ".join(f"{n}D" for n in allowed)
+        raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (n, c) or (n, c, l)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _check(input, 2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (n, c, h, w)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _check(input, 4)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (n, c, d, h, w)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _check(input, 5)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over all processes of a group; with one process it is plain batch normalisation."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """`module` with every batch norm below it replaced by a SyncBatchNorm that shares its tensors."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            if module.affine:
+                result.weight, result.bias = module.weight, module.bias
+            for name in ("running_mean", "running_var", "num_batches_tracked", "training"):
+                setattr(result, name, getattr(module, name))
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """Takes num_features from the first input."""
+
+    def __init__(self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(0, eps, momentum, False, False, device, dtype)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.num_batches_tracked = _filled((), 0, device, dtypes.int64)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for t in (self.weight, self.bias, self.running_mean, self.running_var):
+                if t is not None:
+                    t.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm1d that takes num_features from its first input."""
+
+    cls_to_become = BatchNorm1d
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _check(input, 2, 3)
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm2d that takes num_features from its first input."""
+
+    cls_to_become = BatchNorm2d
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _check(input, 4)
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm3d that takes num_features from its first input."""
+
+    cls_to_become = BatchNorm3d
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _check(input, 5)
+
+
+class _InstanceNorm(_NormBase):
+    _spatial = 0
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _check(input, self._spatial + 1, self._spatial + 2)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        channels = input.shape[-self._spatial - 1]
+        if channels != self.num_features:
+            if self.affine:
+                raise ValueError(f"expected input's size at dim={input.ndim - self._spatial - 1} to match num_features "
+                                 f"({self.num_features}), but got: {channels}.")  # fmt: skip
+            warnings.warn(f"input's size at dim={input.ndim - self._spatial - 1} does not match num_features. You can silence "
+                          "this warning by not passing in num_features, which is not used because affine=False",
+                          stacklevel=2)  # fmt: skip
+        batched = input if input.ndim == self._spatial + 2 else input.unsqueeze(0)
+        y = functions.instance_norm(batched, self.running_mean, self.running_var, self.weight, self.bias,
+                                    self.training or not self.track_running_stats,
+                                    0.0 if self.momentum is None else self.momentum, self.eps)  # fmt: skip
+        return y if batched is input else y.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Each channel of each sample of (n, c, l) or (c, l) normalised by itself."""
+
+    _spatial = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Each channel of each sample of (n, c, h, w) or (c, h, w) normalised by itself."""
+
+    _spatial = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Each channel of each sample of (n, c, d, h, w) or (c, d, h, w) normalised by itself."""
+
+    _spatial = 3

@@ -1,0 +1,60 @@
+"""Dropout layers: active in training, the identity in evaluation."""
+from __future__ import annotations
+
+from eager.nn.functional import dropouts as functions
+from eager.nn.module import Module
+from eager.tensor import Tensor
+
+
+class _DropoutNd(Module):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if p < 0.0 or p > 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_DropoutNd):
+    """Zero elements with probability p, scale the rest by 1 / (1 - p)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functions.dropout(input, self.p, self.training, self.inplace)
+
+
+class Dropout1d(_DropoutNd):
+    """Zero whole channels of (n, c, l)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functions.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_DropoutNd):
+    """Zero whole channels of (n, c, h, w)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functions.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_DropoutNd):
+    """Zero whole channels of (n, c, d, h, w)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functions.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_DropoutNd):
+    """Dropout that keeps mean and variance of SELU activations."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functions.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(_DropoutNd):
+    """AlphaDropout of whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functions.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -1,0 +1,36 @@
+"""Lazy modules: parameters take their shape from the first input."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager.nn.parameter import is_lazy
+
+
+class LazyModuleMixin:
+    """Mixed into a module whose parameters are uninitialised until the first call.
+
+    Subclasses define `initialize_parameters(*args)` and may name the class to become in `cls_to_become`.
+    """
+
+    cls_to_become: type[Any] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)  # type: ignore[attr-defined]
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Give the parameters the shapes that these inputs call for."""
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
+
+    def has_uninitialized_params(self: Any) -> bool:
+        """Whether a parameter or buffer has no shape yet."""
+        return any(is_lazy(t) for t in [*self._parameters.values(), *self._buffers.values()])
+
+    def _infer_parameters(self: Any, module: Any, args: Any, kwargs: Any) -> None:
+        module.initialize_parameters(*args, **kwargs)
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {type(self).__name__} has not been fully initialized")
+        module._initialize_hook.remove()
+        delattr(module, "_initialize_hook")
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become

@@ -1,0 +1,224 @@
+"""Transformer encoder and decoder layers. Source: Vaswani et al., "Attention Is All You Need", 2017."""
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from eager import dtypes
+from eager.nn import init
+from eager.nn.functional import activation as functions
+from eager.nn.module import Module
+from eager.nn.modules.container import ModuleList
+from eager.nn.modules.dropout import Dropout
+from eager.nn.modules.linear import Linear
+from eager.nn.modules.multihead import MultiheadAttention
+from eager.nn.modules.normalization import LayerNorm
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+
+
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
+    if activation == "relu":
+        return functions.relu
+    if activation == "gelu":
+        return functions.gelu
+    raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+
+
+def _get_clones(module: Module, n: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(n)])
+
+
+def _subsequent(size: int, like: Tensor | None = None, device: Any = None, dtype: Any = None) -> Tensor:
+    """(size, size): 0 where column <= row, else -inf."""
+    full = OPS["full"]((size, size), float("-inf"), dtype or dtypes.get_default_dtype(), device)
+    return OPS["triu"](full, 1)
+
+
+def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int | None = None) -> bool:
+    if is_causal is not None:
+        return is_causal
+    if mask is None or mask.ndim != 2 or mask.shape[0] != mask.shape[1] or mask.is_fake or mask.dtype is dtypes.bool_:
+        return False
+    return bool((mask == _subsequent(mask.shape[0], device=mask.device, dtype=mask.dtype)).all())
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and a feed-forward network, each with dropout, a residual and a norm."""
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: str | Callable[[Tensor], Tensor] = functions.relu, layer_norm_eps: float = 1e-5,
+                 batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:  # fmt: skip
+        super().__init__()
+        where = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **where)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **where)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **where)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool = False) -> Tensor:  # fmt: skip
+        """src: (s, n, d), or (n, s, d) with batch_first, or (s, d)."""
+        x = src
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
+        return self.norm2(x + self._ff_block(x))
+
+    def _sa_block(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+        y = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal)[0]
+        return self.dropout1(y)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerEncoder(Module):
+    """A stack of num_layers copies of an encoder layer, and an optional norm."""
+
+    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
+                 mask_check: bool = True) -> None:  # fmt: skip
+        super().__init__()
+        self.layers = _get_clones(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool | None = None) -> Tensor:  # fmt: skip
+        causal = _is_causal(mask, is_causal)
+        y = src
+        for layer in self.layers:
+            y = layer(y, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        return y if self.norm is None else self.norm(y)
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to the encoder's memory and a feed-forward network."""
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: str | Callable[[Tensor], Tensor] = functions.relu, layer_norm_eps: float = 1e-5,
+                 batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:  # fmt: skip
+        super().__init__()
+        where = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **where)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **where)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **where)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **where)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:  # fmt: skip
+        x = tgt
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = (memory_mask, memory_key_padding_mask, memory_is_causal)
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), *own)
+            x = x + self._mha_block(self.norm2(x), memory, *other)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(x + self._sa_block(x, *own))
+        x = self.norm2(x + self._mha_block(x, memory, *other))
+        return self.norm3(x + self._ff_block(x))
+
+    def _sa_block(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+        y = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, is_causal=is_causal, need_weights=False)[0]
+        return self.dropout1(y)
+
+    def _mha_block(self, x: Tensor, mem: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+        y = self.multihead_attn(x, mem, mem, attn_mask=mask, key_padding_mask=padding, is_causal=is_causal,
+                                need_weights=False)[0]  # fmt: skip
+        return self.dropout2(y)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerDecoder(Module):
+    """A stack of num_layers copies of a decoder layer, and an optional norm."""
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _get_clones(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:  # fmt: skip
+        causal = _is_causal(tgt_mask, tgt_is_causal)
+        y = tgt
+        for layer in self.layers:
+            y = layer(y, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+                      memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
+                      memory_is_causal=memory_is_causal)  # fmt: skip
+        return y if self.norm is None else self.norm(y)
+
+
+class Transformer(Module):
+    """Encoder and decoder together."""
+
+    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+                 dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: str | Callable[[Tensor], Tensor] = functions.relu, custom_encoder: Any = None,
+                 custom_decoder: Any = None, layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
+        super().__init__()
+        settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
+                    device, dtype)  # fmt: skip
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
+
+        self.encoder = custom_encoder if custom_encoder is not None else TransformerEncoder(
+            TransformerEncoderLayer(*settings), num_encoder_layers, norm())  # fmt: skip
+        self.decoder = custom_decoder if custom_decoder is not None else TransformerDecoder(
+            TransformerDecoderLayer(*settings), num_decoder_layers, norm())  # fmt: skip
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:  # fmt: skip
+        batched = src.ndim == 3
+        batch_dim = 0 if self.batch_first else 1
+        if batched and src.shape[batch_dim] != tgt.shape[batch_dim]:
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+                            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+                            memory_is_causal=memory_is_causal)  # fmt: skip
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """(sz, sz): 0 where column <= row, else -inf."""
+        return _subsequent(sz, device=device, dtype=dtype)
+
+    def _reset_parameters(self) -> None:
+        for p in self.parameters():
+            if p.ndim > 1:
+                init.xavier_uniform_(p)

@@ -1,0 +1,27 @@
+"""Parameters as one flat vector, and back."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All parameters, flattened and joined. Raises TypeError if they are on different devices."""
+    given = list(parameters)
+    if len({p.device for p in given}) > 1:
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")
+    return OPS["cat"]([p.reshape(-1) for p in given], 0)
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Set each parameter's data to its slice of the vector (views of it). Raises TypeError if vec is no tensor."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {type(vec)}")
+    at = 0
+    for p in parameters:
+        n = math.prod(p.shape)
+        p.data = OPS["slice"](vec, 0, at, at + n, 1).view(tuple(p.shape)).data
+        at += n

@@ -1,0 +1,98 @@
+"""Update rules over arrays, in blocks that stay in cache.
+
+A rule such as Adam's reads and writes four arrays a dozen times. Over whole parameters each of those
+passes goes through main memory; over blocks of a few thousand elements only the first does. Every
+rule has the same form: it gets slices and two scratch buffers, and writes in place.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from eager import _native
+from eager.tensor import Tensor
+
+BLOCK = 16384
+_scratch: dict[Any, tuple[Any, Any]] = {}
+
+
+def runs_on_arrays(tensors: Sequence[Tensor]) -> bool:
+    """Whether a rule can work on the arrays themselves: real float32/64 CPU tensors, alike and row-major."""
+    if _native.mode_depth():
+        return False
+    first = tensors[0]
+    d = first.dtype
+    if d.name not in ("float32", "float64"):
+        return False
+    return all(t.dtype is d and t.device.type == "cpu" and not t.is_fake and t._is_contiguous() for t in tensors)
+
+
+def _buffers(d: Any, n: int) -> tuple[Any, Any]:
+    found = _scratch.get(d)
+    if found is None:
+        found = _scratch[d] = (np.empty(BLOCK, d), np.empty(BLOCK, d))
+    return found[0][:n], found[1][:n]
+
+
+def in_blocks(rule: Callable[..., None], tensors: Sequence[Tensor], written: int, *settings: Any) -> None:
+    """Run `rule(*slices, scratch, scratch, *settings)` over all elements; the first `written` tensors are written."""
+    arrays = [t._array.reshape(-1) for t in tensors]
+    n = arrays[0].size
+    with np.errstate(all="ignore"):
+        for at in range(0, n, BLOCK):
+            end = min(at + BLOCK, n)
+            rule(*[a[at:end] for a in arrays], *_buffers(arrays[0].dtype, end - at), *settings)
+    for t in tensors[:written]:
+        t._bump_version()
+
+
+def sgd(p: Any, buf: Any, g: Any, s: Any, t: Any, lr: float, weight_decay: float, momentum: float, dampening: float,
+        nesterov: bool, first: bool) -> None:  # fmt: skip
+    """SGD with momentum: buf = momentum * buf + (1 - dampening) * g; p -= lr * (buf, or g + momentum * buf)."""
+    if weight_decay:
+        g = np.add(np.multiply(p, weight_decay, out=s), g, out=s)
+    if first:
+        np.copyto(buf, g)
+    else:
+        buf *= momentum
+        buf += np.multiply(g, 1 - dampening, out=t) if dampening else g
+    if nesterov:
+        np.multiply(buf, momentum, out=t)
+        t += g
+        t *= lr
+        p -= t
+    else:
+        p -= np.multiply(buf, lr, out=t)
+
+
+def sgd_plain(p: Any, g: Any, s: Any, t: Any, lr: float, weight_decay: float) -> None:
+    """SGD without momentum."""
+    if weight_decay:
+        g = np.add(np.multiply(p, weight_decay, out=s), g, out=s)
+    p -= np.multiply(g, lr, out=t)
+
+
+def adam(p: Any, m: Any, v: Any, g: Any, s: Any, t: Any, lr: float, beta1: float, beta2: float, eps: float,
+         weight_decay: float, decoupled: bool, step: float) -> None:  # fmt: skip
+    """Adam, and AdamW with `decoupled` weight decay. Source: Kingma & Ba, 2015; Loshchilov & Hutter, 2019."""
+    if weight_decay:
+        if decoupled:
+            p *= 1 - lr * weight_decay
+        else:
+            g = np.add(np.multiply(p, weight_decay, out=s), g, out=s)
+    np.subtract(g, m, out=t)
+    t *= 1 - beta1
+    m += t
+    np.multiply(g, g, out=t)
+    t *= 1 - beta2
+    v *= beta2
+    v += t
+    np.sqrt(v, out=t)
+    t /= math.sqrt(1 - beta2**step)
+    t += eps
+    np.divide(m, t, out=t)
+    t *= lr / (1 - beta1**step)
+    p -= t

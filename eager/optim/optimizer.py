@@ -1,0 +1,295 @@
+"""Optimizer: parameter groups, state, hooks, and the state dict in torch's layout."""
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import chain
+from typing import Any
+
+from eager.autograd.grad_mode import enable_grad
+from eager.nn._hooks import RemovableHandle
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+_global_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """`hook(optimizer, args, kwargs)` before every optimizer's step."""
+    handle = RemovableHandle(_global_pre_hooks)
+    _global_pre_hooks[handle.id] = hook
+    return handle
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """`hook(optimizer, args, kwargs)` after every optimizer's step."""
+    handle = RemovableHandle(_global_post_hooks)
+    _global_post_hooks[handle.id] = hook
+    return handle
+
+
+class Optimizer:
+    """Base class. Subclasses define `step`; the parameters' gradients are read from `.grad`.
+
+    params: an iterable of tensors, of (name, tensor) pairs, or of dicts with "params" and settings of their own.
+    Raises: TypeError for a single tensor; ValueError for an empty list, a non-leaf, or a duplicate.
+    """
+
+    param_groups: list[dict[str, Any]]
+    state: defaultdict[Any, Any]
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        if isinstance(params, Tensor):
+            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                            + params.type())  # fmt: skip
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(dict(group))
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Wrap a subclass's `step` so that hooks run around it, whoever wrote it."""
+        super().__init_subclass__(**kwargs)
+        step = cls.__dict__.get("step")
+        if step is not None and not getattr(step, "hooked", False):
+            cls.step = _hooked_step(step)  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        text = type(self).__name__ + " ("
+        for i, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {i}\n"
+            text += "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+        return text + ")"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for what in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
+            self.__dict__.setdefault(f"_optimizer_{what}_hooks", OrderedDict())
+
+    # ---- parameters ----
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with settings of their own; what is not given comes from the defaults."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
+                            "sets will change between runs. Please use a list instead.")  # fmt: skip
+        params = list(params)
+        if any(isinstance(p, tuple) for p in params):
+            if not all(isinstance(p, tuple) for p in params):
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+            param_group["param_names"] = [name for name, _ in params]
+            params = [p for _, p in params]
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
+            if not self.defaults.get("differentiable", None) and not (p.is_leaf or p.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        param_group["params"] = params
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            param_group.setdefault(name, default)
+        if len(params) != len({id(p) for p in params}):
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                          "see github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)  # fmt: skip
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        if known.intersection(id(p) for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients, or with `set_to_none=False` fill them with zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if set_to_none:
+                    p.grad = None
+                else:
+                    if p.grad.grad_fn is not None:
+                        p.grad.detach_()
+                    else:
+                        p.grad.requires_grad_(False)
+                    p.grad.zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update from the present gradients. closure: recomputes the loss, which is returned."""
+        raise NotImplementedError(f"{type(self).__name__}.step")
+
+    # ---- state dict ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """State by parameter number, and the groups with numbers in place of parameters."""
+        for pre_hook in self._optimizer_state_dict_pre_hooks.values():
+            pre_hook(self)
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                numbers.setdefault(id(p), len(numbers))
+            packed = {k: v for k, v in group.items() if k != "params"}
+            packed["params"] = [numbers[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
+        for post_hook in self._optimizer_state_dict_post_hooks.values():
+            replaced = post_hook(self, result)
+            if replaced is not None:
+                result = replaced
+        return result
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back a state of the same groups. Raises ValueError if their number or sizes differ."""
+        state_dict = dict(state_dict)
+        for pre_hook in self._optimizer_load_state_dict_pre_hooks.values():
+            replaced = pre_hook(self, state_dict)
+            if replaced is not None:
+                state_dict = replaced
+        groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved, strict=True)):
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        by_number = dict(zip(chain.from_iterable(g["params"] for g in saved),
+                             chain.from_iterable(g["params"] for g in groups), strict=True))  # fmt: skip
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in by_number:
+                state[by_number[key]] = _fitted(by_number[key], value)
+            else:
+                state[key] = value
+        merged = []
+        for mine, theirs in zip(groups, saved, strict=True):
+            theirs["params"] = mine["params"]
+            if "param_names" in mine and "param_names" not in theirs:
+                theirs["param_names"] = mine["param_names"]
+            merged.append(theirs)
+        self.__setstate__({"state": state, "param_groups": merged})
+        for post_hook in self._optimizer_load_state_dict_post_hooks.values():
+            post_hook(self)
+
+    # ---- hooks ----
+
+    def _add_hook(self, hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool) -> RemovableHandle:
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(optimizer, args, kwargs)` before step; may return new (args, kwargs)."""
+        return self._add_hook(self._optimizer_step_pre_hooks, hook, False)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(optimizer, args, kwargs)` after step."""
+        return self._add_hook(self._optimizer_step_post_hooks, hook, False)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """`hook(optimizer)` before state_dict."""
+        return self._add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """`hook(optimizer, state_dict)` after state_dict; may return a replacement."""
+        return self._add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """`hook(optimizer, state_dict)` before loading; may return a replacement."""
+        return self._add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """`hook(optimizer)` after loading."""
+        return self._add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    # ---- for subclasses ----
+
+    def _run_closure(self, closure: Callable[[], Any] | None) -> Any:
+        if closure is None:
+            return None
+        with enable_grad():
+            return closure()
+
+
+def _hooked_step(step: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(step)
+    def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        for pre_hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+            got = pre_hook(self, args, kwargs)
+            if got is not None:
+                if not (isinstance(got, tuple) and len(got) == 2):
+                    raise RuntimeError(f"{step.__qualname__} must return None or a tuple of (new_args, new_kwargs), but got {got}.")
+                args, kwargs = got
+        result = step(self, *args, **kwargs)
+        for post_hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
+            post_hook(self, args, kwargs)
+        return result
+
+    run.hooked = True  # type: ignore[attr-defined]
+    return run
+
+
+def _fitted(p: Tensor, value: Any, key: Any = None) -> Any:
+    """Loaded state in the dtype and on the device of its parameter; step counters keep theirs."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            return value.clone()
+        return value.to(p.device, p.dtype, copy=True) if p.is_floating_point() else value.to(p.device)
+    if isinstance(value, dict):
+        return {k: _fitted(p, v, k) for k, v in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_fitted(p, v) for v in value)
+    return value
+
+
+def zeros_like(p: Tensor) -> Tensor:
+    """Zeros in the shape, dtype and layout of `p`."""
+    if p.is_contiguous():
+        return OPS["full"](tuple(p.shape), 0.0, p.dtype, p.device)
+    return OPS["fill_"](OPS["clone"](p.detach(), None), 0.0)
+
+
+def scalar(value: Any) -> float:
+    """A setting as a number: learning rates may be given as tensors of one element."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def check_range(name: str, value: Any, valid: bool) -> None:
+    """Raise ValueError with torch's text for a setting out of range."""
+    if not valid:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def with_gradients(params: Iterable[Tensor]) -> list[Tensor]:
+    """The parameters that have a gradient. Raises RuntimeError for a sparse one."""
+    return [p for p in params if p.grad is not None]

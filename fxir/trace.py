@@ -14,7 +14,7 @@ from eager import _native
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import OPS, Kind, Op
-from eager.spec import TensorSpec, spec_of
+from eager.spec import TensorSpec, is_dense, spec_of
 from eager.tensor import Tensor
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.emit import emit_layout, infer, physical_root
@@ -259,7 +259,8 @@ def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Deco
     """The functional graph of `fn(*inputs)`; `inputs` are fakes, fn returns a tensor or a flat tuple of them.
 
     Outputs: the new values of the inputs that fn writes to (see `graph.signature`), then fn's results, each in memory
-    of its own. Aliasing among inputs and results is not expressed: `fxir.aot` does that.
+    of its own, with its strides where they are dense. Aliasing among inputs and results is not expressed: `fxir.aot`
+    does that.
     Raises: DataDependentError where fn asks for data; CapturedTensorError; whatever fn raises.
     """
     graph = Graph()
@@ -275,7 +276,8 @@ def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Deco
     for i in mutated:
         built.add(mode.value(inputs[i]))
     for t in outs:
-        built.add(mode.value(t), tuple(t.stride()))
+        strides = tuple(t.stride())
+        built.add(mode.value(t), strides if is_dense(tuple(t.shape), strides) else None)
     graph.output(tuple(built.nodes))
     graph.signature = GraphSignature(mutated, len(outs))
     graph.eliminate_dead_code()

@@ -121,7 +121,7 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return a
     if a.category > b.category:
         a, b = b, a
-    if b.category <= Category.INT and {a, b} & {uint16, uint32, uint64}:
+    if b.category is not Category.FLOAT and {a, b} & {uint16, uint32, uint64}:
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
                            f"{a} and {b}; cast one of them first")  # fmt: skip
     if a.category != b.category:
@@ -141,7 +141,7 @@ _TABLE: dict[tuple[dtype, dtype], dtype] = {}
 def promote_types(a: dtype, b: dtype) -> dtype:
     """The smallest type that both convert to, as torch has it (float16 with bfloat16 is float32).
 
-    Raises: RuntimeError for uint16, uint32 or uint64 with another integer or bool.
+    Raises: RuntimeError for uint16, uint32 or uint64 with anything but a float.
     """
     found = _TABLE.get((a, b))
     if found is None:

@@ -4,10 +4,26 @@ A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names
 """
 from typing import Any
 
-from eager.functions import convert, creation, indexing, joining, matmul, pointwise, random, reductions, shape, sorting, views
+from eager.functions import (
+    convert,
+    convolution,
+    creation,
+    indexing,
+    joining,
+    matmul,
+    pointwise,
+    pooling,
+    random,
+    reductions,
+    resampling,
+    shape,
+    sorting,
+    views,
+)
 from eager.tensor import attach
 
-FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting)
+FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting,
+            convolution, pooling, resampling)  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     FUNCTIONS.update(_family.FUNCTIONS)

@@ -1,13 +1,16 @@
 """The op table: importing this package declares every family. `eager.ops.table.OPS` holds them by name."""
 from eager.ops import (
     attention,
+    conv,
     creation,
     indexing,
     loss,
     masking,
     matmul,
     nn,
+    patches,
     pointwise,
+    pool,
     random,
     reduction,
     scan,
@@ -18,6 +21,6 @@ from eager.ops import (
 )
 
 __all__ = [
-    "attention", "creation", "indexing", "loss", "masking", "matmul", "nn", "pointwise", "random", "reduction", "scan",
-    "shape", "sorting", "table", "views",
+    "attention", "conv", "creation", "indexing", "loss", "masking", "matmul", "nn", "patches", "pointwise", "pool", "random",
+    "reduction", "scan", "shape", "sorting", "table", "views",
 ]  # fmt: skip

@@ -422,6 +422,13 @@ INT_TABLE = declare(
     kernel=lambda xp, out, values, device: xp.copyto(out, xp.asarray(values, "i8")),
     samples=lambda make: iter([((3, 1, 2), None), ((), None)]))  # fmt: skip
 
+# A constant vector of floats, likewise.
+FLOAT_TABLE = declare(
+    "float_table(any values, dtype dtype, device? device=None) -> Tensor", Kind.CREATION, nondifferentiable=True,
+    meta=lambda values, dtype, device: TensorSpec.contiguous((len(values),), dtype, *([device] if device else [])),
+    kernel=lambda xp, out, values, dtype, device: xp.copyto(out, xp.asarray(values, "f8"), casting="unsafe"),
+    samples=lambda make: iter([((0.5, 1.25), make.dtype("float32"), None), ((), make.dtype("float64"), None)]))  # fmt: skip
+
 
 # ---- reversing and rolling ----
 

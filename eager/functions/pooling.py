@@ -1,0 +1,145 @@
+"""Pooling over windows of one to three spatial dims."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager.functions.convolution import batched, spread
+from eager.ops.table import OPS
+
+
+def _options(n: int, who: str, kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> tuple[tuple[int, ...], ...]:
+    kernel = spread(kernel, n, who, "kernel_size")
+    none = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+    return (kernel, kernel if none else spread(stride, n, who, "stride"), spread(padding, n, who, "padding"),
+            spread(dilation, n, who, "dilation"))  # fmt: skip
+
+
+def _unbatched(y: Any, single: bool) -> Any:
+    return OPS["squeeze"](y, (0,)) if single else y
+
+
+def _max_pool(n: int) -> Any:
+    who = f"max_pool{n}d"
+
+    def max_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,  # noqa: A002
+                 return_indices: bool = False) -> Any:  # fmt: skip
+        """Largest element of each window; with `return_indices` also its position in the flattened spatial dims."""
+        x, single = batched(input, n, who)
+        kernel, stride, padding, dilation = _options(n, who, kernel_size, stride, padding, dilation)
+        values, index = OPS["max_pool"](x, kernel, stride, padding, dilation, ceil_mode)
+        values = _unbatched(values, single)
+        return (values, _unbatched(index, single)) if return_indices else values
+
+    max_pool.__name__ = max_pool.__qualname__ = who
+    return max_pool
+
+
+def _avg_pool(n: int) -> Any:
+    who = f"avg_pool{n}d"
+
+    def avg_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,  # noqa: A002
+                 count_include_pad: bool = True, divisor_override: int | None = None) -> Any:  # fmt: skip
+        """Mean of each window."""
+        x, single = batched(input, n, who)
+        kernel, stride, padding, _ = _options(n, who, kernel_size, stride, padding)
+        return _unbatched(OPS["avg_pool"](x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override), single)
+
+    avg_pool.__name__ = avg_pool.__qualname__ = who
+    return avg_pool
+
+
+def _target(x: Any, size: Any, n: int) -> tuple[int, ...]:
+    """Output sizes; None leaves a dim as it is."""
+    wanted = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
+    if len(wanted) != n:
+        raise RuntimeError(f"adaptive pooling: output_size must have {n} elements, got {list(wanted)}")
+    return tuple(have if want is None else int(want) for have, want in zip(x.shape[2:], wanted, strict=True))
+
+
+def _adaptive_avg_pool(n: int) -> Any:
+    who = f"adaptive_avg_pool{n}d"
+
+    def adaptive_avg_pool(input: Any, output_size: Any) -> Any:  # noqa: A002
+        """Mean over so many windows as `output_size` says, as even as they can be."""
+        x, single = batched(input, n, who)
+        return _unbatched(OPS["adaptive_avg_pool"](x, _target(x, output_size, n)), single)
+
+    adaptive_avg_pool.__name__ = adaptive_avg_pool.__qualname__ = who
+    return adaptive_avg_pool
+
+
+def _adaptive_max_pool(n: int) -> Any:
+    who = f"adaptive_max_pool{n}d"
+
+    def adaptive_max_pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:  # noqa: A002
+        """Maximum over so many windows as `output_size` says."""
+        x, single = batched(input, n, who)
+        values, index = OPS["adaptive_max_pool"](x, _target(x, output_size, n))
+        values = _unbatched(values, single)
+        return (values, _unbatched(index, single)) if return_indices else values
+
+    adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = who
+    return adaptive_max_pool
+
+
+def _lp_pool(n: int) -> Any:
+    who = f"lp_pool{n}d"
+
+    def lp_pool(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:  # noqa: A002
+        """Power mean of each window: (sum of x**p) ** (1/p)."""
+        kernel = spread(kernel_size, n, who, "kernel_size")
+        elements = 1
+        for k in kernel:
+            elements *= k
+        mean = _AVERAGES[n](OPS["pow"](input, norm_type), kernel, stride, 0, ceil_mode)
+        return OPS["pow"](OPS["relu"](mean) * elements, 1.0 / norm_type)
+
+    lp_pool.__name__ = lp_pool.__qualname__ = who
+    return lp_pool
+
+
+def _max_unpool(n: int) -> Any:
+    who = f"max_unpool{n}d"
+
+    def max_unpool(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:  # noqa: A002
+        """Elements put back where `max_pool` found them, zeros elsewhere."""
+        x, single = batched(input, n, who)
+        index, _ = batched(indices, n, who)
+        kernel, stride, padding, _ = _options(n, who, kernel_size, stride, padding)
+        size = tuple((m - 1) * s - 2 * p + k for m, s, p, k in zip(x.shape[2:], stride, padding, kernel, strict=True))
+        if output_size is not None:
+            size = tuple(output_size)[-n:]
+        total = 1
+        for m in size:
+            total *= m
+        lead = tuple(x.shape[:2])
+        flat = OPS["full"]((*lead, total), 0, x.dtype, x.device)
+        return _unbatched(OPS["scatter"](flat, 2, index.reshape(*lead, -1), x.reshape(*lead, -1)).reshape(*lead, *size), single)
+
+    max_unpool.__name__ = max_unpool.__qualname__ = who
+    return max_unpool
+
+
+def _with_indices(fn: Any, name: str) -> Any:
+    def both(input: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+        """Values and positions."""
+        return fn(input, *args, **{**kwargs, "return_indices": True})
+
+    both.__name__ = both.__qualname__ = name
+    return both
+
+
+max_pool1d, max_pool2d, max_pool3d = _max_pool(1), _max_pool(2), _max_pool(3)
+max_pool1d_with_indices = _with_indices(max_pool1d, "max_pool1d_with_indices")
+max_pool2d_with_indices = _with_indices(max_pool2d, "max_pool2d_with_indices")
+max_pool3d_with_indices = _with_indices(max_pool3d, "max_pool3d_with_indices")
+avg_pool1d, avg_pool2d, avg_pool3d = _avg_pool(1), _avg_pool(2), _avg_pool(3)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive_avg_pool(1), _adaptive_avg_pool(2), _adaptive_avg_pool(3)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = _adaptive_max_pool(1), _adaptive_max_pool(2), _adaptive_max_pool(3)
+_AVERAGES = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
+lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(1), _lp_pool(2), _lp_pool(3)
+max_unpool1d, max_unpool2d, max_unpool3d = _max_unpool(1), _max_unpool(2), _max_unpool(3)
+
+FUNCTIONS: dict[str, Any] = {f.__name__: f for f in (
+    max_pool1d, max_pool2d, max_pool3d, avg_pool1d, adaptive_avg_pool1d, adaptive_max_pool1d)}  # fmt: skip
+METHODS: dict[str, Any] = {}

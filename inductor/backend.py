@@ -45,6 +45,7 @@ _COMPONENT = _logging.component("inductor")
 _OUTPUT = _logging.artifact("output_code")
 _TIME = _logging.artifact("compile_time")
 _CACHE = _logging.artifact("cache")
+_REPLAY = _logging.artifact("cudagraphs")
 
 
 def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
@@ -99,6 +100,12 @@ def _compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Co
         loaded = _load(entry, key, graph, options)
         clock.lap("load")
         loaded.artifact = Artifact(key, entry, _constants(graph), "compiled", clock.total_s)
+    if options.mode == "reduce-overhead":
+        kept = sum(a.nbytes for a in loaded.artifact.entry.plan.allocations)
+        _REPLAY.log(
+            f"graph {key.digest[:12]}: no CUDA graph on the CPU; its plan is static, and {kept} bytes of outputs and "
+            f"{loaded.arena_bytes} of scratch are used again by each call while nobody refers to them"
+        )
     if _OUTPUT.enabled:
         _OUTPUT.log(explain_entry(loaded.artifact.entry, sources=True))
     _TIME.log(f"{kind.value} graph {key.digest[:12]}, {loaded.artifact.origin}: {clock}")

@@ -33,6 +33,7 @@ BY_NAME = {
     "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda": "cupy",
     "fxir.backends": "the backend, by name",
+    "inductor.backend": "the compiler and the autotuner, which a cache hit does without",
     "inductor.triton.compile": "triton",
 }
 

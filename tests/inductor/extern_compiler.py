@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from helpers_runtime import PRELUDE
+
 from eager.device import device
 from eager.dtypes import dtype
 from eager.spec import TensorSpec
 from fxir.graph import Graph
 from fxir.node import Node
 from fxir.options import GraphKind
-from helpers_runtime import PRELUDE
 from inductor.artifact import (
     Allocation,
     ArtifactPlan,

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import eager
 import numpy as np
 import pytest
+
+import eager
 from eager import _logging, _settings
 from inductor import autotune, toolchain
 from inductor.artifact import Spec

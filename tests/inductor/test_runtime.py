@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import eager
 import extern_compiler
 import numpy as np
 import pytest
+
+import eager
 from eager import _logging, _settings
 from eager.fake import fake_like
 from fxir.graph import Graph
@@ -441,3 +442,11 @@ def test_backend_is_registered_under_its_name() -> None:
 
     assert lookup("inductor") is backend.inductor
     assert GraphKind.INFERENCE.value == "inference"
+
+
+def test_reduce_overhead_says_what_stands_for_a_cuda_graph() -> None:
+    with _logging.capture("cudagraphs") as records:
+        native(affine, X)
+        native(affine, X, options=CompileOptions(mode="reduce-overhead"))
+    (message,) = [r.message for r in records]
+    assert "no CUDA graph on the CPU" in message and "24 bytes of outputs" in message

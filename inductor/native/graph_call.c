@@ -152,18 +152,31 @@ static int take_memory(Call *call)
 
 /* ------------------------------------------------------------------ packed weights */
 
+/* The weak reference tells a storage from a later one at the same address. */
+static int refers_to(PyObject *ref, const StorageObject *s)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    PyObject *target = NULL;
+    if (!ref || PyWeakref_GetRef(ref, &target) < 1)
+        return 0;
+    Py_DECREF(target); /* the caller holds s */
+    return target == (PyObject *)s;
+#else
+    return ref && PyWeakref_GET_OBJECT(ref) == (PyObject *)s;
+#endif
+}
+
 static int pack_is_current(const Pack *p, const TensorObject *t)
 {
     const StorageObject *s = t->storage, *root = s->root ? s->root : s;
-    /* The weak reference tells a storage from a later one at the same address. */
-    return p->storage_ref && PyWeakref_GET_OBJECT(p->storage_ref) == (PyObject *)s && p->data == t->data &&
-           p->version == s->version && p->root_version == root->version && p->alias_writes == root->alias_writes;
+    return refers_to(p->storage_ref, s) && p->data == t->data && p->version == s->version &&
+           p->root_version == root->version && p->alias_writes == root->alias_writes;
 }
 
 static int remember_pack(Pack *p, const TensorObject *t)
 {
     const StorageObject *s = t->storage, *root = s->root ? s->root : s;
-    if (!p->storage_ref || PyWeakref_GET_OBJECT(p->storage_ref) != (PyObject *)s) {
+    if (!refers_to(p->storage_ref, s)) {
         PyObject *ref = PyWeakref_NewRef((PyObject *)s, NULL);
         if (!ref)
             return -1;

@@ -583,6 +583,7 @@ def test_lock_is_released_during_a_long_segment(tmp_path: Path) -> None:
     assert seen == [[1.0]]
 
 
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_forked_child_can_run_parallel_loops(tmp_path: Path, four_threads: None) -> None:
     n = 10_000
     graph, x = looping(tmp_path, n, 10), eager.ones(n)

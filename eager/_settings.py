@@ -139,7 +139,7 @@ class Capture:
         "FRAMEJIT_INLINE_DEPTH", 200, _count, "Calls inlined into one another before the capture breaks the graph."
     )
     unroll_limit: int = _setting(
-        "FRAMEJIT_UNROLL_LIMIT", 20_000, _count, "Instructions of one unrolled loop before the capture breaks the graph."
+        "FRAMEJIT_UNROLL_LIMIT", 20_000, _count, "Instructions of an unrolled loop before the capture breaks the graph."
     )
     force_break: str = _setting(
         "FRAMEJIT_FORCE_BREAK",

@@ -120,6 +120,8 @@ class _Planner:
         self._seen[id(r)] = at
         if id(r) in self.position:
             return FromInput(self.position[id(r)])
+        if r.numel() == 0:
+            return self._compute(r)  # no elements, so nothing is shared
         buffer = self.mode.memory.buffer(r)
         assert buffer is not None
         if id(buffer) in self.by_input:

@@ -119,7 +119,8 @@ class TraceMode(Mode):
         rule = self.decompositions.rule(op)
         if rule is not None:
             with self:
-                return rule(*args)
+                result = rule(*args)
+            return result if op.kernel is None else self._as_stated(op, args, result)
         if op.dynamic_output:
             raise DataDependentError(f"{op.name}: the shape of its result depends on the data; it cannot be traced")
         args = self._map_tensors(op, args, self.twin)
@@ -128,6 +129,24 @@ class TraceMode(Mode):
             self.memory.view(result, args[0], op, args[1:])
             return result
         return self._record(op, args)
+
+    def _as_stated(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
+        """A decomposition's result as the op's kernel gives it: in its layout, in memory of its own."""
+        args = self._map_tensors(op, args, self.twin)
+        given = {id(self.memory.buffer(t)) for t in op.tensors(args)}
+        wanted = op.infer(*args)
+        if isinstance(wanted, TensorSpec):
+            return self._laid_out(result, wanted, given)
+        return tuple(self._laid_out(t, w, given) for t, w in zip(result, wanted, strict=True))
+
+    def _laid_out(self, t: Tensor, wanted: TensorSpec, given: set[int]) -> Tensor:
+        shared = id(self.memory.buffer(self.twin(t))) in given
+        if spec_of(t) == wanted and not shared:
+            return t
+        node = self.value(t)
+        if shared:
+            node = self.memory.emit(OPS["clone"], node, None)
+        return self._new(wanted, emit_layout(self.graph, node, wanted.strides))
 
     def _record(self, op: Op, args: tuple[Any, ...]) -> Any:
         specs = op.infer(*args)

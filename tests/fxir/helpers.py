@@ -95,4 +95,4 @@ def aliasing(tensors: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 def shares(a: Tensor, b: Tensor) -> bool:
-    return a.untyped_storage().root is b.untyped_storage().root
+    return a is b or (a.untyped_storage().root is b.untyped_storage().root and a.numel() > 0 and b.numel() > 0)

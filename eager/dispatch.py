@@ -53,6 +53,19 @@ def active_modes() -> tuple[Mode, ...]:
     return tuple(_stack.modes)
 
 
+class modes_off:  # noqa: N801 - used like a function
+    """No mode sees the op calls of this block: for work that is not part of the program, as inferring a spec."""
+
+    def __enter__(self) -> None:
+        self._before = _stack.modes
+        _stack.modes = []
+        _native.set_mode_depth(0)
+
+    def __exit__(self, *exc: object) -> None:
+        _stack.modes = self._before
+        _native.set_mode_depth(len(self._before))
+
+
 def _through_mode(op: Op, args: tuple[Any, ...]) -> Any:
     mode = _stack.modes.pop()
     _native.set_mode_depth(len(_stack.modes))

@@ -220,7 +220,8 @@ class Op:
                  for i, a in enumerate(args)]  # fmt: skip
         if self.decompose is None:
             raise NotImplementedError(f"{self.name}: no meta rule")
-        out = self.decompose(*fakes)
+        with dispatch.modes_off():
+            out = self.decompose(*fakes)
         return spec_of(out) if isinstance(out, TensorBase) else tuple(spec_of(t) for t in out)
 
     def _infer_pointwise(self, args: tuple[Any, ...]) -> TensorSpec:

@@ -30,12 +30,17 @@ typedef struct {
     ProgramObject *program;
     PyObject *source;           /* list of flat instruction tuples */
     Guard *code;
-    int count, capacity, max_slot;
-    uint8_t *defined;           /* by slot: 0 never written, 1 readable, 2 written in a block that has ended */
-    int n_defined;
+    int count, capacity;
+    int32_t *place;             /* by the program's number of a temporary: where it lies, NOWHERE or ENDED */
+    int n_places;
+    int n_outer;                /* slots outside blocks, so far */
+    int n_local, n_local_most;  /* temporaries of this block, and of the block with most */
     bool in_block;
     Py_ssize_t index;           /* of the top-level instruction being read, for messages */
 } Builder;
+
+/* A temporary of a block lies after all others, where exactly is known at the end: until then it is LOCAL + i. */
+enum { NOWHERE = -1, ENDED = -2, LOCAL = 1 << 24 };
 
 static const OpSpec *find_spec(PyObject *name)
 {
@@ -59,34 +64,43 @@ static int refuse(Builder *b, const OpSpec *spec, PyObject *class, const char *w
 }
 
 /* --- operands -------------------------------------------------------------------------------- */
-static int read_slot(Builder *b, const OpSpec *spec, PyObject *value, int32_t *slot)
+static long slot_number(PyObject *value)
 {
     long n = PyLong_Check(value) ? PyLong_AsLong(value) : -1;
-    if (n == -1 && PyErr_Occurred()) PyErr_Clear();
-    bool known = n >= 0 && (n < b->program->n_inputs || (n < b->n_defined && b->defined[n] == 1));
-    if (!known) return refuse(b, spec, PyExc_ValueError, "a slot to read must be an input or a temporary written before", value);
-    *slot = (int32_t)n;
+    if (n == -1 && PyErr_Occurred()) PyErr_Clear();     /* too large is as wrong as negative */
+    return n;
+}
+
+static int read_slot(Builder *b, const OpSpec *spec, PyObject *value, int32_t *slot)
+{
+    long n = slot_number(value);
+    bool input = n >= 0 && n < b->program->n_inputs;
+    if (!input && (n < 0 || n >= b->n_places || b->place[n] < 0))
+        return refuse(b, spec, PyExc_ValueError, "a slot to read must be an input or a temporary written before", value);
+    *slot = input ? (int32_t)n : b->place[n];
+    return 0;
+}
+
+static int reserve_places(Builder *b, long n)
+{
+    if (n < b->n_places) return 0;
+    int size = (int)n + 32;
+    int32_t *bigger = PyMem_Resize(b->place, int32_t, (size_t)size);
+    if (!bigger) return PyErr_NoMemory(), -1;
+    for (int i = b->n_places; i < size; i++) bigger[i] = NOWHERE;
+    b->place = bigger;
+    b->n_places = size;
     return 0;
 }
 
 static int read_destination(Builder *b, const OpSpec *spec, PyObject *value, int32_t *slot)
 {
-    long n = PyLong_Check(value) ? PyLong_AsLong(value) : -1;
-    if (n == -1 && PyErr_Occurred()) PyErr_Clear();
+    long n = slot_number(value);
     if (n < b->program->n_inputs || n > b->program->n_inputs + (1L << 20))
         return refuse(b, spec, PyExc_ValueError, "a temporary must be numbered from n_slots", value);
-    if (n >= b->n_defined) {
-        int size = (int)n + 32;
-        uint8_t *bigger = PyMem_Realloc(b->defined, (size_t)size);
-        if (!bigger) return PyErr_NoMemory(), -1;
-        memset(bigger + b->n_defined, 0, (size_t)(size - b->n_defined));
-        b->defined = bigger;
-        b->n_defined = size;
-    }
-    if (b->defined[n]) return refuse(b, spec, PyExc_ValueError, "a temporary is written only once", value);
-    b->defined[n] = 1;
-    if (n + 1 > b->max_slot) b->max_slot = (int)n + 1;
-    *slot = (int32_t)n;
+    if (reserve_places(b, n) < 0) return -1;
+    if (b->place[n] != NOWHERE) return refuse(b, spec, PyExc_ValueError, "a temporary is written only once", value);
+    *slot = b->place[n] = b->in_block ? LOCAL + b->n_local++ : b->n_outer++;
     return 0;
 }
 
@@ -298,18 +312,15 @@ static int read_block(Builder *b, const OpSpec *spec, PyObject *instruction)
     if (!g) return -1;
     Block *block = g->block = block_new(b, spec, items);
     if (!block) return -1;
-    int begin = b->count - 1, first = b->n_defined;
-    uint8_t *before = PyMem_Malloc((size_t)first + 1);
-    if (!before) return PyErr_NoMemory(), -1;
-    if (first) memcpy(before, b->defined, (size_t)first);
+    int begin = b->count - 1, failed = 0;
     b->in_block = true;
-    int failed = 0;
+    b->n_local = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(body) && !failed; i++)
         failed = read_instruction(b, PyTuple_GET_ITEM(body, i));
     b->in_block = false;
-    for (int i = 0; i < b->n_defined; i++)
-        if (b->defined[i] == 1 && (i >= first || before[i] != 1)) b->defined[i] = 2;
-    PyMem_Free(before);
+    if (b->n_local > b->n_local_most) b->n_local_most = b->n_local;
+    for (int i = 0; i < b->n_places; i++)
+        if (b->place[i] >= LOCAL) b->place[i] = ENDED;
     Guard *end = failed ? NULL : append(b, G_BLOCK_END, Py_None);
     if (!end) return -1;
     end->block = block;
@@ -378,22 +389,38 @@ static int read_phase(Builder *b, PyObject *instructions, bool relational)
     return 0;
 }
 
+static void settle(int32_t *slot, int n_outer)
+{
+    if (*slot >= LOCAL) *slot = *slot - LOCAL + n_outer;
+}
+
+static void settle_locals(Builder *b)
+{
+    for (int i = 0; i < b->count; i++) {
+        settle(&b->code[i].src, b->n_outer);
+        settle(&b->code[i].src2, b->n_outer);
+        settle(&b->code[i].dst, b->n_outer);
+    }
+}
+
 int program_build(ProgramObject *program, PyObject *instructions)
 {
-    Builder b = {.program = program, .max_slot = program->n_inputs};
+    Builder b = {.program = program, .n_outer = program->n_inputs};
     PyObject *fast = PySequence_Fast(instructions, "GuardProgram: instructions must be a sequence");
     if (!fast) return -1;
     program->kept = PyList_New(0);
     b.source = PyList_New(0);
     int failed = !program->kept || !b.source || read_phase(&b, fast, false) < 0 || read_phase(&b, fast, true) < 0;
+    settle_locals(&b);
     program->code = b.code;
     program->count = b.count;
-    program->n_slots = b.max_slot;
+    program->n_outer = b.n_outer;
+    program->n_slots = b.n_outer + b.n_local_most;
     if (b.source) program->source = PyList_AsTuple(b.source);
     failed |= !program->source;
     Py_XDECREF(b.source);
     Py_DECREF(fast);
-    PyMem_Free(b.defined);
+    PyMem_Free(b.place);
     return failed ? -1 : 0;
 }
 

@@ -279,64 +279,91 @@ static inline bool int_equals(PyObject *o, const Guard *g)
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */
-/* Index of the first instruction that fails, or count. `trust`: let unchanged blocks pass. */
-static int run_code(ProgramObject *p, PyObject **slots, bool trust)
+enum { NO_ROOM = -2 };
+
+static void drop_slots(PyObject **slots, int from, int to)
+{
+    for (int i = from; i < to; i++) Py_CLEAR(slots[i]);
+}
+
+/* Index of the first instruction that fails, or count; NO_ROOM if a block must run and `room` is false.
+ * `trust`: let unchanged blocks pass. The temporaries of a block exist from its begin to its end. */
+static int run_code(ProgramObject *p, PyObject **slots, bool trust, bool room)
 {
     const Guard *code = p->code;
     int count = p->count;
     uint64_t ticket = 0;
-    for (int i = 0; i < count; i++) {
+    bool in_block = false;
+    int i = 0;
+    for (; i < count; i++) {
         const Guard *g = &code[i];
         switch (g->op) {
         case G_TENSOR:
-            if (unlikely(!tensor_matches(slots[g->src], g->tensor))) return i;
+            if (unlikely(!tensor_matches(slots[g->src], g->tensor))) goto done;
             break;
         case G_TYPE:
-            if (unlikely((PyObject *)Py_TYPE(slots[g->src]) != g->obj)) return i;
+            if (unlikely((PyObject *)Py_TYPE(slots[g->src]) != g->obj)) goto done;
             break;
         case G_IS:
-            if (unlikely(slots[g->src] != g->obj)) return i;
+            if (unlikely(slots[g->src] != g->obj)) goto done;
             break;
         case G_IS_NOT:
-            if (unlikely(slots[g->src] == g->obj)) return i;
+            if (unlikely(slots[g->src] == g->obj)) goto done;
             break;
         case G_INT_EQ:
-            if (unlikely(!int_equals(slots[g->src], g))) return i;
+            if (unlikely(!int_equals(slots[g->src], g))) goto done;
             break;
         case G_BLOCK:
-            if (likely(trust && block_unchanged(g->block))) i += g->length;
-            else ticket = block_enter(g->block);
+            if (likely(trust && block_unchanged(g->block))) {
+                i += g->length;
+                break;
+            }
+            if (!room) return NO_ROOM;
+            for (int s = p->n_outer; s < p->n_slots; s++) slots[s] = NULL;
+            in_block = true;
+            ticket = block_enter(g->block);
             break;
-        case G_BLOCK_END: block_commit(g->block, ticket); break;
+        case G_BLOCK_END:
+            block_commit(g->block, ticket);
+            drop_slots(slots, p->n_outer, p->n_slots);
+            in_block = false;
+            break;
         default:
             if (g->dst >= 0) {
                 PyObject *value = fetch(g, slots);
-                if (unlikely(!value)) return i;
+                if (unlikely(!value)) goto done;
                 slots[g->dst] = value;
             } else if (unlikely(!check(g, slots))) {
-                return i;
+                goto done;
             }
         }
     }
-    return count;
+done:
+    if (unlikely(in_block)) {
+        /* What a check raised must not meet the destructors of temporaries. */
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        drop_slots(slots, p->n_outer, p->n_slots);
+        PyErr_Restore(type, value, traceback);
+    }
+    return i;
 }
 
 /* As run_code, with the temporaries made and dropped; -1 if an error that is not an Exception is set. */
-static int run_slots(ProgramObject *p, PyObject **slots, bool trust)
+static int run_slots(ProgramObject *p, PyObject **slots, bool trust, bool room)
 {
-    int n_inputs = p->n_inputs, n_slots = p->n_slots;
-    for (int i = n_inputs; i < n_slots; i++) slots[i] = NULL;
-    int failed = run_code(p, slots, trust);
-    if (unlikely(failed < p->count) && PyErr_Occurred()) {
+    int n_inputs = p->n_inputs, n_outer = p->n_outer;
+    for (int i = n_inputs; i < n_outer; i++) slots[i] = NULL;
+    int failed = run_code(p, slots, trust, room);
+    if (unlikely(failed < p->count && failed >= 0) && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
         else failed = -1;
     }
-    if (n_slots > n_inputs) {
-        /* What a check raised must not meet the destructors of temporaries. */
+    if (n_outer > n_inputs) {
         PyObject *type = NULL, *value = NULL, *traceback = NULL;
-        if (unlikely(failed < 0)) PyErr_Fetch(&type, &value, &traceback);
-        for (int i = n_inputs; i < n_slots; i++) Py_XDECREF(slots[i]);
-        if (unlikely(failed < 0)) PyErr_Restore(type, value, traceback);
+        if (unlikely(failed == -1)) PyErr_Fetch(&type, &value, &traceback);
+        for (int i = n_inputs; i < n_outer; i++) Py_XDECREF(slots[i]);
+        if (unlikely(failed == -1)) PyErr_Restore(type, value, traceback);
     }
     return failed;
 }
@@ -349,7 +376,7 @@ static int run_copied(ProgramObject *p, PyObject **slots, bool trust)
         return -1;
     }
     memcpy(copy, slots, (size_t)p->n_inputs * sizeof(PyObject *));
-    int failed = run_slots(p, copy, trust);
+    int failed = run_slots(p, copy, trust, true);
     PyMem_Free(copy);
     return failed;
 }
@@ -357,7 +384,9 @@ static int run_copied(ProgramObject *p, PyObject **slots, bool trust)
 int program_run(ProgramObject *p, PyObject **slots, int capacity)
 {
     Py_INCREF(p);               /* a check may drop the last other reference */
-    int failed = likely(p->n_slots <= capacity) ? run_slots(p, slots, true) : run_copied(p, slots, true);
+    int failed = NO_ROOM;
+    if (likely(p->n_outer <= capacity)) failed = run_slots(p, slots, true, p->n_slots <= capacity);
+    if (unlikely(failed == NO_ROOM)) failed = run_copied(p, slots, true);
     int count = p->count;
     Py_DECREF(p);
     return likely(failed == count) ? 1 : failed < 0 ? -1 : 0;
@@ -374,7 +403,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     if (n_slots < 0) return PyErr_Format(PyExc_ValueError, "GuardProgram: n_slots is %d; it must not be negative", n_slots);
     ProgramObject *self = (ProgramObject *)type->tp_alloc(type, 0);
     if (!self) return NULL;
-    self->n_inputs = self->n_slots = n_slots;
+    self->n_inputs = self->n_outer = self->n_slots = n_slots;
     if (program_build(self, instructions) < 0) Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -392,7 +421,7 @@ static int program_traverse(ProgramObject *self, visitproc visit, void *arg)
 static int program_clear(ProgramObject *self)
 {
     /* Without its operands no program may pass: no call has this many inputs. */
-    self->n_inputs = self->n_slots = -1;
+    self->n_inputs = self->n_outer = self->n_slots = -1;
     program_free_code(self);
     Py_CLEAR(self->source);
     Py_CLEAR(self->kept);

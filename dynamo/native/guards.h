@@ -55,7 +55,7 @@ typedef struct {
 
 struct ProgramObject {
     PyObject_HEAD
-    int n_inputs, n_slots, count;
+    int n_inputs, n_outer, n_slots, count;   /* slots: inputs, temporaries, temporaries of blocks */
     Guard *code;
     PyObject *source;           /* tuple: for each flat instruction its tuple; None for the end of a block */
     PyObject *kept;             /* list: interned names */

@@ -518,6 +518,30 @@ def test_more_slots_than_the_inline_buffer() -> None:
     assert program.failed([*range(n - 1), -1]) == (n - 1, None)
 
 
+def test_blocks_with_more_temporaries_than_the_inline_buffer() -> None:
+    dicts = [{"k": i} for i in range(150)]
+    half = [tuple(op for i in part for op in (("global", dicts[i], "k", 2 * i + 1), ("int_eq", 2 * i + 1, i), ("const", i, 2 * i + 2)))
+            for part in (range(100), range(100, 150))]
+    program = GuardProgram([("const", "x", 1000), ("watch", tuple(dicts[:100]), half[0]), ("is", 0, None),
+                            ("watch", tuple(dicts[100:]), half[1]), ("const", "y", 1001), ("str_eq", 1001, "y"), ("str_eq", 1000, "x")], 1)
+    cf = _native.CompiledFunction(lambda: "original", lambda self, slots: None)
+    cf.add_entry(GuardProgram([("watch", tuple(dicts[:100]), half[0])], 1), lambda: "compiled")
+    for _ in range(3):
+        assert program.check([None]) and cf() == "compiled" and program.failed([None]) is None
+    for i in (0, 99, 100, 149):
+        dicts[i]["k"] = -1
+        assert not program.check([None])
+        assert (cf() == "original") is (i < 100)
+        dicts[i]["k"] = i
+        assert program.check([None]) and not program.check([1]) and cf() == "compiled"
+    marker = object()
+    keep = GuardProgram([("watch", (), (("const", marker, 1), ("call_eq", lambda: 1, 2)))], 0)
+    before = sys.getrefcount(marker)
+    for _ in range(100):
+        assert not keep.check([])
+    assert sys.getrefcount(marker) == before
+
+
 def test_checks_leave_no_references() -> None:
     value, marker = Point(), object()
     value.x = [marker]

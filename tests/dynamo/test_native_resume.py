@@ -314,7 +314,7 @@ def photograph(fn: types.FunctionType, args: tuple, k: int, depths: dict[int, in
             return
         offset, locals_, stack, handled = snapshot(frame, depths[offset])
         if fn is s_groups:      # `except*` keeps a list of what its clauses raise: the Abort below goes there too
-            stack = tuple(list(item) if type(item) is list else item for item in stack)
+            stack = tuple(list(item) if type(item) is list and item is not LOG else item for item in stack)
         taken.append((opname, (offset, locals_, stack, handled), len(LOG)))
         if sys.version_info < (3, 12):
             sys.settrace(None)

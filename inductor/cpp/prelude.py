@@ -114,6 +114,9 @@ FI T fj_pow(T a, T b) {
 """
 
 _SPECIAL: Final = """\
+FI i64 fj_floormod(i64 a, i64 b) { return fj_remainder(a, b); }
+FI i64 fj_min(i64 a, i64 b) { return a < b ? a : b; }
+FI i64 fj_max(i64 a, i64 b) { return a > b ? a : b; }
 /* Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then two Newton steps. */
 FI f64 fj_erfinv(f64 x) {
   f64 w = -fj_log((1.0 - x) * (1.0 + x)), a, p, y;
@@ -159,6 +162,14 @@ FI i64 fj_philox(i64 seed, i64 low, i64 high, i64 lane) {
 """
 
 
+# max and min that pass nan on, for `reduction(fj_max: x)`; starting from the variable's own value changes nothing
+_REDUCTIONS: Final = "".join(
+    f"#pragma omp declare reduction(fj_{short}: {t}: omp_out = fj_{name}(omp_out, omp_in)) initializer(omp_priv = omp_orig)\n"
+    for t in ("f32", "f64", "i64", "i32", "i16", "i8", "u8", "u16", "u32", "u64")
+    for short, name in (("max", "maximum"), ("min", "minimum"))
+)
+
+
 def _vector_forms(vector_functions: frozenset[str], name: str, double: bool, arity: int) -> bool:
     """Whether libmvec has every form of a function that the compiler may call (SSE, AVX, AVX2, AVX-512)."""
     lanes = (("b", 2), ("c", 4), ("d", 4), ("e", 8)) if double else (("b", 4), ("c", 8), ("d", 8), ("e", 16))
@@ -197,4 +208,4 @@ def _substitute(text: str, types: dict[str, str]) -> str:
 def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     """The prelude for a machine whose libmvec exports `vector_functions` (see `Toolchain.vector_functions`)."""
     floats = _substitute(_FLOAT, {"T": "f32"}).replace("@(", "f(") + _substitute(_FLOAT, {"T": "f64"}).replace("@(", "(")
-    return (_TYPES + RUNTIME_ABI + _BITS + _declarations(frozenset(vector_functions)) + floats + _integers() + _SPECIAL)  # fmt: skip
+    return (_TYPES + RUNTIME_ABI + _BITS + _declarations(frozenset(vector_functions)) + floats + _integers() + _SPECIAL + _REDUCTIONS)  # fmt: skip

@@ -1,0 +1,345 @@
+"""The compiler's stages in order: graph -> loop program -> schedule -> C++ and a plan.
+
+Owns the order, the placement of buffers in `bufs`, the printing of steps that are no nests, and the plan's
+outputs. Knows nothing of g++, the disk cache or how a plan is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from eager import _logging
+from eager.dtypes import dtype
+from fxir import expr as E
+from fxir.graph import Graph
+from fxir.options import GraphKind
+from inductor import artifact as A
+from inductor import ir
+from inductor.cpp import gemm
+from inductor.cpp.bundles import LoopNest, in_memory, loop_nest
+from inductor.cpp.gemm_problem import GemmProblem
+from inductor.cpp.nests import Kernel, Place, print_nest
+from inductor.cpp.prelude import prelude
+from inductor.cpp.values import TYPE, Scope, index_source, literal
+from inductor.lowering import lower
+from inductor.memory import lifetimes, plan_arena
+from inductor.request import Request
+from inductor.schedule import Nest, Schedule, Single, Step, schedule
+
+KERNEL_CODE: Final = _logging.artifact("kernel_code")
+KERNELS_PER_UNIT: Final = 10  # two units compile on two cores; below this a second prelude costs more
+
+
+def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled:
+    """Everything that running `graph` natively needs: its plan and its source units."""
+    made = schedule(lower(graph))
+    return _Compiler(made, request).build()
+
+
+@dataclass(slots=True)
+class _Code:
+    """What one step comes to: function texts, and the statements that run it (or an extern call)."""
+
+    text: str = ""
+    statements: list[str] = field(default_factory=list)
+    extern: A.ExternCall | None = None
+    cost_ns: float = 0.0
+
+
+class _Compiler:
+    def __init__(self, made: Schedule, request: Request) -> None:
+        self.made, self.program, self.request = made, made.program, request
+        self.nests: dict[int, LoopNest] = {i: loop_nest(s) for i, s in enumerate(made.steps) if isinstance(s, Nest)}
+        self.memory = in_memory(made, self.nests)
+        self.units: dict[str, A.SourceUnit] = {}
+        self.notes: list[str] = [str(r) for r in made.refusals]
+        self.packs: list[A.Pack] = []
+        self.places: dict[str, Place] = {}
+
+    # ---- the plan ----
+
+    def build(self) -> A.Compiled:
+        inputs = tuple(_spec(self.program.buffers[n].layout) for n in self.program.inputs)
+        constants = tuple(A.Constant(key, _spec(self.program.buffers[n].layout)) for n, key in self.program.constants)
+        returned = self._returned()
+        allocations = tuple(A.Allocation(max(self.program.buffers[n].layout.nbytes, 1)) for n in returned)
+        plan = A.ArtifactPlan(inputs, (), allocations, constants)
+        for i, n in enumerate(self.program.inputs):
+            self._put(n, plan.input_buffer(i), 0)
+        for i, n in enumerate(returned):
+            self._put(n, plan.output_buffer(i), 0)
+        for i, (n, _) in enumerate(self.program.constants):
+            self._put(n, plan.constant_buffer(i), 0)
+        arena = self._arena(plan)
+        steps, text = self._steps()
+        units = self._source_units(text)
+        outputs = tuple(self._output(r, returned) for r in self.program.outputs)
+        written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
+        plan = A.ArtifactPlan(inputs, outputs, allocations, constants, tuple(self.packs), arena, steps, written)
+        return A.Compiled(plan, (*units, *self.units.values()), tuple(self.notes))
+
+    def _put(self, name: str, entry: int, offset: int) -> None:
+        self.places[name] = Place(entry, offset, self.program.buffers[name].layout.dtype)
+
+    def _returned(self) -> list[str]:
+        """Buffers of our own that outputs refer to, each once."""
+        given = {*self.program.inputs, *(n for n, _ in self.program.constants)}
+        names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
+        return [n for n in names if n not in given]
+
+    def _arena(self, plan: A.ArtifactPlan) -> int:
+        sizes = {}
+        uses: list[set[str]] = []
+        for i, step in enumerate(self.made.steps):
+            uses.append(self._touched(i, step))
+        uses.append({w.value.buffer for w in self.program.writes})
+        for names in uses:
+            for n in names:
+                if n in self.memory and n not in self.places:
+                    sizes[n] = self.program.buffers[n].layout.nbytes
+        offsets, total = plan_arena(lifetimes(sizes, uses))
+        for n, at in offsets.items():
+            self._put(n, plan.arena_buffer, at)
+        return total
+
+    def _touched(self, i: int, step: Step) -> set[str]:
+        if isinstance(step, Single):
+            return {step.member.name, *ir.reads(step.member.definition)}
+        names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
+        for b in self.nests[i].bundles:
+            for m in b.members:
+                names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
+        return names
+
+    def _output(self, r: Any, returned: list[str]) -> A.Output:
+        if not isinstance(r, ir.Ref):
+            return A.Literal(r)
+        spec = _spec(r.layout)
+        for names, kind in ((list(self.program.inputs), "input"), ([n for n, _ in self.program.constants], "constant")):
+            if r.buffer in names:
+                index = names.index(r.buffer)
+                if r.offset == 0 and r.layout == self.program.buffers[r.buffer].layout:
+                    return A.InputAlias(index) if kind == "input" else A.ConstantAlias(index)
+                return A.ViewOf(kind, index, spec, r.offset)
+        return A.NewOutput(returned.index(r.buffer), spec, r.offset)
+
+    # ---- steps ----
+
+    def _steps(self) -> tuple[tuple[A.Step, ...], list[_Code]]:
+        codes: list[_Code] = []
+        calls: set[str] = set()
+        for i, step in enumerate(self.made.steps):
+            if isinstance(step, Nest):
+                codes.append(self._nest(i))
+                continue
+            d = step.member.definition
+            if isinstance(d, ir.Extern):
+                if d.call not in calls:
+                    calls.add(d.call)
+                    codes.append(self._extern(d))
+                continue
+            codes.append(self._single(i, step.member))
+        codes += [self._write(i, w) for i, w in enumerate(self.program.writes)]
+        return _segments(codes)
+
+    def _nest(self, i: int) -> _Code:
+        k: Kernel = print_nest(f"k{i}", self.nests[i], self.places, self.memory, self.request.knobs.parallel_ns)
+        return _Code(k.text, [k.call], cost_ns=k.cost_ns)
+
+    def _single(self, i: int, b: ir.Buffer) -> _Code:
+        d = b.definition
+        if isinstance(d, ir.Matmul):
+            return self._matmul(i, b, d)
+        if isinstance(d, ir.Scan):
+            return self._scan(i, b, d)
+        assert isinstance(d, ir.Scatter)
+        return self._scatter(i, b, d)
+
+    def _extern(self, d: ir.Extern) -> _Code:
+        results = sorted(((b.definition.output, b) for b in self.program.buffers.values()
+                          if isinstance(b.definition, ir.Extern) and b.definition.call == d.call), key=lambda p: p[0])  # fmt: skip
+        views = tuple(self._view(b.ref()) for _, b in results)
+        lines = results[0][1].source.lines
+        call = A.ExternCall(d.op, self._extern_args(d.args), views, lines[0] if lines else "")
+        return _Code(extern=call)
+
+    def _extern_args(self, args: Any) -> Any:
+        if isinstance(args, ir.Ref):
+            return self._view(args)
+        if isinstance(args, tuple | list):
+            return tuple(self._extern_args(a) for a in args)
+        if isinstance(args, dtype):
+            return A.DtypeArg(args.name)
+        return A.DeviceArg(str(args)) if type(args).__name__ == "device" else args
+
+    def _view(self, r: ir.Ref) -> A.BufferView:
+        p = self.places[r.buffer]
+        return A.BufferView(p.entry, p.offset_bytes + r.offset * r.layout.dtype.itemsize, _spec(r.layout))
+
+    def _pointer(self, name: str, offset: int = 0) -> str:
+        p = self.places[name]
+        return f"(bufs[{p.entry}] + {p.offset_bytes + offset * p.dtype.itemsize})"
+
+    def _matmul(self, i: int, b: ir.Buffer, d: ir.Matmul) -> _Code:
+        batch, m, k = d.a.layout.shape
+        n = d.b.layout.shape[2]
+        of = b.layout.dtype
+        sa, sb = d.a.layout.strides, d.b.layout.strides
+        pitch = b.layout.strides[1] if m > 1 else n
+        problem = GemmProblem(of.name, batch, m, n, k, _unit(sa[1:], (m, k)), _unit(sb[1:], (k, n)), pitch,
+                              (sa[0], sb[0], b.layout.strides[0]))  # fmt: skip
+        t, a_at, b_at, c_at = TYPE[of], self._pointer(d.a.buffer, d.a.offset), self._pointer(d.b.buffer, d.b.offset), self._pointer(b.name)
+        cost = 2 * batch * m * n * k / 100.0
+        if 0 in (batch, m, n, k):
+            return _Code("", [f"__builtin_memset({c_at}, 0, {b.layout.nbytes});"] if b.layout.nbytes else [])
+        name = f"gemm{i}"
+        code = None
+        if d.alpha == 1.0:
+            code = gemm.emit(problem, name, None, self.request.tools, has_blas=self.request.has_blas)
+        if code is not None:
+            self.units.setdefault(code.unit.name, code.unit)
+            if code.note:
+                self.notes.append(code.note)
+            return _Code(code.text, [f"{name}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, bufs, rt);"], cost_ns=cost)
+        ta, lda = _blas(problem.a_strides, m, k)
+        tb, ldb = _blas(problem.b_strides, k, n)
+        fields = [0 if of.name == "float32" else 1, ta, tb, batch, m, n, k, lda, ldb, pitch, *problem.batch_strides, d.alpha, 0.0]
+        call = f"{{ GemmCall g = {{{', '.join(map(str, fields))}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
+        return _Code("", [call], cost_ns=cost)
+
+    # ---- scans, scatters, writes: plain loops ----
+
+    def _body(self, pointers: dict[str, bool]) -> Any:
+        def load(v: ir.Load, index: str) -> str:
+            pointers.setdefault(v.buffer, False)
+            return f"p_{v.buffer}[{index}]"
+
+        return load
+
+    def _function(self, name: str, title: str, pointers: dict[str, bool], body: list[str]) -> str:
+        lines = [f"/* {title} */", f"static void {name}(char** bufs) {{"]
+        for n, written in pointers.items():
+            p = self.places[n]
+            t = ("" if written else "const ") + TYPE[p.dtype]
+            lines.append(f"  {t}* p_{n} = ({t}*)(bufs[{p.entry}] + {p.offset_bytes});")
+        return "\n".join([*lines, *(f"  {x}" for x in body), "}"]) + "\n"
+
+    def _scan(self, i: int, b: ir.Buffer, d: ir.Scan) -> _Code:
+        rows, n = d.ranges, d.length
+        pointers = {b.name: True}
+        inner: list[str] = []
+        scope = Scope(inner, inner, (), self._body(pointers), {}, [0])
+        value = scope.print(d.value)
+        t = TYPE[b.layout.dtype]
+        symbol = {"sum": "acc += {};", "prod": "acc *= {};", "max": "acc = fj_maximum(acc, {});", "min": "acc = fj_minimum(acc, {});"}
+        position = index_source(ir.linear_position((*rows, n), [*(ir.axis(k, s) if s != 1 else 0 for k, s in enumerate(rows)),
+                                                               ir.reduced_axis(0, n) if n != 1 else 0]), {})  # fmt: skip
+        first = literal(1 if d.kind == "prod" else 0, b.layout.dtype)
+        step = symbol[d.kind].format(value)
+        if d.kind in ("max", "min"):
+            step = f"acc = r0 == 0 ? {value} : {step.removeprefix('acc = ').rstrip(';')};"
+        body = [f"{t} acc = {first};", f"for (i64 r0 = 0; r0 < {n}; r0++) {{", *(f"  {x}" for x in inner), f"  {step}",
+                f"  p_{b.name}[{position}] = acc;", "}"]  # fmt: skip
+        body = _nested(rows, body)
+        return _Code(self._function(f"scan{i}", f"{b.name}: running {d.kind}", pointers, body), [f"scan{i}(bufs);"],
+                     cost_ns=float(ir.Layout(b.ranges, b.layout.strides, b.layout.dtype).numel))  # fmt: skip
+
+    def _scatter(self, i: int, b: ir.Buffer, d: ir.Scatter) -> _Code:
+        pointers = {b.name: True}
+        inner: list[str] = []
+        scope = Scope(inner, inner, (), self._body(pointers), {}, [0])
+        bound = {s.name: scope.print(v) for s, v in d.indirect}
+        value = scope.print(d.value)
+        at = index_source(d.index, bound)
+        inner.append(f"p_{b.name}[{at}] {'+=' if d.mode == 'add' else '='} {value};")
+        body = [f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {b.layout.nbytes});"]
+        body += _nested(d.ranges, inner)
+        count = 1
+        for n in d.ranges:
+            count *= n
+        return _Code(self._function(f"scatter{i}", f"{b.name}: {d.mode} into {d.target}", pointers, body), [f"scatter{i}(bufs);"],
+                     cost_ns=2.0 * count + b.layout.nbytes / 8)  # fmt: skip
+
+    def _write(self, i: int, w: ir.Write) -> _Code:
+        target = self.program.buffers[w.input].layout
+        point: list[E.IntLike] = [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(target.shape)]
+        pointers = {w.input: True}
+        value = f"p_{w.value.buffer}[{index_source(w.value.at(point), {})}]"
+        pointers.setdefault(w.value.buffer, False)
+        body = _nested(target.shape, [f"p_{w.input}[{index_source(target.position(point), {})}] = {value};"])
+        return _Code(self._function(f"write{i}", f"back into {w.input}", pointers, body), [f"write{i}(bufs);"], cost_ns=target.numel * 0.5)
+
+    # ---- source units ----
+
+    def _source_units(self, codes: list[_Code]) -> list[A.SourceUnit]:
+        if not any(c.statements for c in codes):
+            return []
+        head = prelude(self.request.tools.vector_functions)
+        texts = [c.text for c in codes if c.text]
+        calls = codes_segments(codes)
+        unit = head + "\n" + "\n".join(texts) + "\n" + calls
+        if KERNEL_CODE.enabled:
+            KERNEL_CODE.log("\n".join([*texts, calls]))
+        return [A.SourceUnit("graph", unit)]
+
+
+def codes_segments(codes: Sequence[_Code]) -> str:
+    """The `extern "C"` functions: one per run of native steps between extern calls."""
+    text, number, run = "", 0, []
+    for c in [*codes, _Code(extern=A.ExternCall("", (), ()))]:
+        if c.extern is None:
+            run += c.statements
+            continue
+        if run:
+            body = "".join(f"  {s}\n" for s in run)
+            text += f'extern "C" __attribute__((visibility("default"))) void seg_{number}(char** bufs, const Runtime* rt) {{\n{body}}}\n'
+            number, run = number + 1, []
+    return text
+
+
+def _segments(codes: list[_Code]) -> tuple[tuple[A.Step, ...], list[_Code]]:
+    steps: list[A.Step] = []
+    number, cost, pending = 0, 0.0, False
+    for c in [*codes, _Code(extern=A.ExternCall("", (), ()))]:
+        if c.extern is None:
+            cost += c.cost_ns
+            pending = pending or bool(c.statements)
+            continue
+        if pending:
+            steps.append(A.NativeSegment(f"seg_{number}", int(cost)))
+            number, cost, pending = number + 1, 0.0, False
+        if c.extern.op:
+            steps.append(c.extern)
+    return tuple(steps), codes
+
+
+def _nested(sizes: Sequence[int], body: list[str]) -> list[str]:
+    for k in range(len(sizes) - 1, -1, -1):
+        if sizes[k] != 1:
+            body = [f"for (i64 i{k} = 0; i{k} < {sizes[k]}; i{k}++) {{", *(f"  {x}" for x in body), "}"]
+    return ["{", *(f"  {x}" for x in body), "}"]
+
+
+def _spec(layout: ir.Layout) -> A.Spec:
+    return A.Spec(layout.shape, layout.strides, layout.dtype.name)
+
+
+def _unit(strides: Sequence[int], shape: tuple[int, int]) -> tuple[int, int]:
+    """Strides in which an axis of size 1 does not stand in the way of BLAS."""
+    row, column = strides
+    rows, columns = shape
+    if columns == 1 and row != 1:
+        column = 1
+    elif columns == 1:
+        column = max(column, rows)
+    if rows == 1:
+        row = max(row, columns) if column == 1 else 1
+    return row, column
+
+
+def _blas(strides: tuple[int, int], rows: int, columns: int) -> tuple[int, int]:
+    """(transposed, pitch) of an operand for CBLAS."""
+    row, column = strides
+    return (0, max(row, columns)) if column == 1 and row >= columns else (1, max(column, rows))

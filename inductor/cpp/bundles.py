@@ -1,0 +1,187 @@
+"""How the members of a nest share inner loops, and which buffers need memory at all.
+
+A *bundle* is one run of inner loops for one or more members. Inside it a pointwise member's value is handed to
+later members in a register; a reduction's result exists only after its bundle. Knows no C++.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from fxir import expr as E
+from inductor import ir
+from inductor.schedule import Nest, Schedule, Single
+from inductor.substitute import at_point, replace_loads
+
+
+@dataclass(slots=True)
+class Member:
+    """One definition inside a bundle, its reduced axes renamed to inner axes.
+
+    kind: "store" (pointwise), "reduce", or "row" (pointwise over the rows alone, no inner loop).
+    value: over the nest's axes. extra: how many leading inner axes a reduction keeps.
+    """
+
+    buffer: ir.Buffer
+    kind: str
+    value: ir.Value
+    extra: int = 0
+
+
+@dataclass(slots=True)
+class Bundle:
+    """Inner loops of these sizes, for these members; axes are numbered on from the rows."""
+
+    inner: tuple[int, ...]
+    members: list[Member] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class LoopNest:
+    """A nest ready for printing: rows, and bundles in order. flat: the only axis is the parallel one."""
+
+    rows: tuple[int, ...]
+    bundles: list[Bundle]
+    column: bool = False
+    flat: bool = False
+
+
+def loop_nest(nest: Nest) -> LoopNest:
+    """Bundles of a nest; a nest of pointwise members alone is brought to few axes first."""
+    members = nest.members
+    if not nest.column and all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == nest.rows for m in members):
+        return _pointwise_nest(members)
+    rows = nest.rows[:-1] if nest.column else nest.rows
+    made = LoopNest(rows, [], nest.column)
+    for m in members:
+        _add(made, m)
+    return made
+
+
+def _pointwise_nest(members: list[ir.Buffer]) -> LoopNest:
+    ranges, values = collapse(members[0].definition.ranges, [m.definition.value for m in members])  # type: ignore[union-attr]
+    flat = len(ranges) <= 1
+    rows, inner = ((), ranges) if flat else (ranges[:-1], ranges[-1:])
+    bundle = Bundle(inner or (1,))
+    produced: dict[str, Member] = {}
+    for m, value in zip(members, values, strict=True):
+        value = _forward(value, produced, ranges)
+        member = Member(m, "store", value)
+        produced[m.name] = member
+        bundle.members.append(member)
+    return LoopNest(rows, [bundle], flat=flat)
+
+
+def collapse(ranges: tuple[int, ...], values: list[ir.Value]) -> tuple[tuple[int, ...], list[ir.Value]]:
+    """Merge neighbouring axes wherever no index expression becomes harder; drops axes of size 1."""
+    sizes = [n for n in ranges if n != 1]
+    moved: dict[E.Expr, E.IntLike] = {}
+    for k, n in enumerate(ranges):
+        if n != 1:
+            moved[ir.axis(k, n)] = ir.axis(len(moved), n)
+    values = [at_point(v, moved) for v in values]
+    k = len(sizes) - 2
+    while k >= 0:
+        merged = _merge(sizes, k, values)
+        if merged is not None:
+            sizes, values = merged
+        k -= 1
+    return tuple(sizes), values
+
+
+def _merge(sizes: list[int], k: int, values: list[ir.Value]) -> tuple[list[int], list[ir.Value]] | None:
+    n = sizes[k + 1]
+    new = [*sizes[:k], sizes[k] * n, *sizes[k + 2 :]]
+    joint = ir.axis(k, new[k])
+    mapping: dict[E.Expr, E.IntLike] = {ir.axis(k, sizes[k]): E.floordiv(joint, n), ir.axis(k + 1, n): E.mod(joint, n)}
+    for j in range(k + 2, len(sizes)):
+        mapping[ir.axis(j, sizes[j])] = ir.axis(j - 1, sizes[j])
+    rewritten = [at_point(v, mapping) for v in values]
+    return None if _hardness(rewritten) > _hardness(values) else (new, rewritten)
+
+
+def _hardness(values: list[ir.Value]) -> int:
+    """Divisions and remainders in all index expressions."""
+    count = 0
+    for v in ir.walk(values):
+        e = v.index if isinstance(v, ir.Load) else v.expr if isinstance(v, ir.Index) else None
+        stack = [e] if e is not None else []
+        while stack:
+            x = stack.pop()
+            count += isinstance(x, E.FloorDiv | E.Mod)
+            stack.extend(x.children)
+    return count
+
+
+def _forward(value: ir.Value, produced: dict[str, Member], ranges: tuple[int, ...]) -> ir.Value:
+    """Loads of values made in the same inner iteration become those values."""
+    here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
+
+    def known(load: ir.Load) -> ir.Value | None:
+        member = produced.get(load.buffer)
+        if member is None or member.kind != "store" or load.index is not here:
+            return None
+        return member.value
+
+    return replace_loads(value, known) if produced else value
+
+
+def _add(made: LoopNest, m: ir.Buffer) -> None:
+    d, k = m.definition, len(made.rows)
+    assert isinstance(d, ir.Pointwise | ir.Reduction)
+    if isinstance(d, ir.Pointwise):
+        inner, value, kind, extra = d.ranges[k:], d.value, "store", 0
+        if math.prod(inner) == 1:
+            kind = "row"
+    else:
+        inner = (*d.ranges[k:], *d.reduced)
+        extra = len(d.ranges) - k
+        renamed: dict[E.Expr, E.IntLike] = {
+            ir.reduced_axis(j, n): ir.axis(k + extra + j, n) for j, n in enumerate(d.reduced) if n != 1
+        }
+        value, kind = at_point(d.value, renamed), "reduce"
+    member = Member(m, kind, value, extra)
+    last = made.bundles[-1] if made.bundles else None
+    if last is not None and not extra and not made.column and kind != "row" and _may_join(last, member, inner, made.rows):
+        produced = {x.buffer.name: x for x in last.members}
+        member.value = _forward(member.value, produced, (*made.rows, *inner))
+        last.members.append(member)
+        return
+    made.bundles.append(Bundle(tuple(inner), [member]))
+
+
+def _may_join(bundle: Bundle, member: Member, inner: tuple[int, ...], rows: tuple[int, ...]) -> bool:
+    if bundle.inner != tuple(inner) or any(m.kind == "row" or m.extra for m in bundle.members):
+        return False
+    made = {m.buffer.name: m for m in bundle.members}
+    ranges = (*rows, *inner)
+    here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
+    for v in ir.walk([member.value]):
+        if isinstance(v, ir.Load) and v.buffer in made and (made[v.buffer].kind != "store" or v.index is not here):
+            return False
+    return True
+
+
+def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
+    """Buffers that some step, or a later bundle, reads from memory, or that leave the graph."""
+    program = schedule.program
+    needed = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
+    for i, step in enumerate(schedule.steps):
+        if isinstance(step, Single):
+            needed.add(step.member.name)
+            needed.update(ir.reads(step.member.definition))
+            continue
+        registers: set[str] = set()
+        for bundle in nests[i].bundles:
+            for m in bundle.members:
+                for v in ir.walk([m.value]):
+                    if isinstance(v, ir.Load) and v.buffer not in registers:
+                        needed.add(v.buffer)
+            registers |= {m.buffer.name for m in bundle.members if in_register(m)}
+    return needed
+
+
+def in_register(m: Member) -> bool:
+    """Whether a member's result is one value per row, held in a register for the rest of the row."""
+    return m.kind == "row" or (m.kind == "reduce" and m.extra == 0)

@@ -1,0 +1,381 @@
+"""Loop nests as C++ functions `void NAME(void* ctx, long begin, long end)` over rows begin..end.
+
+Owns the loops, accumulators and stores. Values are printed by `cpp.values`, loop structure comes from
+`cpp.bundles`. Knows nothing of where buffers are: pointers are taken from `bufs` by `Places`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from eager import dtypes
+from eager.dtypes import dtype
+from inductor import ir
+from inductor.cpp.bundles import Bundle, LoopNest, Member, collapse, in_register
+from inductor.cpp.values import TYPE, Scope, cast, index_source, literal
+from inductor.inline import EXPENSIVE
+from inductor.substitute import at_point
+
+COLUMN_BLOCK: Final = 64
+REDUCTION_BLOCK: Final = 8192  # elements of one block of a reduction that has no rows
+_PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # of one vectorised operation on one element
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer is: entry of `bufs` and bytes from there; `dtype` of its elements."""
+
+    entry: int
+    offset_bytes: int
+    dtype: dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A printed nest: its functions, the statements that run it inside a segment, and its estimated time."""
+
+    name: str
+    text: str
+    call: str
+    cost_ns: float
+
+
+def print_nest(name: str, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int) -> Kernel:
+    """The kernel of a nest. places: of all buffers in memory; stored: results that must be written."""
+    return _Printer(name, nest, places, stored, parallel_ns).kernel()
+
+
+class _Printer:
+    def __init__(self, name: str, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int) -> None:
+        self.name, self.nest, self.places, self.stored, self.parallel_ns = name, nest, places, stored, parallel_ns
+        self.pointers: dict[str, bool] = {}  # buffer -> written
+        self.registers: dict[str, str] = {}
+        self.known: dict[ir.Value, str] = {}
+        self.counter = [0]
+
+    # ---- the function ----
+
+    def kernel(self) -> Kernel:
+        nest = self.nest
+        if nest.column:
+            body, count = self._column()
+        elif nest.flat:
+            body, count = self._flat()
+        elif self._splits():
+            return self._split_reduction()
+        else:
+            body, count = self._rows()
+        head = f"/* {self._title()} */\nstatic void {self.name}(void* ctx, long begin, long end) {{\n  char** bufs = (char**)ctx;\n"
+        text = head + self._pointer_lines() + "".join(f"  {line}\n" for line in body) + "}\n"
+        cost = self._cost() * count
+        return Kernel(self.name, text, self._launch(self.name, "bufs", count, cost), cost)
+
+    def _launch(self, function: str, context: str, count: int, cost: float) -> str:
+        if count <= 1 or cost < self.parallel_ns:
+            return f"{function}({context}, 0, {count});"
+        grain = max(1, math.ceil(count * self.parallel_ns / (2 * cost)))
+        return f"rt->parallel_for(rt, {function}, {context}, {count}, {grain});"
+
+    def _title(self) -> str:
+        parts = []
+        for b in self.nest.bundles:
+            for m in b.members:
+                source = m.buffer.source
+                where = f" ({source.lines[0]})" if source.lines else ""
+                parts.append(f"{m.buffer.name}: {', '.join(source.ops) or 'copy'}{where}")
+        return "; ".join(parts).replace("*/", "* /")
+
+    def _pointer_lines(self) -> str:
+        lines = ""
+        for buffer, written in self.pointers.items():
+            p = self.places[buffer]
+            t = TYPE[p.dtype] if written else f"const {TYPE[p.dtype]}"
+            at = f"bufs[{p.entry}]" + (f" + {p.offset_bytes}" if p.offset_bytes else "")
+            lines += f"  {t}* RESTRICT p_{buffer} = ({t}*)({at});\n"
+        return lines
+
+    def _load(self, v: ir.Load, index: str) -> str:
+        if v.buffer in self.registers:
+            return self.registers[v.buffer]
+        self.pointers.setdefault(v.buffer, False)
+        return f"p_{v.buffer}[{index}]"
+
+    def _store(self, m: Member, position: str, value: str) -> str:
+        self.pointers[m.buffer.name] = True
+        return f"p_{m.buffer.name}[{position}] = {value};"
+
+    def _cost(self) -> float:
+        """Nanoseconds of one row (one element if flat)."""
+        total = 1.0
+        for b in self.nest.bundles:
+            n = 1 if self.nest.flat else math.prod(b.inner)
+            for m in b.members:
+                each = 0.0
+                for v in ir.walk([m.value]):
+                    if isinstance(v, ir.Op):
+                        each += _EXPENSIVE_NS if v.name in EXPENSIVE else _PLAIN_NS
+                    elif isinstance(v, ir.Load):
+                        each += _PLAIN_NS * (6 if v.indirect else 1)
+                total += (each + _PLAIN_NS) * n
+        return total if not self.nest.flat else total - 1.0
+
+    # ---- forms ----
+
+    def _flat(self) -> tuple[list[str], int]:
+        """One axis: the parallel loop is the vector loop."""
+        bundle = self.nest.bundles[0]
+        count = math.prod(bundle.inner)
+        outer: list[str] = []
+        inner: list[str] = []
+        scope = self._scope(outer, inner, 0, bundle.inner)
+        for m in bundle.members:
+            value = scope.print(m.value)
+            if m.buffer.name in self.stored:
+                inner.append(self._store(m, "i0", value))
+        lines = [*outer, "#pragma omp simd", "for (i64 i0 = begin; i0 < end; i0++) {", *(f"  {x}" for x in inner), "}"]
+        return lines, count
+
+    def _rows(self) -> tuple[list[str], int]:
+        rows = self.nest.rows
+        body: list[str] = self._row_axes(rows)
+        for bundle in self.nest.bundles:
+            self._bundle(body, bundle)
+        lines = ["for (i64 row = begin; row < end; row++) {", *(f"  {x}" for x in body), "}"]
+        return lines, math.prod(rows)
+
+    @staticmethod
+    def _row_axes(rows: tuple[int, ...], position: str = "row") -> list[str]:
+        lines, step = [], 1
+        outermost = next((k for k, n in enumerate(rows) if n != 1), None)
+        for k in range(len(rows) - 1, -1, -1):
+            if rows[k] != 1:
+                text = position if step == 1 else f"{position} / {step}"
+                lines.append(f"const i64 i{k} = {text if k == outermost else f'({text}) % {rows[k]}'};")
+            step *= rows[k]
+        return lines
+
+    def _scope(self, outer: list[str], inner: list[str], first: int, sizes: tuple[int, ...]) -> Scope:
+        axes = [ir.axis(first + j, n) for j, n in enumerate(sizes) if n != 1]
+        return Scope(outer, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
+
+    def _position(self, ranges: tuple[int, ...]) -> str:
+        return index_source(ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)]), {})
+
+    def _bundle(self, body: list[str], bundle: Bundle) -> None:
+        rows, k = self.nest.rows, len(self.nest.rows)
+        first = bundle.members[0]
+        if first.kind == "row":
+            scope = self._scope(body, body, k, ())
+            value = scope.print(first.value)
+            self.registers[first.buffer.name] = value
+            if first.buffer.name in self.stored:
+                body.append(self._store(first, self._position(rows) if rows else "0", value))
+            return
+        if first.kind == "reduce" and first.extra:
+            self._reduction_with_kept_axes(body, bundle, first)
+            return
+        inner: list[str] = []
+        scope = self._scope(body, inner, k, bundle.inner)
+        ranges = (*rows, *bundle.inner)
+        accumulators = [_Accumulator(f"a_{m.buffer.name}", m) for m in bundle.members if m.kind == "reduce"]
+        by_name = {a.member.buffer.name: a for a in accumulators}
+        for m in bundle.members:
+            value = scope.print(m.value)
+            if m.kind == "reduce":
+                inner.append(by_name[m.buffer.name].step(value))
+            elif m.buffer.name in self.stored:
+                inner.append(self._store(m, self._position(ranges), value))
+        body += [a.declare() for a in accumulators]
+        body += _loops(bundle.inner, k, inner, accumulators)
+        for a in accumulators:
+            self._finish(body, a, self._position(rows) if rows else "0")
+
+    def _finish(self, body: list[str], a: _Accumulator, position: str) -> None:
+        m = a.member
+        name = f"s_{m.buffer.name}"
+        body.append(f"const {TYPE[m.buffer.layout.dtype]} {name} = {a.result()};")
+        if in_register(m):
+            self.registers[m.buffer.name] = name
+        if m.buffer.name in self.stored:
+            body.append(self._store(m, position, name))
+
+    def _reduction_with_kept_axes(self, body: list[str], bundle: Bundle, m: Member) -> None:
+        """Kept axes beyond the rows: loops around the reduced ones, one result each."""
+        k, extra = len(self.nest.rows), m.extra
+        kept, reduced = bundle.inner[:extra], bundle.inner[extra:]
+        middle: list[str] = []
+        inner: list[str] = []
+        saved = dict(self.known)
+        axes = [ir.axis(k + extra + j, n) for j, n in enumerate(reduced) if n != 1]
+        scope = Scope(middle, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
+        a = _Accumulator(f"a_{m.buffer.name}", m)
+        inner.append(a.step(scope.print(m.value)))
+        middle.append(a.declare())
+        middle += _loops(reduced, k + extra, inner, [a])
+        self._finish(middle, a, self._position((*self.nest.rows, *kept)))
+        self.known.clear()
+        self.known.update(saved)
+        for j in range(len(kept) - 1, -1, -1):
+            middle = _loop(k + j, kept[j], middle) if kept[j] != 1 else ["{", *(f"  {x}" for x in middle), "}"]
+        body += middle
+
+    def _column(self) -> tuple[list[str], int]:
+        """Accumulators for a block of columns; the reduced loops run over rows of it, vectorised across."""
+        m = self.nest.bundles[0].members[0]
+        rows, bundle = self.nest.rows, self.nest.bundles[0]
+        columns, reduced = bundle.inner[0], bundle.inner[1:]
+        k = len(rows)
+        blocks = -(-columns // COLUMN_BLOCK)
+        inner: list[str] = []
+        body: list[str] = []
+        axes = [ir.axis(k + j, n) for j, n in enumerate(bundle.inner) if n != 1]
+        scope = Scope(body, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
+        a = _Accumulator("acc[c]", m)
+        step = a.step(scope.print(m.value))
+        t = TYPE[a.dtype]
+        sweep = ["#pragma omp simd", "for (i64 c = 0; c < width; c++) {", f"  const i64 i{k} = start + c;",
+                 *(f"  {x}" for x in inner), f"  {step}", "}"]  # fmt: skip
+        for j in range(len(reduced) - 1, -1, -1):
+            if reduced[j] != 1:
+                sweep = _loop(k + 1 + j, reduced[j], sweep)
+        position = f"row * {columns}LL + start + c" if rows else "start + c"
+        lines = [
+            "for (i64 at = begin; at < end; at++) {",
+            f"  const i64 row = at / {blocks}, start = (at % {blocks}) * {COLUMN_BLOCK};",
+            f"  const i64 width = {columns} - start < {COLUMN_BLOCK} ? {columns} - start : {COLUMN_BLOCK};",
+            *(f"  {x}" for x in self._row_axes(rows)), *(f"  {x}" for x in body),
+            f"  {t} acc[{COLUMN_BLOCK}];",
+            f"  for (i64 c = 0; c < {COLUMN_BLOCK}; c++) acc[c] = {a.identity()};",
+            *(f"  {x}" for x in sweep),
+            f"  for (i64 c = 0; c < width; c++) {self._store(m, position, a.result())}",
+            "}",
+        ]  # fmt: skip
+        return lines, max(math.prod(rows), 1) * blocks
+
+    # ---- reductions of everything ----
+
+    def _splits(self) -> bool:
+        nest = self.nest
+        if math.prod(nest.rows) != 1 or len(nest.bundles) != 1:
+            return False
+        bundle = nest.bundles[0]
+        return math.prod(bundle.inner) > 2 * REDUCTION_BLOCK and all(m.kind == "reduce" and not m.extra for m in bundle.members)
+
+    def _split_reduction(self) -> Kernel:
+        """Blocks in parallel, each to a partial result; then the partial results in order (so sums are repeatable)."""
+        bundle = self.nest.bundles[0]
+        k = len(self.nest.rows)
+        moved = {ir.axis(k + j, n): ir.axis(j, n) for j, n in enumerate(bundle.inner) if n != 1}
+        sizes, values = collapse(bundle.inner, [at_point(m.value, moved) for m in bundle.members])
+        count = math.prod(sizes)
+        if len(sizes) > 1:
+            joint = ir.axis(0, count)
+            point = ir.split_position(joint, sizes)
+            values = [at_point(v, {ir.axis(j, n): p for j, (n, p) in enumerate(zip(sizes, point, strict=True))}) for v in values]
+        blocks = -(-count // REDUCTION_BLOCK)
+        accumulators = [_Accumulator(f"a_{m.buffer.name}", m) for m in bundle.members]
+        inner: list[str] = []
+        outer: list[str] = []
+        scope = self._scope(outer, inner, 0, (count,))
+        inner += [a.step(scope.print(v)) for a, v in zip(accumulators, values, strict=True)]
+        loop = ["#pragma omp simd" + "".join(a.clause() for a in accumulators), "for (i64 i0 = first; i0 < last; i0++) {",
+                *(f"  {x}" for x in inner), "}"]  # fmt: skip
+        body = [*outer, "for (i64 at = begin; at < end; at++) {",
+                f"  const i64 first = at * {REDUCTION_BLOCK}, last = first + {REDUCTION_BLOCK} < {count} ? first + {REDUCTION_BLOCK} : {count};",
+                *(f"  {a.declare()}" for a in accumulators), *(f"  {x}" for x in loop),
+                *(f"  (({TYPE[a.dtype]}*)(parts + {8 * blocks * j}))[at] = {a.name};" for j, a in enumerate(accumulators)), "}"]  # fmt: skip
+        finish: list[str] = []
+        for j, a in enumerate(accumulators):
+            finish += [f"{TYPE[a.dtype]} {a.name} = {a.identity()};",
+                       f"for (i64 at = 0; at < {blocks}; at++) {a.combine(a.name, f'(({TYPE[a.dtype]}*)(parts + {8 * blocks * j}))[at]')}",
+                       self._store(a.member, "0", a.result())]  # fmt: skip
+        pointers = self._pointer_lines()
+        cost = self._cost()
+        text = (f"/* {self._title()} */\nstatic void {self.name}_part(void* ctx, long begin, long end) {{\n"
+                "  char** bufs = ((char***)ctx)[0];\n  char* parts = ((char**)ctx)[1];\n" + pointers
+                + "".join(f"  {x}\n" for x in body) + "}\n"
+                f"static void {self.name}(char** bufs, const Runtime* rt) {{\n"
+                f"  char* parts = (char*)rt->scratch(rt, 0, {8 * blocks * len(accumulators)});\n"
+                "  void* context[2] = {bufs, parts};\n" + pointers
+                + f"  {self._launch(f'{self.name}_part', 'context', blocks, cost)}\n"
+                + "".join(f"  {x}\n" for x in finish) + "}\n")  # fmt: skip
+        return Kernel(self.name, text, f"{self.name}(bufs, rt);", cost)
+
+
+class _Accumulator:
+    """The running result of a reduction."""
+
+    def __init__(self, name: str, member: Member) -> None:
+        self.name, self.member = name, member
+        d = member.buffer.definition
+        assert isinstance(d, ir.Reduction)
+        self.kind, self.dtype = d.kind, d.value.dtype
+        if self.kind in ("any", "all"):
+            self.dtype = dtypes.bool_
+
+    def identity(self) -> str:
+        d = self.dtype
+        if self.kind in ("max", "min"):
+            if d is dtypes.bool_:
+                return literal(self.kind == "min", d)
+            if d.is_integral:
+                bits = d.itemsize * 8
+                low = -(1 << (bits - 1)) if d.is_signed else 0
+                high = (1 << (bits - (1 if d.is_signed else 0))) - 1
+                return literal(low if self.kind == "max" else high, d)
+            return literal(-math.inf if self.kind == "max" else math.inf, d)
+        return literal({"sum": 0, "prod": 1, "any": 0, "all": 1}[self.kind], d)
+
+    def declare(self) -> str:
+        return f"{TYPE[self.dtype]} {self.name} = {self.identity()};"
+
+    def combine(self, name: str, value: str) -> str:
+        form = {"sum": "{0} += {1};", "prod": "{0} *= {1};", "max": "{0} = fj_maximum({0}, {1});",
+                "min": "{0} = fj_minimum({0}, {1});", "any": "{0} |= {1} != 0;", "all": "{0} &= {1} != 0;"}[self.kind]  # fmt: skip
+        return form.format(name, value)
+
+    def step(self, value: str) -> str:
+        return self.combine(self.name, value)
+
+    def clause(self) -> str:
+        """The OpenMP clause that lets the loop keep one accumulator per vector lane."""
+        sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(self.kind)
+        if sign is None:
+            sign = "fj_max" if self.kind == "max" else "fj_min"
+        return f" reduction({sign}:{self.name})"
+
+    def result(self) -> str:
+        target = self.member.buffer.layout.dtype
+        if target is self.dtype:
+            return self.name
+        return cast(self.name, self.dtype, target)
+
+
+def _loop(axis: int, size: int, body: list[str]) -> list[str]:
+    return [f"for (i64 i{axis} = 0; i{axis} < {size}; i{axis}++) {{", *(f"  {x}" for x in body), "}"]
+
+
+def _loops(sizes: tuple[int, ...], first: int, body: list[str], accumulators: list[_Accumulator]) -> list[str]:
+    """Nested loops, the innermost vectorised. Float sums go through a partial sum per innermost loop, for accuracy."""
+    axes = [(first + j, n) for j, n in enumerate(sizes) if n != 1]
+    if not axes:
+        return ["{", *(f"  {x}" for x in body), "}"]
+    axis, n = axes[-1]
+    pragma = "#pragma omp simd" + "".join(a.clause() for a in accumulators)
+    lines: list[str]
+    if n > 4096 and any(a.kind == "sum" and a.dtype.is_floating_point for a in accumulators):
+        partial = [f"{TYPE[a.dtype]} {a.name}_total = {a.name};" for a in accumulators]
+        merge = [a.combine(f"{a.name}_total", a.name) for a in accumulators]
+        lines = [*partial, f"for (i64 block = 0; block < {n}; block += 4096) {{",
+                 f"  const i64 stop = block + 4096 < {n} ? block + 4096 : {n};",
+                 *(f"  {a.name} = {a.identity()};" for a in accumulators), f"  {pragma}",
+                 f"  for (i64 i{axis} = block; i{axis} < stop; i{axis}++) {{", *(f"    {x}" for x in body), "  }",
+                 *(f"  {x}" for x in merge), "}", *(f"{a.name} = {a.name}_total;" for a in accumulators)]  # fmt: skip
+        lines = ["{", *(f"  {x}" for x in lines), "}"]
+    else:
+        lines = [pragma, *_loop(axis, n, body)]
+    for axis, n in reversed(axes[:-1]):
+        lines = _loop(axis, n, lines)
+    return lines

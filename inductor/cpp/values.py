@@ -1,0 +1,170 @@
+"""Loop values as C++ expressions: one constant per distinct value, as far out as its axes allow.
+
+Owns the C++ form of every operation of `inductor.ir.OPS`. Knows nothing of loops beyond which axes are inner.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from typing import Final
+
+from eager import dtypes
+from eager.dtypes import Category, dtype
+from fxir import expr as E
+from fxir import expr_print
+from inductor import ir
+
+TYPE: Final[dict[dtype, str]] = {
+    dtypes.bool_: "b8", dtypes.uint8: "u8", dtypes.int8: "i8", dtypes.int16: "i16", dtypes.int32: "i32",
+    dtypes.int64: "i64", dtypes.float16: "f16", dtypes.bfloat16: "bf16", dtypes.float32: "f32", dtypes.float64: "f64",
+    dtypes.uint16: "u16", dtypes.uint32: "u32", dtypes.uint64: "u64",
+}  # fmt: skip
+_HALF: Final = (dtypes.float16, dtypes.bfloat16)
+_COMPARE: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_ARITHMETIC: Final = {"add": "+", "sub": "-", "mul": "*"}
+_BITS: Final = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+
+
+def literal(value: float, of: dtype) -> str:
+    """A number as C++ source of type `of`."""
+    if of is dtypes.bool_:
+        return f"(b8){int(bool(value))}"
+    if of.is_integral:
+        if value == -(1 << 63):
+            return "(-9223372036854775807LL - 1)"
+        return f"{int(value)}LL" if of is dtypes.int64 else f"({TYPE[of]}){int(value)}{'ULL' if of is dtypes.uint64 else ''}"
+    suffix = "" if of is dtypes.float64 else "f"
+    if math.isnan(value):
+        text = f'__builtin_nan{suffix}("")'
+    elif math.isinf(value):
+        text = ("-" if value < 0 else "") + f"__builtin_inf{suffix}()"
+    else:
+        text = f"{float(value)!r}{suffix}"
+    if of in _HALF:
+        return f"fj_to_{TYPE[of]}({text})"
+    return f"({text})" if text.startswith("-") else text
+
+
+def index_source(e: E.IntLike, names: dict[str, str]) -> str:
+    """An index expression over loop variables; bound symbols are written as `names` says."""
+    return expr_print.to_c(e, lambda s: names.get(s.name, s.name))
+
+
+class Scope:
+    """Prints values into two lists of lines: `outer` for what no inner axis reaches, `inner` for the rest.
+
+    inner_axes: loop variables of the inner loops. load: C++ source of a load, given its index source.
+    """
+
+    def __init__(self, outer: list[str], inner: list[str], inner_axes: Collection[E.Sym],
+                 load: Callable[[ir.Load, str], str], known: dict[ir.Value, str], counter: list[int]) -> None:  # fmt: skip
+        self.outer, self.inner, self.load, self.counter = outer, inner, load, counter
+        self.inner_axes = frozenset(inner_axes)
+        self.outer_known = known  # shared by all scopes of a row
+        self.inner_known: dict[ir.Value, str] = {}
+        self.is_inner: dict[ir.Value, bool] = {}
+
+    def name(self, v: ir.Value) -> str | None:
+        return self.inner_known.get(v) or self.outer_known.get(v)
+
+    def print(self, root: ir.Value) -> str:
+        """The C++ name or literal that holds `root`."""
+        for v in ir.walk([root]):
+            if v in self.is_inner and self.name(v) is not None:
+                continue
+            inner = self._reaches_inner(v)
+            self.is_inner[v] = inner
+            if self.name(v) is None:
+                self._define(v, inner)
+        found = self.name(root)
+        assert found is not None
+        return found
+
+    def set(self, v: ir.Value, name: str, inner: bool) -> None:
+        """Say that `v` is held in `name` already."""
+        (self.inner_known if inner else self.outer_known)[v] = name
+        self.is_inner[v] = inner
+
+    def _reaches_inner(self, v: ir.Value) -> bool:
+        if isinstance(v, ir.Index):
+            return bool(v.expr.symbols & self.inner_axes)
+        if isinstance(v, ir.Load) and v.index.symbols & self.inner_axes:
+            return True
+        return any(self.is_inner[c] for c in v.children)
+
+    def _define(self, v: ir.Value, inner: bool) -> None:
+        source = self._source(v)
+        known = self.inner_known if inner else self.outer_known
+        if isinstance(v, ir.Const):
+            known[v] = source
+            return
+        name = f"t{self.counter[0]}"
+        self.counter[0] += 1
+        (self.inner if inner else self.outer).append(f"const {TYPE[v.dtype]} {name} = {source};")
+        known[v] = name
+
+    def _source(self, v: ir.Value) -> str:
+        if isinstance(v, ir.Const):
+            return literal(v.value, v.dtype)
+        if isinstance(v, ir.Index):
+            return index_source(v.expr, {})
+        if isinstance(v, ir.Load):
+            bound = {s.name: self.name(x) or "" for s, x in v.indirect}
+            text = self.load(v, index_source(v.index, bound))
+            if v.mask is None:
+                return text
+            return f"{self.name(v.mask)} ? {text} : {literal(0, v.dtype)}"
+        assert isinstance(v, ir.Op)
+        return operation(v, [self.name(a) or "" for a in v.args])
+
+
+def operation(v: ir.Op, args: list[str]) -> str:
+    """C++ source of one operation on named operands."""
+    name, of = v.name, v.args[0].dtype
+    if name == "cast":
+        return cast(args[0], of, v.dtype)
+    if name == "where":
+        return f"{args[0]} ? {args[1]} : {args[2]}"
+    if name in _COMPARE:
+        return f"{args[0]} {_COMPARE[name]} {args[1]}"
+    if name in ("logical_and", "logical_or", "logical_xor"):
+        sign = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}[name]
+        return sign.join(a if x.dtype is dtypes.bool_ else f"({a} != 0)" for a, x in zip(args, v.args, strict=True))
+    if name == "logical_not":
+        return f"{args[0]} == 0"
+    if name in _ARITHMETIC:
+        sign = _ARITHMETIC[name]
+        if of.category is Category.INT:  # signed overflow wraps: compute unsigned
+            return f"({TYPE[of]})((u64){args[0]} {sign} (u64){args[1]})"
+        if of is dtypes.bool_:
+            return f"{args[0]} {'|' if name == 'add' else '&'} {args[1]}"
+        return f"{args[0]} {sign} {args[1]}"
+    if name == "div":
+        return f"{args[0]} / {args[1]}"
+    if name in _BITS:
+        return f"({TYPE[v.dtype]})({args[0]} {_BITS[name]} {args[1]})"
+    if name == "bitwise_not":
+        return f"(b8)!{args[0]}" if of is dtypes.bool_ else f"({TYPE[of]})~{args[0]}"
+    if name == "check_index":
+        return f"fj_check_index({args[0]}, {args[1]})"
+    if name in ("isnan", "isinf", "isfinite") and of.is_integral:
+        return "(b8)1" if name == "isfinite" else "(b8)0"
+    return f"fj_{name}({', '.join(args)})"
+
+
+def cast(x: str, source: dtype, target: dtype) -> str:
+    """Conversion as numpy has it: floats towards zero, integers modulo their width, anything non-zero is true."""
+    if source is target:
+        return x
+    if source in _HALF:
+        x, source = f"fj_from_{TYPE[source]}({x})", dtypes.float32
+        if target is dtypes.float32:
+            return x
+    if target in _HALF:
+        return f"fj_to_{TYPE[target]}((f32){x})"
+    if target is dtypes.bool_:
+        return f"{x} != 0"
+    if source.is_floating_point and target.is_integral and target.itemsize < 8:
+        return f"({TYPE[target]})(i64){x}"
+    return f"({TYPE[target]}){x}"

@@ -1,0 +1,115 @@
+"""What every lowering rule works with: the program under construction.
+
+Owns buffers and their names, tensors as `Ref`s, and how an output's logical point maps to loop axes. Axes of size 1
+never appear in a definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eager import dtypes
+from eager.dtypes import dtype
+from eager.spec import TensorSpec
+from fxir import expr as E
+from inductor import ir
+from inductor.lowering.protocol import cast_value
+
+Point = Sequence[E.IntLike]
+
+
+def layout_of(spec: TensorSpec) -> ir.Layout:
+    return ir.Layout(tuple(spec.shape), tuple(spec.strides), spec.dtype)
+
+
+def kept_dims(layout: ir.Layout) -> tuple[int, ...]:
+    """Dims that become axes, outermost in memory first."""
+    return tuple(d for d in layout.order if layout.shape[d] != 1)
+
+
+def axes_of(layout: ir.Layout) -> tuple[tuple[int, ...], list[E.IntLike]]:
+    """(ranges, point): loop sizes in memory order, and the logical index of the current element."""
+    point: list[E.IntLike] = [0] * len(layout.shape)
+    ranges = []
+    for k, d in enumerate(kept_dims(layout)):
+        point[d] = ir.axis(k, layout.shape[d])
+        ranges.append(layout.shape[d])
+    return tuple(ranges), point
+
+
+def wide(d: dtype) -> dtype:
+    """The dtype that arithmetic on `d` happens in."""
+    return dtypes.float32 if d.itemsize == 2 and d.is_floating_point else d
+
+
+class Builder:
+    """Collects the buffers of a program in order."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[str, ir.Buffer] = {}
+        self.source = ir.Source()
+        self._count = 0
+        self._calls = 0
+
+    # ---- buffers ----
+
+    def given(self, name: str, spec: TensorSpec) -> ir.Ref:
+        """An input or constant."""
+        b = ir.Buffer(name, layout_of(spec))
+        self.buffers[name] = b
+        return b.ref()
+
+    def define(self, layout: ir.Layout, definition: ir.Definition) -> ir.Ref:
+        name = f"buf{self._count}"
+        self._count += 1
+        b = ir.Buffer(name, layout, definition, self.source)
+        self.buffers[name] = b
+        return b.ref()
+
+    def pointwise(self, layout: ir.Layout, value_at: Callable[[Point], ir.Value]) -> ir.Ref:
+        """A buffer of values computed at every point; stored in the layout's dtype."""
+        if 0 in layout.shape:
+            return self.define(layout, ir.Pointwise((0,), ir.const(0, layout.dtype)))
+        ranges, point = axes_of(layout)
+        return self.define(layout, ir.Pointwise(ranges, cast_value(value_at(point), layout.dtype)))
+
+    def reduction(self, layout: ir.Layout, reduced: Sequence[int], kind: str,
+                  value_at: Callable[[Point, Point], ir.Value]) -> ir.Ref:  # fmt: skip
+        """A buffer of `kind` over axes of sizes `reduced`; value_at(kept point, reduced point)."""
+        if 0 in layout.shape:
+            return self.pointwise(layout, lambda p: ir.const(0, layout.dtype))
+        if 0 in reduced:
+            empty = {"sum": 0, "any": 0, "prod": 1, "all": 1}[kind]
+            return self.pointwise(layout, lambda p: ir.const(empty, layout.dtype))
+        ranges, point = axes_of(layout)
+        inner: list[E.IntLike] = []
+        sizes = []
+        for n in reduced:
+            inner.append(0 if n == 1 else ir.reduced_axis(len(sizes), n))
+            if n != 1:
+                sizes.append(n)
+        value = value_at(point, inner)
+        return self.define(layout, ir.Reduction(ranges, tuple(sizes), kind, value))
+
+    def extern(self, op: str, args: Any, specs: Sequence[TensorSpec]) -> list[ir.Ref]:
+        """The results of one call of an eager kernel."""
+        call = f"call{self._calls}"
+        self._calls += 1
+        return [self.define(layout_of(s), ir.Extern(op, args, call, i)) for i, s in enumerate(specs)]
+
+    # ---- values ----
+
+    def load(self, x: ir.Ref, point: Point, mask: ir.Value | None = None) -> ir.Value:
+        """The element of `x` at a logical point."""
+        return ir.load(x.buffer, x.at(point), x.dtype, mask)
+
+    def broadcast(self, x: ir.Ref, point: Point) -> ir.Value:
+        """The element of `x` that broadcasts to `point` of a larger shape."""
+        lead = len(point) - len(x.shape)
+        own = [0 if n == 1 else point[lead + d] for d, n in enumerate(x.shape)]
+        return self.load(x, own)
+
+    def copy(self, x: ir.Ref, layout: ir.Layout) -> ir.Ref:
+        """The elements of `x` in memory of `layout`."""
+        return self.pointwise(layout, lambda p: cast_value(self.load(x, p), layout.dtype))

@@ -1,0 +1,199 @@
+"""A functional graph to a loop program, node by node: by kind of op, by rule, else as an extern call."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from eager import dtypes
+from eager.ops.table import Kind, Op
+from eager.spec import TensorSpec, spec_of
+from fxir.graph import Graph
+from fxir.node import Node, map_nodes
+from inductor import ir
+from inductor.lowering.builder import Builder, Point, layout_of, wide
+from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value
+from inductor.lowering.rules import RULES
+
+_REDUCE: Final = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
+
+
+class _Tensor:
+    """A Ref as a view rule sees it."""
+
+    def __init__(self, r: ir.Ref) -> None:
+        self.shape, self.dtype, self._ref = r.layout.shape, r.dtype, r
+        self.ndim = len(self.shape)
+
+    def stride(self) -> tuple[int, ...]:
+        return self._ref.layout.strides
+
+    def storage_offset(self) -> int:
+        return self._ref.offset
+
+    def numel(self) -> int:
+        return self._ref.layout.numel
+
+
+def lower(graph: Graph) -> ir.Program:
+    """The loop program of a functional graph: placeholders and constants given, one or more buffers per op."""
+    return _Lowering(graph).program()
+
+
+class _Lowering:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.b = Builder()
+        self.env: dict[Node, Any] = {}
+
+    def program(self) -> ir.Program:
+        inputs, constants = [], []
+        for node in self.graph.nodes:
+            if node.op == "placeholder":
+                name = f"in{len(inputs)}"
+                self.env[node] = self.b.given(name, node.info.spec)
+                inputs.append(name)
+            elif node.op == "get_attr":
+                name = f"const{len(constants)}"
+                self.env[node] = self.b.given(name, spec_of(self.graph.root[node.target]))
+                constants.append((name, node.target))
+            elif node.op == "call_function":
+                self._call(node)
+            elif node.op != "output":
+                raise ValueError(f"lower: a {node.op} node ({node.name}) in a functional graph")
+        outputs = tuple(self.value(x) for x in self.graph.outputs)
+        return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs)
+
+    def value(self, x: Any) -> Any:
+        return self.env[x] if isinstance(x, Node) else x
+
+    def _call(self, node: Node) -> None:
+        origin = node.info.origin
+        op = node.target
+        if op is operator.getitem:
+            self.env[node] = self.value(node.args[0])[node.args[1]]
+            return
+        if not isinstance(op, Op):
+            raise ValueError(f"lower: {node.name} calls {op!r}, which is no op of the table")
+        self.b.source = ir.Source((node.name,), (op.name,), (f"{origin.file}:{origin.line}",) if origin else ())
+        args = map_nodes(tuple(node.args), self.value)
+        self.env[node] = self._lower(op, node, args)
+
+    def _lower(self, op: Op, node: Node, args: tuple[Any, ...]) -> Any:
+        spec = node.info.spec
+        single = isinstance(spec, TensorSpec)
+        if single and spec.dtype.is_complex or any(r.dtype.is_complex for r in ir.refs_of(args)):
+            return self._extern(op, node, args)
+        found: Any = None
+        if op.name in RULES and single:
+            found = RULES[op.name](self.b, spec, *args)
+        elif op.kind is Kind.POINTWISE and op.scalar is not None and single:
+            found = self._pointwise(op, spec, args)
+        elif op.kind is Kind.REDUCTION and op.reduce is not None and single:
+            found = self._reduction(op, spec, args)
+        elif op.kind is Kind.VIEW and single:
+            return self._view(op, args)
+        return self._extern(op, node, args) if found is None else found
+
+    # ---- by kind ----
+
+    def _pointwise(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref:
+        layout = layout_of(spec)
+        like = tuple(_Tensor(a) if isinstance(a, ir.Ref) else a for a in args)
+        compute = wide(op.compute_dtype(*like))
+        as_given = op._tensor_at if op.promotion == "raw" else op._tensor_at[: op.promotion == "select"]
+        scalar = op.scalar
+        assert scalar is not None
+
+        def at(p: Point) -> ir.Value:
+            values = []
+            for i, a in enumerate(args):
+                if isinstance(a, ir.Ref):
+                    v = self.b.broadcast(a, p)
+                    values.append(Scalar(v if i in as_given else cast_value(v, compute)))
+                elif i in op._tensor_at and a is not None and op.promotion not in ("raw", "select"):
+                    values.append(Scalar(ir.const(a, compute)))
+                elif i in op._tensor_at and a is not None and i not in as_given:
+                    values.append(Scalar(ir.const(a, compute)))
+                else:
+                    values.append(a)
+            result = scalar(LOOP, *values)
+            return as_value(result, spec.dtype)
+
+        return self.b.pointwise(layout, at)
+
+    def _reduction(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref | None:
+        x, dims, keepdim = args[0], tuple(args[1]), args[2]
+        if op.reduce in ("argmax", "argmin"):
+            return self._arg(op.reduce, spec, x, dims, keepdim)
+        kind = _REDUCE[op.reduce or ""]
+        accumulate = wide(spec.dtype)
+        if kind in ("any", "all"):
+            accumulate = dtypes.bool_
+
+        def value(v: ir.Value) -> ir.Value:
+            return cast_value(v, accumulate)
+
+        return self._reduce(layout_of(spec), x, dims, keepdim, kind, lambda p: value(self.b.load(x, p)))
+
+    def _reduce(self, layout: ir.Layout, x: ir.Ref, dims: tuple[int, ...], keepdim: bool, kind: str,
+                value_at: Callable[[Point], ir.Value]) -> ir.Ref:  # fmt: skip
+        strides = x.layout.strides
+        order = sorted(dims, key=lambda d: -strides[d])  # the closest elements innermost
+
+        def at(kept: Point, inner: Point) -> ir.Value:
+            return value_at(_spread(kept, inner, len(x.shape), order, keepdim))
+
+        return self.b.reduction(layout, [x.shape[d] for d in order], kind, at)
+
+    def _arg(self, name: str, spec: TensorSpec, x: ir.Ref, dims: tuple[int, ...], keepdim: bool) -> ir.Ref | None:
+        """First position of the extreme: the least index at which the extreme (or the first nan) stands."""
+        if x.dtype is dtypes.bool_ or 0 in x.shape or not dims:
+            return None
+        d = wide(x.dtype)
+        shape = tuple(1 if i in dims else n for i, n in enumerate(x.shape))
+        extreme = self._reduce(ir.row_major(shape, d), x, dims, True, "max" if name == "argmax" else "min",
+                               lambda p: cast_value(self.b.load(x, p), d))  # fmt: skip
+        count = 1
+        for i in dims:
+            count *= x.shape[i]
+
+        def at(p: Point) -> ir.Value:
+            v, m = cast_value(self.b.load(x, p), d), self.b.broadcast(extreme, p)
+            hit = ir.make_op("eq", (v, m), dtypes.bool_)
+            if d.is_floating_point:
+                hit = ir.make_op("logical_or", (hit, ir.make_op("isnan", (v,), dtypes.bool_)), dtypes.bool_)
+            here = ir.linear_position([x.shape[i] for i in dims], [p[i] for i in dims])
+            return ir.make_op("where", (hit, ir.index(here), ir.const(count, dtypes.int64)), dtypes.int64)
+
+        return self._reduce(layout_of(spec), x, dims, keepdim, "min", at)
+
+    def _view(self, op: Op, args: tuple[Any, ...]) -> ir.Ref:
+        x = args[0]
+        assert op.view is not None
+        sizes, strides, offset, *d = op.view(_Tensor(x), *args[1:])
+        return ir.Ref(x.buffer, ir.Layout(tuple(sizes), tuple(strides), d[0] if d else x.dtype), offset)
+
+    def _extern(self, op: Op, node: Node, args: tuple[Any, ...]) -> Any:
+        spec = node.info.spec
+        specs = [spec] if isinstance(spec, TensorSpec) else list(spec or ())
+        results = self.b.extern(op.name, args, specs)
+        return results[0] if isinstance(spec, TensorSpec) else tuple(results)
+
+
+def _spread(kept: Point, inner: Point, ndim: int, order: list[int], keepdim: bool) -> list[Any]:
+    """The point of the input: kept indices where they were, reduced ones between them."""
+    point: list[Any] = [None] * ndim
+    for d, i in zip(order, inner, strict=True):
+        point[d] = i
+    rest = iter(kept)
+    for d in range(ndim):
+        if point[d] is None:
+            point[d] = next(rest)
+        elif keepdim:
+            next(rest)
+    return point
+
+
+__all__ = ["lower"]

@@ -1,0 +1,282 @@
+"""Lowering rules by op name, for ops that are neither pointwise, reductions nor views.
+
+A rule is a function (builder, spec, *args) -> Ref; tensors among the args are Refs. Registered in `RULES`; an op
+without one is an extern call of its eager kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from eager import dtypes
+from eager.dtypes import Category
+from eager.spec import TensorSpec, normalize_dim
+from fxir import expr as E
+from inductor import ir
+from inductor.lowering.builder import Builder, Point, layout_of
+from inductor.lowering.protocol import cast_value
+
+Rule = Callable[..., ir.Ref]
+RULES: Final[dict[str, Rule]] = {}
+
+
+def rule(name: str) -> Callable[[Rule], Rule]:
+    """Register the rule of op `name`."""
+
+    def register(fn: Rule) -> Rule:
+        RULES[name] = fn
+        return fn
+
+    return register
+
+
+def _less(a: E.IntLike, b: int) -> ir.Value:
+    return ir.make_op("lt", (ir.index(a), ir.const(b, dtypes.int64)), dtypes.bool_)
+
+
+def _at_least(a: E.IntLike, b: int) -> ir.Value:
+    return ir.make_op("ge", (ir.index(a), ir.const(b, dtypes.int64)), dtypes.bool_)
+
+
+def _where(c: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+    return ir.make_op("where", (c, a, b), a.dtype)
+
+
+def _all(*conditions: ir.Value | None) -> ir.Value | None:
+    result: ir.Value | None = None
+    for c in conditions:
+        if c is not None:
+            result = c if result is None else ir.make_op("logical_and", (result, c), dtypes.bool_)
+    return result
+
+
+@rule("full")
+def _full(b: Builder, spec: TensorSpec, size: Any, value: Any, dtype: Any, device: Any) -> ir.Ref:
+    return b.pointwise(layout_of(spec), lambda p: ir.const(value, spec.dtype))
+
+
+@rule("empty")
+def _empty(b: Builder, spec: TensorSpec, *_: Any) -> ir.Ref:
+    return b.pointwise(layout_of(spec), lambda p: ir.const(0, spec.dtype))
+
+
+@rule("arange")
+def _arange(b: Builder, spec: TensorSpec, start: Any, end: Any, step: Any, dtype: Any, device: Any) -> ir.Ref:
+    def at(p: Point) -> ir.Value:
+        if isinstance(start, int) and isinstance(step, int):
+            return ir.index(E.add(E.mul(p[0], step), start))
+        i = cast_value(ir.index(p[0]), dtypes.float64)
+        scaled = ir.make_op("mul", (i, ir.const(step, dtypes.float64)), dtypes.float64)
+        return ir.make_op("add", (ir.const(start, dtypes.float64), scaled), dtypes.float64)
+
+    return b.pointwise(layout_of(spec), at)
+
+
+@rule("cat")
+def _cat(b: Builder, spec: TensorSpec, tensors: Any, dim: int) -> ir.Ref:
+    d = normalize_dim(dim, len(spec.shape))
+    parts = [t for t in tensors if t.shape != (0,) and t.shape[d] != 0]
+
+    def at(p: Point) -> ir.Value:
+        result: ir.Value | None = None
+        start = sum(t.shape[d] for t in parts)
+        for t in reversed(parts):
+            start -= t.shape[d]
+            here = [*p[:d], 0 if t.shape[d] == 1 else E.add(p[d], -start), *p[d + 1 :]]
+            inside = _all(_at_least(p[d], start) if start else None,
+                          _less(p[d], start + t.shape[d]) if result is not None else None)  # fmt: skip
+            value = cast_value(b.load(t, here, inside if len(parts) > 1 else None), spec.dtype)
+            result = value if result is None else _where(_less(p[d], start + t.shape[d]), value, result)
+        assert result is not None
+        return result
+
+    if not parts:
+        return b.pointwise(layout_of(spec), lambda p: ir.const(0, spec.dtype))
+    return b.pointwise(layout_of(spec), at)
+
+
+@rule("flip")
+def _flip(b: Builder, spec: TensorSpec, x: ir.Ref, dims: Any) -> ir.Ref:
+    flipped = {normalize_dim(d, len(x.shape)) for d in dims}
+
+    def at(p: Point) -> ir.Value:
+        return b.load(x, [E.add(n - 1, E.mul(i, -1)) if d in flipped and n != 1 else i
+                          for d, (i, n) in enumerate(zip(p, x.shape, strict=True))])  # fmt: skip
+
+    return b.pointwise(layout_of(spec), at)
+
+
+@rule("slice_scatter")
+def _slice_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: int, start: Any, end: Any, step: int) -> ir.Ref:
+    d = normalize_dim(dim, len(spec.shape))
+    low, high, _ = slice(start, end).indices(spec.shape[d])
+
+    def at(p: Point) -> ir.Value:
+        if high <= low:
+            return b.load(x, p)
+        inside = _all(_at_least(p[d], low) if low else None, _less(p[d], high) if high < spec.shape[d] else None,
+                      _on_step(p[d], low, step))  # fmt: skip
+        at_src = [*p[:d], 0 if src.shape[d] == 1 else E.floordiv(E.add(p[d], -low), step), *p[d + 1 :]]
+        value = cast_value(b.load(src, at_src, inside), spec.dtype)
+        return value if inside is None else _where(inside, value, cast_value(b.load(x, p), spec.dtype))
+
+    return b.pointwise(layout_of(spec), at)
+
+
+def _on_step(i: E.IntLike, low: int, step: int) -> ir.Value | None:
+    if step == 1:
+        return None
+    return ir.make_op("eq", (ir.index(E.mod(E.add(i, -low), step)), ir.const(0, dtypes.int64)), dtypes.bool_)
+
+
+@rule("select_scatter")
+def _select_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: int, index: int) -> ir.Ref:
+    d = normalize_dim(dim, len(spec.shape))
+    n = spec.shape[d]
+    at_index = index + n if index < 0 else index
+
+    def at(p: Point) -> ir.Value:
+        inside = ir.make_op("eq", (ir.index(p[d]), ir.const(at_index, dtypes.int64)), dtypes.bool_)
+        value = cast_value(b.load(src, [*p[:d], *p[d + 1 :]], inside), spec.dtype)
+        return _where(inside, value, cast_value(b.load(x, p), spec.dtype))
+
+    return b.pointwise(layout_of(spec), at)
+
+
+def _triangle(keep_low: bool) -> Rule:
+    def lower(b: Builder, spec: TensorSpec, x: ir.Ref, diagonal: int = 0) -> ir.Ref:
+        def at(p: Point) -> ir.Value:
+            offset = E.add(p[-1], E.mul(p[-2], -1))
+            kept = ir.make_op("le" if keep_low else "ge", (ir.index(offset), ir.const(diagonal, dtypes.int64)), dtypes.bool_)
+            return _where(kept, b.load(x, p), ir.const(0, spec.dtype))
+
+        return b.pointwise(layout_of(spec), at)
+
+    return lower
+
+
+RULES["tril"] = _triangle(True)
+RULES["triu"] = _triangle(False)
+
+
+# ---- products ----
+
+
+def _product(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref:
+    """Batched product of 3-d Refs, computed in float32 for half precision."""
+    compute = dtypes.float32 if spec.dtype.itemsize == 2 else spec.dtype
+
+    def operand(r: ir.Ref) -> ir.Ref:
+        return r if r.dtype is compute else b.copy(r, ir.row_major(r.shape, compute))
+
+    shape = (x.shape[0], x.shape[1], other.shape[2])
+    made = b.define(ir.row_major(shape, compute), ir.Matmul(operand(x), operand(other)))
+    return made if spec.dtype is compute else b.copy(made, ir.row_major(shape, spec.dtype))
+
+
+def _can_multiply(spec: TensorSpec) -> bool:
+    return spec.dtype.category is Category.FLOAT
+
+
+def lower_bmm(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref | None:
+    return _product(b, spec, x, other) if _can_multiply(spec) else None
+
+
+def lower_mm(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref | None:
+    if not _can_multiply(spec):
+        return None
+
+    def batched(r: ir.Ref) -> ir.Ref:
+        layout = r.layout
+        return ir.Ref(r.buffer, ir.Layout((1, *layout.shape), (0, *layout.strides), layout.dtype), r.offset)
+
+    made = _product(b, spec, batched(x), batched(other))
+    return ir.Ref(made.buffer, layout_of(spec), made.offset)
+
+
+RULES["mm"] = lower_mm  # type: ignore[assignment]
+RULES["bmm"] = lower_bmm  # type: ignore[assignment]
+
+
+# ---- scans ----
+
+
+def _running(kind: str) -> Rule:
+    def lower(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, *rest: Any) -> ir.Ref | None:
+        if len(spec.shape) == 0 or 0 in spec.shape or spec.dtype.itemsize == 2 or spec.dtype is dtypes.bool_:
+            return None
+        d = normalize_dim(dim, len(spec.shape))
+        others = [i for i in range(len(spec.shape)) if i != d and spec.shape[i] != 1]
+        order = (*others, d)
+        strides, step = [1] * len(spec.shape), 1
+        for i in reversed(order):
+            strides[i] = step
+            step *= spec.shape[i]
+        layout = ir.Layout(tuple(spec.shape), tuple(strides), spec.dtype)  # the scanned dim innermost
+        point: list[E.IntLike] = [0] * len(spec.shape)
+        for k, i in enumerate(others):
+            point[i] = ir.axis(k, spec.shape[i])
+        point[d] = 0 if spec.shape[d] == 1 else ir.reduced_axis(0, spec.shape[d])
+        value = cast_value(b.load(x, point), spec.dtype)
+        made = b.define(layout, ir.Scan(tuple(spec.shape[i] for i in others), spec.shape[d], kind, value))
+        return made if layout.strides == layout_of(spec).strides else b.copy(made, layout_of(spec))
+
+    return lower  # type: ignore[return-value]
+
+
+RULES["cumsum"] = _running("sum")
+RULES["cumprod"] = _running("prod")
+
+
+# ---- random numbers: the eager kernels, element by element ----
+
+
+def _word(b: Builder, state: ir.Ref, i: E.Expr, lane: int) -> ir.Value:
+    seed, offset = b.load(state, [0]), b.load(state, [1])
+    i64 = dtypes.int64
+    counter = ir.make_op("add", (offset, ir.index(i)), i64)
+    low = ir.make_op("bitwise_and", (counter, ir.const(0xFFFFFFFF, i64)), i64)
+    high = ir.make_op("right_shift", (counter, ir.const(32, i64)), i64)
+    return ir.make_op("philox", (seed, low, high, ir.const(lane, i64)), i64)
+
+
+def _unit(b: Builder, state: ir.Ref, i: E.Expr, lane: int, double: bool) -> ir.Value:
+    """Uniform in [0, 1), as `eager.ops.random` makes it."""
+    i64, word = dtypes.int64, _word(b, state, i, lane)
+    if not double:
+        top = ir.make_op("right_shift", (word, ir.const(8, i64)), i64)
+        f32 = dtypes.float32
+        return ir.make_op("mul", (cast_value(top, f32), ir.const(2.0**-24, f32)), f32)
+    high = ir.make_op("right_shift", (word, ir.const(5, i64)), i64)
+    low = ir.make_op("right_shift", (_word(b, state, i, lane + 1), ir.const(6, i64)), i64)
+    whole = ir.make_op("add", (ir.make_op("mul", (high, ir.const(1 << 26, i64)), i64), low), i64)
+    f64 = dtypes.float64
+    return ir.make_op("mul", (cast_value(whole, f64), ir.const(2.0**-53, f64)), f64)
+
+
+def _linear(spec: TensorSpec, p: Point) -> E.Expr:
+    return ir.linear_position(spec.shape, p)
+
+
+@rule("philox_uniform")
+def _uniform(b: Builder, spec: TensorSpec, state: ir.Ref, size: Any, dtype: Any) -> ir.Ref:
+    double = spec.dtype is dtypes.float64
+    return b.pointwise(layout_of(spec), lambda p: _unit(b, state, _linear(spec, p), 0, double))
+
+
+@rule("philox_normal")
+def _normal(b: Builder, spec: TensorSpec, state: ir.Ref, size: Any, dtype: Any) -> ir.Ref:
+    double = spec.dtype is dtypes.float64
+    f = dtypes.float64 if double else dtypes.float32
+
+    def at(p: Point) -> ir.Value:
+        i = _linear(spec, p)
+        u, v = _unit(b, state, i, 0, double), _unit(b, state, i, 2 if double else 1, double)
+        log = ir.make_op("log1p", (ir.make_op("neg", (u,), f),), f)
+        radius = ir.make_op("sqrt", (ir.make_op("mul", (ir.const(-2.0, f), log), f),), f)
+        angle = ir.make_op("cos", (ir.make_op("mul", (v, ir.const(2.0 * math.pi, f)), f),), f)
+        return ir.make_op("mul", (radius, angle), f)
+
+    return b.pointwise(layout_of(spec), at)

@@ -93,14 +93,14 @@ def _compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Co
     clock.lap("lookup")
     loaded: CompiledGraph | None = None
     if entry is not None:
-        loaded = _load_found(store, entry, key, graph, options)
+        loaded = _load_found(store, entry, key, graph, kind, options)
         clock.lap("load")
     if loaded is None:
         entry = _make(graph, kind, options, tools, key, store, clock)
-        loaded = _load(entry, key, graph, options)
+        loaded = _load(entry, key, graph, kind, options)
         clock.lap("load")
         loaded.artifact = Artifact(key, entry, _constants(graph), "compiled", clock.total_s)
-    if options.mode == "reduce-overhead":
+    if options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD:
         kept = sum(a.nbytes for a in loaded.artifact.entry.plan.allocations)
         _REPLAY.log(
             f"graph {key.digest[:12]}: no CUDA graph on the CPU; its plan is static, and {kept} bytes of outputs and "
@@ -175,15 +175,18 @@ def _constants(graph: Graph) -> dict[str, Tensor]:
     return {str(i): graph.root[name] for i, name in enumerate(names)}
 
 
-def _load(entry: Entry, key: Key, graph: Graph, options: CompileOptions) -> CompiledGraph:
-    keep = options.mode == "reduce-overhead"
+def _load(entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
+    # The outputs of a forward graph get a history: kept, they would hold it, and could never be used again.
+    keep = options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD
     return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep)
 
 
-def _load_found(store: Cache, entry: Entry, key: Key, graph: Graph, options: CompileOptions) -> CompiledGraph | None:
+def _load_found(
+    store: Cache, entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions
+) -> CompiledGraph | None:
     """The entry made callable, or None if it cannot be (then it is removed, and compiled again)."""
     try:
-        loaded = _load(entry, key, graph, options)
+        loaded = _load(entry, key, graph, kind, options)
     except (OSError, LookupError) as error:
         _CACHE.log(f"the entry {key.digest} is not used: {error}; compiling again")
         store.discard(key)

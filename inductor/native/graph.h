@@ -16,6 +16,10 @@ typedef struct {
     PyObject *path;
 } LibraryObject;
 
+/* Scratch up to this size stays with its graph; larger arenas come from eager's caching allocator at
+ * each call, where all graphs share them. */
+enum { KEPT_ARENA_BYTES = 1 << 18 };
+
 /* Geometry of a tensor; sizes[ndim] then strides[ndim], as in TensorObject. */
 typedef struct {
     uint64_t meta; /* dtype, device and ndim; no flags */

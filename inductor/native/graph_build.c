@@ -5,9 +5,7 @@
 #include <string.h>
 #include <structmember.h>
 
-/* Scratch up to this size stays with its graph; larger arenas come from eager's caching allocator at
- * each call, where all graphs share them. */
-enum { KEPT_ARENA_BYTES = 1 << 18, HOT_NS = 20000 };
+enum { HOT_NS = 20000 };
 
 /* ------------------------------------------------------------------ parsing */
 

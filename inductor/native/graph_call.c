@@ -365,7 +365,7 @@ static void finish(Call *call)
             Py_XDECREF(call->reused[i]); /* not NULL only after a failure */
     if (call->arena) {
         /* A tensor of an extern call may still be alive somewhere: such an arena is not used again. */
-        int ours = Py_REFCNT(call->arena) == 1 && (g->keep || g->arena_bytes <= (1 << 18)) && !g->arena;
+        int ours = Py_REFCNT(call->arena) == 1 && (g->keep || g->arena_bytes <= KEPT_ARENA_BYTES) && !g->arena;
         if (ours)
             g->arena = call->arena;
         else

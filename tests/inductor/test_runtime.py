@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -435,6 +437,14 @@ def test_every_mode_agrees_with_eager_over_many_calls(mode: str, grad: bool) -> 
             if grad:
                 ours.sum().backward()
                 assert np.allclose(arg.grad.numpy(), 2 * np.exp(arg.detach().numpy()))
+
+
+def test_reduce_overhead_does_not_hold_the_history_of_a_forward() -> None:
+    x = X.clone().requires_grad_(True)
+    run = compile_(affine, x, options=CompileOptions(mode="reduce-overhead"))
+    gone = weakref.ref(run(x)[0])
+    gc.collect()
+    assert gone() is None
 
 
 def test_backend_is_registered_under_its_name() -> None:

@@ -163,13 +163,13 @@ def _panel(problem: GemmProblem, tools: Toolchain, vectors: int) -> int:
 
 
 def _reads_a_directly(problem: GemmProblem) -> bool:
-    # Rows a multiple of 4 KB apart (or nearly) fall into the same few sets of the first-level cache; then
-    # packing pays, as it does when the packed rows meet many panels of b.
+    # Rows a multiple of 2 KB apart (or nearly) fall into the same few sets of the first-level cache: then a tile's
+    # rows drive each other out of it, and packing pays.
     row, column = problem.a_strides
     if column != 1:
         return row == 1 and problem.n <= 256
-    apart = row * _BYTES[problem.dtype] % 4096
-    return min(apart, 4096 - apart) >= 256 or problem.m <= 4
+    size = row * _BYTES[problem.dtype]
+    return size < 1024 or min(size % 2048, -size % 2048) >= 128 or problem.m <= 4
 
 
 # --------------------------------------------------------------------------- emitting

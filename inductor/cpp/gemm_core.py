@@ -79,6 +79,7 @@ def core(tile: Tile) -> SourceUnit:
     for name, value in (
         ("@SYMBOL@", tile.symbol),
         ("@CASES@", _cases(tile)),
+        ("@TRANSPOSE@", _transpose(tile)),
     ):
         body = body.replace(name, value)
     return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + head + kernels + body, reusable=True)
@@ -100,6 +101,16 @@ enum {{ MR = {tile.rows}, NV = {tile.vectors}, W = {tile.lanes}, NR = {tile.colu
 typedef T V __attribute__((vector_size({bits // 8})));
 typedef T U __attribute__((vector_size({bits // 8}), aligned({_BYTES[tile.dtype]}), may_alias));
 static inline V splat(T x) {{ return x - (V){{}}; }}
+/* 32-byte vectors of L numbers, for transposing */
+enum {{ L = {32 // _BYTES[tile.dtype]} }};
+typedef T X __attribute__((vector_size(32)));
+typedef T XU __attribute__((vector_size(32), aligned({_BYTES[tile.dtype]}), may_alias));
+typedef {"int" if tile.dtype == "float32" else "long"} XI __attribute__((vector_size(32)));
+#if defined(__clang__)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (XI){{__VA_ARGS__}})
+#endif
 #if defined(__clang__)
 static inline V FMA(V a, V b, V c) {{ return __builtin_elementwise_fma(a, b, c); }}
 #else
@@ -141,6 +152,24 @@ def _cache_lines(tile: Tile) -> int:
     return max(1, tile.columns * _BYTES[tile.dtype] // 64)
 
 
+def _transpose(tile: Tile) -> str:
+    """Statements that transpose the vectors r[0..L): in step s, vectors `apart` exchange groups of `apart` lanes."""
+    lanes = 32 // _BYTES[tile.dtype]
+    lines = []
+    apart = lanes // 2
+    while apart:
+        for i in range(lanes):
+            if i & apart:
+                continue
+            low = [lane if not lane & apart else lanes + lane - apart for lane in range(lanes)]
+            high = [lane + apart if not lane & apart else lanes + lane for lane in range(lanes)]
+            a, b = f"r[{i}]", f"r[{i + apart}]"
+            lines.append(f"  {{ X p = SHUFFLE({a}, {b}, {', '.join(map(str, low))}), "
+                         f"q = SHUFFLE({a}, {b}, {', '.join(map(str, high))}); {a} = p; {b} = q; }}")  # fmt: skip
+        apart //= 2
+    return "\n".join(lines)
+
+
 def _cases(tile: Tile) -> str:
     return "\n".join(
         f"    case {r}: tile{r}(k, a, r, q, b, step, c, ldc, add); break;" for r in range(1, tile.rows + 1)
@@ -164,7 +193,17 @@ static void edge_tile(long rows, long columns, long k, const T *a, long r, long 
       c[i * ldc + j] = add ? c[i * ldc + j] + whole[i * NR + j] : whole[i * NR + j];
 }
 
-/* Rows k0..k1 of one panel: b[k][columns] -> panel[k][NR]. */
+/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are NR apart. */
+static inline void transpose(const T *from, long step, T *to) {
+  X r[L];
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + i * step);
+@TRANSPOSE@
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) *(XU *)(to + i * NR) = r[i];
+}
+
+/* One panel: b[k][columns] -> panel[k][NR]. */
 static void pack_panel(const T *b, long k, long columns, long b_row, long b_col, T *panel) {
   if (columns == NR && b_col == 1) {
     for (long r = 0; r < k; r++)
@@ -173,12 +212,11 @@ static void pack_panel(const T *b, long k, long columns, long b_row, long b_col,
   }
   if (columns < NR)
     for (long r = 0; r < k * NR; r++) panel[r] = 0;
-  long r = 0;
-  for (; r + 8 <= k; r += 8) /* a transposed b is contiguous along k: whole cache lines of it at a time */
-    for (long j = 0; j < columns; j++)
-      for (int s = 0; s < 8; s++) panel[(r + s) * NR + j] = b[(r + s) * b_row + j * b_col];
-  for (; r < k; r++)
-    for (long j = 0; j < columns; j++) panel[r * NR + j] = b[r * b_row + j * b_col];
+  long blocked_k = b_row == 1 ? k - k % L : 0, blocked_columns = columns - columns % L;
+  for (long r = 0; r < blocked_k; r += L)
+    for (long j = 0; j < blocked_columns; j += L) transpose(b + r + j * b_col, b_col, panel + r * NR + j);
+  for (long r = 0; r < k; r++)
+    for (long j = r < blocked_k ? blocked_columns : 0; j < columns; j++) panel[r * NR + j] = b[r * b_row + j * b_col];
 }
 
 static void pack_panels(const T *b, long k, long n, long b_row, long b_col, T *panels, long begin, long end) {

@@ -305,7 +305,7 @@ def resume(
     locals: tuple[Any, ...],
     stack: tuple[Any, ...],
     exc: BaseException | None = None,
-    handled: BaseException | None | NullType = ...,
+    handled: BaseException | NullType | None = ...,
     /,
 ) -> Any:
     """Run func's own code from the instruction at byte `offset` in a fresh frame, to its end.

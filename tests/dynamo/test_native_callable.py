@@ -241,7 +241,11 @@ def test_entries_changed_while_guards_run() -> None:
         assert cf(1) == ("late" if len(cf.entries()) == 6 else "original")
         assert fired
     cf.clear_entries()
-    cf.add_entry(None, lambda x: cf.clear_entries() or gc.collect() and None or "ran")
+    def clearing(x):
+        cf.clear_entries()
+        gc.collect()
+        return "ran"
+    cf.add_entry(None, clearing)
     assert cf(1) == "ran" and cf.entries() == []
 
 
@@ -437,9 +441,7 @@ def test_threads_share_one_compiled_function() -> None:
 
     def call() -> None:
         while not stop.is_set():
-            for i in range(5):
-                if cf(i, y=i)[1:] != (i, i):
-                    wrong.append(i)
+            wrong.extend(i for i in range(5) if cf(i, y=i)[1:] != (i, i))
 
     def change() -> None:
         while not stop.is_set():

@@ -370,7 +370,8 @@ def test_block_sees_class_changes_along_the_mro() -> None:
     class Derived(Base):
         pass
     original, runs = Base.method, Counting()
-    program = GuardProgram([("watch", (Derived,), (("call_eq", runs, 0), ("const", Derived, 0), ("type_attr", 0, "method", 1), ("is", 1, original)))], 0)
+    checks = ("call_eq", runs, 0), ("const", Derived, 0), ("type_attr", 0, "method", 1), ("is", 1, original)
+    program = GuardProgram([("watch", (Derived,), checks)], 0)
     assert program.check([]) and program.check([]) and runs.n == 1
     Derived.method = lambda self: 2      # type: ignore[method-assign]
     assert not program.check([])
@@ -462,7 +463,7 @@ def test_many_watched_dicts() -> None:
     for p in programs:
         assert p.check([])
     del programs[::2]
-    for i, d in enumerate(dicts):
+    for d in dicts:
         d["k"] = -1
     assert not any(p.check([]) for p in programs)
 

@@ -3,7 +3,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
+import shutil
+import subprocess
 import sys
 import threading
 import traceback
@@ -195,7 +198,8 @@ def test_run_only_uses_entries_and_never_captures() -> None:
 
 def test_entries_and_nothing_are_outcomes() -> None:
     def f(a): return "original", a
-    for outcome, want in [(Entry(None, lambda a, fn: fn, pass_function=True), f), (Entry(None, None), ("original", 1)), (None, ("original", 1))]:
+    original = ("original", 1)
+    for outcome, want in [(Entry(None, lambda a, fn: fn, pass_function=True), f), (Entry(None, None), original), (None, original)]:
         assert run(Region(lambda *a, outcome=outcome: outcome), f, 1) == want
     with pytest.raises(TypeError, match="miss returned a int"):
         run(Region(lambda *a: 3), f, 1)
@@ -278,18 +282,18 @@ def test_generators_coroutines_and_class_bodies_are_left_alone() -> None:
             next(h)
             h.throw(ValueError)
         class K:
-            attribute = [i for i in range(3)]
+            attribute = tuple(i * 2 for i in range(3))
         namespace: dict = {}
         exec("x = 1\nclass Q:\n  y = 2", namespace)
         return first, asyncio.run(main()), K.attribute, namespace["Q"].y, eval("1 + 1")
-    assert run(seeing(seen), body) == ((1, 2), ([1, 2, 3], [0, 1, 2]), [0, 1, 2], 2, 2)
+    assert run(seeing(seen), body) == ((1, 2), ([1, 2, 3], [0, 1, 2]), (0, 2, 4), 2, 2)
     assert not {"gen", "coro", "agen", "main", "K", "Q", "<module>"} & set(seen) and "body" in seen
 
 
 def test_traced_and_profiled_frames_are_left_alone() -> None:
     def f(a):
         b = a
-        return b
+        return b, a
 
     def trace(fn: Callable) -> tuple[list, list]:
         seen: list[str] = []
@@ -307,7 +311,7 @@ def test_traced_and_profiled_frames_are_left_alone() -> None:
             finally:
                 sys.settrace(old[0])
                 sys.setprofile(old[1])
-        assert run(Region(lambda code, func, slots: seen.append(code.co_name) or ((lambda a: "replaced") if func is f else None)), go) == 1
+        assert run(Region(lambda code, func, slots: seen.append(code.co_name) or ((lambda a: "replaced") if func is f else None)), go) == (1, 1)
         return seen, events
     for install in (sys.settrace, lambda t: sys.setprofile(t)):
         seen, events = trace(install)
@@ -337,7 +341,7 @@ def test_monitoring_events_are_the_same() -> None:
     monitoring, events = sys.monitoring, []
     def f(a):
         b = a
-        return b
+        return b, a
     def g(): return f(1)
     monitoring.use_tool_id(3, "test")
     E = monitoring.events
@@ -476,3 +480,81 @@ def test_the_hook_under_much_ordinary_code() -> None:
                 str(decimal.Decimal("1.10") ** 3), sorted([D(2), D(1)])[0].a)
     want = work()
     assert run(Region(miss), work) == want and count[0] > 100
+
+
+# --- other hooks ------------------------------------------------------------------------------------
+OTHER_HOOK = """
+typedef void *(*Eval)(void *, void *, int);
+long count;
+Eval next;
+void *counting(void *ts, void *frame, int throwflag) { count++; return next(ts, frame, throwflag); }
+"""
+
+
+class OtherHook:
+    """A frame evaluation function of someone else, that counts and chains."""
+
+    def __init__(self, folder: Any) -> None:
+        source, library = folder / "other.c", folder / "other.so"
+        source.write_text(OTHER_HOOK)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+        self.library = ctypes.CDLL(str(library))
+        api = ctypes.pythonapi
+        self.get, self.set = api._PyInterpreterState_GetEvalFrameFunc, api._PyInterpreterState_SetEvalFrameFunc
+        self.get.restype, self.get.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+        self.set.restype, self.set.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p]
+        api.PyInterpreterState_Get.restype = ctypes.c_void_p
+        self.interpreter = api.PyInterpreterState_Get()
+        self.address = ctypes.cast(self.library.counting, ctypes.c_void_p).value
+
+    def install(self) -> None:
+        self.previous = self.get(self.interpreter)
+        ctypes.c_void_p.in_dll(self.library, "next").value = self.previous
+        self.set(self.interpreter, self.address)
+
+    def remove(self) -> None:
+        self.set(self.interpreter, self.previous)
+
+    @property
+    def is_installed(self) -> bool:
+        return self.get(self.interpreter) == self.address
+
+    @property
+    def count(self) -> int:
+        return ctypes.c_long.in_dll(self.library, "count").value
+
+
+@pytest.fixture(scope="module")
+def other_hook(tmp_path_factory: pytest.TempPathFactory) -> OtherHook:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler (cc)")
+    return OtherHook(tmp_path_factory.mktemp("hook"))
+
+
+def test_a_hook_that_was_there_before_is_chained_to_and_put_back(other_hook: OtherHook) -> None:
+    def f(): return "original"
+    seen: list[str] = []
+    other_hook.install()
+    try:
+        before = other_hook.count
+        assert run(replacing(lambda func: lambda: "replaced", "f"), lambda: f()) == "replaced"
+        assert run(seeing(seen), lambda: f()) == "original" and "f" in seen
+        assert other_hook.count > before and other_hook.is_installed and not _native.hook_installed()
+    finally:
+        other_hook.remove()
+
+
+def test_a_hook_put_over_ours_stays_and_makes_no_circle(other_hook: OtherHook) -> None:
+    def f(): return "original"
+    region = replacing(lambda func: lambda: "replaced", "f")
+    token = _native.enter_region(region)
+    other_hook.install()
+    _native.leave_region(token)
+    assert other_hook.is_installed and f() == "original"
+    assert run(region, lambda: f()) == "replaced"
+    assert run(region, lambda: run(region, lambda: f())) == "replaced"
+    assert other_hook.is_installed and f() == "original"
+    other_hook.remove()         # puts back what it found: ours, though no region is active
+    assert _native.hook_installed() and f() == "original"
+    assert run(region, lambda: f()) == "replaced"
+    assert not _native.hook_installed()

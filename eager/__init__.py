@@ -12,6 +12,7 @@ from eager.autograd.grad_mode import enable_grad, inference_mode, is_grad_enable
 from eager.device import device
 from eager.dtypes import can_cast as _can_cast
 from eager.dtypes import dtype, get_default_dtype, promote_types, set_default_dtype
+from eager.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from eager.printing import set_printoptions
 from eager.promotion import result_type
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state

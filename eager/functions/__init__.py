@@ -10,6 +10,7 @@ from eager.functions import (
     creation,
     indexing,
     joining,
+    linalg,
     matmul,
     pointwise,
     pooling,
@@ -23,7 +24,7 @@ from eager.functions import (
 from eager.tensor import attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting,
-            convolution, pooling, resampling)  # fmt: skip
+            convolution, pooling, resampling, linalg)  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     FUNCTIONS.update(_family.FUNCTIONS)

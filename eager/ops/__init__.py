@@ -4,6 +4,7 @@ from eager.ops import (
     conv,
     creation,
     indexing,
+    linalg,
     loss,
     masking,
     matmul,
@@ -13,6 +14,7 @@ from eager.ops import (
     pool,
     random,
     reduction,
+    rnn,
     scan,
     shape,
     sorting,
@@ -21,6 +23,6 @@ from eager.ops import (
 )
 
 __all__ = [
-    "attention", "conv", "creation", "indexing", "loss", "masking", "matmul", "nn", "patches", "pointwise", "pool", "random",
-    "reduction", "scan", "shape", "sorting", "table", "views",
+    "attention", "conv", "creation", "indexing", "linalg", "loss", "masking", "matmul", "nn", "patches", "pointwise", "pool", "random",
+    "reduction", "rnn", "scan", "shape", "sorting", "table", "views",
 ]  # fmt: skip

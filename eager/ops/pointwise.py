@@ -145,7 +145,7 @@ SIGNBIT = unary("signbit", lambda k, x: k.signbit(x), ufunc="signbit", promotion
 # ---- elementary functions ----
 
 NEG = unary("neg", lambda k, x: -x, lambda g: -g, ufunc="negative", promotion="default")
-ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sign"](x), ufunc="absolute", promotion="default")
+ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sign"](x), ufunc="absolute", promotion="real")
 SIGN = unary("sign", lambda k, x: k.sign(x), _zero, ufunc="sign", promotion="default")
 SQUARE = unary("square", lambda k, x: x * x, lambda g, x: g * (x * 2), ufunc="square", promotion="default")
 RECIPROCAL = unary("reciprocal", lambda k, x: 1.0 / x, lambda g, y: -g * (y * y))

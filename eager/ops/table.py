@@ -88,7 +88,7 @@ class Op:
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
         self.is_view = kind is Kind.VIEW and not nondifferentiable
-        self._elementwise = kind is Kind.POINTWISE and meta is None and promotion in ("default", "float")
+        self._elementwise = kind is Kind.POINTWISE and meta is None and promotion in ("default", "float", "real")
         self._nparams = len(self.schema.params)
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
@@ -205,7 +205,9 @@ class Op:
         return d
 
     def result_dtype(self, compute: dtype) -> dtype:
-        return dtypes.bool_ if self.promotion == "bool" else compute
+        if self.promotion == "bool":
+            return dtypes.bool_
+        return compute.to_real() if self.promotion == "real" else compute
 
     def infer(self, *args: Any) -> Any:
         """The spec (or tuple of specs) of the result of `args`, whatever the kind of op."""

@@ -1,0 +1,353 @@
+"""Linear algebra in the main namespace: einsum and other contractions, norms, distances, and aliases of `eager.linalg`."""
+from __future__ import annotations
+
+import string
+from collections import namedtuple
+from typing import Any
+
+from eager import _native, linalg
+from eager.functions.views import transpose
+from eager.ops.matmul import transpose_last
+from eager.ops.table import OPS, write_out
+from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
+
+TensorBase = _native.TensorBase
+_svd_result = namedtuple("svd", ["U", "S", "V"])
+
+
+def _out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(out, result)
+
+
+# ---- einsum ----
+
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+def _from_lists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
+    """`einsum(x, [0, 1], y, [1, 2], [0, 2])` as an equation."""
+
+    def label(axes: Any) -> str:
+        return "".join("..." if a is Ellipsis else _LETTERS[a] for a in axes)
+
+    pairs, last = (args[:-1], args[-1]) if len(args) % 2 else (args, None)
+    equation = ",".join(label(axes) for axes in pairs[1::2])
+    return equation + ("" if last is None else "->" + label(last)), list(pairs[::2])
+
+
+def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[str]]:
+    """Labels of each operand's dims and of the result's. Dims under an ellipsis are labelled by digits from the right."""
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(operands):
+        raise RuntimeError(f"einsum(): {'fewer' if len(terms) > len(operands) else 'more'} operands were provided than specified in "
+                           f"the equation: {len(operands)} for {equation!r}")  # fmt: skip
+    labels, widest = [], 0
+    for i, (term, x) in enumerate(zip(terms, operands, strict=True)):
+        head, dots, tail = term.partition("...")
+        for c in head + tail:
+            if c not in _LETTERS:
+                raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in "
+                                   "[a-zA-Z]")  # fmt: skip
+        width = x.ndim - len(head) - len(tail)
+        if width < 0 or (width and not dots):
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(head) + len(tail)}) does not match the number "
+                               f"of dimensions ({x.ndim}) for operand {i}" + ("" if dots else " and no ellipsis was given"))  # fmt: skip
+        widest = max(widest, width)
+        labels.append([*head, *(str(k) for k in range(width - 1, -1, -1)), *tail])
+    spread = [str(k) for k in range(widest - 1, -1, -1)]
+    if arrow:
+        head, dots, tail = output.partition("...")
+        result = [*head, *(spread if dots else []), *tail]
+    else:
+        every = [c for term in labels for c in term if c in _LETTERS]
+        result = spread + sorted(c for c in set(every) if every.count(c) == 1)
+    for c in result:
+        if result.count(c) > 1:
+            raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
+        if all(c not in term for term in labels):
+            raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+    return labels, result
+
+
+def _without_repeats(x: Any, labels: list[str]) -> tuple[Any, list[str]]:
+    """Repeated labels become diagonals."""
+    while len(set(labels)) < len(labels):
+        c = next(c for c in labels if labels.count(c) > 1)
+        first = labels.index(c)
+        second = labels.index(c, first + 1)
+        if x.shape[first] != x.shape[second]:
+            raise RuntimeError(f"einsum(): subscript {c} is repeated for operand but the sizes don't match, {x.shape[second]} != "
+                               f"{x.shape[first]}")  # fmt: skip
+        x = OPS["diagonal"](x, 0, first, second)
+        labels = [v for i, v in enumerate(labels) if i not in (first, second)] + [c]
+    return x, labels
+
+
+def _summed(x: Any, labels: list[str], keep: set[str]) -> tuple[Any, list[str]]:
+    """Labels that nothing else needs are summed out."""
+    gone = tuple(i for i, c in enumerate(labels) if c not in keep)
+    if not gone:
+        return x, labels
+    return OPS["sum"](x, gone, False, None), [c for c in labels if c in keep]
+
+
+def _arranged(x: Any, labels: list[str], order: list[str]) -> Any:
+    return OPS["permute"](x, tuple(labels.index(c) for c in order))
+
+
+def _contract(x: Any, a: list[str], y: Any, b: list[str], keep: set[str]) -> tuple[Any, list[str]]:
+    """Product of two operands, summed over labels in both that are not in `keep`: one batched matrix product."""
+    x, a = _summed(x, a, keep | set(b))
+    y, b = _summed(y, b, keep | set(a))
+    sizes = {c: n for c, n in zip(a, x.shape, strict=True)}
+    for c, n in zip(b, y.shape, strict=True):
+        have = sizes.get(c, n)
+        if have != n and 1 not in (have, n):
+            raise RuntimeError(f"einsum(): operands do not broadcast with remapped shapes [original->remapped]: subscript {c} has sizes "
+                               f"{have} and {n}")  # fmt: skip
+        sizes[c] = max(have, n) if 0 not in (have, n) else 0
+    both = [c for c in a if c in b]
+    batch, inner = [c for c in both if c in keep], [c for c in both if c not in keep]
+    left, right = [c for c in a if c not in b], [c for c in b if c not in a]
+
+    def grouped(t: Any, labels: list[str], order: list[str], groups: list[list[str]]) -> Any:
+        t = OPS["expand"](_arranged(t, labels, order), tuple(sizes[c] for c in order))
+        shape = []
+        for group in groups:
+            n = 1
+            for c in group:
+                n *= sizes[c]
+            shape.append(n)
+        return t.reshape(tuple(shape))
+
+    if not inner:
+        order = batch + left + right
+        x = _arranged(x, a, batch + left).reshape(*(x.shape[a.index(c)] for c in batch + left), *(1,) * len(right))
+        y = _arranged(y, b, batch + right).reshape(*(y.shape[b.index(c)] for c in batch), *(1,) * len(left),
+                                                   *(y.shape[b.index(c)] for c in right))  # fmt: skip
+        return x * y, order
+    xm = grouped(x, a, batch + left + inner, [batch, left, inner])
+    ym = grouped(y, b, batch + inner + right, [batch, inner, right])
+    if batch:
+        z = OPS["bmm"](xm, ym)
+    else:
+        z = OPS["mm"](OPS["squeeze"](xm, (0,)), OPS["squeeze"](ym, (0,)))
+    order = batch + left + right
+    return z.reshape(tuple(sizes[c] for c in order)), order
+
+
+def einsum(*args: Any) -> Any:
+    """Sum of products by an equation: `einsum("ij,jk->ik", x, y)`; "..." broadcasts the dims it stands for.
+
+    Operands are contracted from left to right. Raises RuntimeError where equation and operands do not fit.
+    """
+    if isinstance(args[0], str):
+        equation, operands = args[0], list(args[1:])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = list(operands[0])
+    else:
+        equation, operands = _from_lists(args)
+    if not operands:
+        raise RuntimeError("einsum(): at least one operand is required")
+    labels, result = _parse(equation, operands)
+    x, current = _without_repeats(operands[0], labels[0])
+    for i in range(1, len(operands)):
+        y, theirs = _without_repeats(operands[i], labels[i])
+        later = {c for term in labels[i + 1 :] for c in term}
+        x, current = _contract(x, current, y, theirs, set(result) | later)
+    x, current = _summed(x, current, set(result))
+    return _arranged(x, current, result)
+
+
+# ---- other contractions ----
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
+    """Sum of products over pairs of dims: the last `dims` of a with the first of b, or two lists of dims."""
+    if isinstance(dims, TensorBase):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        dims_a, dims_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    dims_a = [normalize_dim(d, a.ndim) for d in dims_a]
+    dims_b = [normalize_dim(d, b.ndim) for d in dims_b]
+    if len(dims_a) != len(dims_b):
+        raise RuntimeError(f"both dimension lists should have same length, got {dims_a} and {dims_b}")
+    for i, j in zip(dims_a, dims_b, strict=True):
+        if a.shape[i] != b.shape[j]:
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
+                               f"{b.shape[j]} in dim {j}")  # fmt: skip
+    mine = list(_LETTERS[: a.ndim])
+    theirs = list(_LETTERS[a.ndim : a.ndim + b.ndim])
+    for i, j in zip(dims_a, dims_b, strict=True):
+        theirs[j] = mine[i]
+    keep = {c for i, c in enumerate(mine) if i not in dims_a} | {c for j, c in enumerate(theirs) if j not in dims_b}
+    return _out(_contract(a, mine, b, theirs, keep)[0], out)
+
+
+def inner(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """Sum of products over the last dims."""
+    if input.ndim == 0 or other.ndim == 0:
+        return _out(input * other, out)
+    return tensordot(input, other, ([input.ndim - 1], [other.ndim - 1]), out)
+
+
+def vdot(input: Any, other: Any) -> Any:  # noqa: A002
+    """Dot product of vectors, the first one conjugated."""
+    if input.dtype.is_complex:
+        raise NotImplementedError("vdot: complex vectors are not implemented")
+    return input.dot(other)
+
+
+def kron(input: Any, other: Any) -> Any:  # noqa: A002
+    """Kronecker product: every element of `input` times all of `other`."""
+    n = max(input.ndim, other.ndim)
+    a = input.reshape((1,) * (n - input.ndim) + tuple(input.shape))
+    b = other.reshape((1,) * (n - other.ndim) + tuple(other.shape))
+    wide = a.reshape(tuple(v for m in a.shape for v in (m, 1))) * b.reshape(tuple(v for m in b.shape for v in (1, m)))
+    return wide.reshape(tuple(p * q for p, q in zip(a.shape, b.shape, strict=True)))
+
+
+def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) -> Any:  # noqa: A002
+    """Cross product along `dim`, or along the first dim of size 3."""
+    if dim is None:
+        found = [i for i, n in enumerate(broadcast_shapes(input.shape, other.shape)) if n == 3]
+        if not found:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = found[0]
+    return linalg.cross(input, other, dim=dim, out=out)
+
+
+def chain_matmul(*matrices: Any) -> Any:
+    """Product of several matrices in the cheapest order."""
+    return linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
+
+
+# ---- norms and distances ----
+
+
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:  # noqa: A002
+    """Norm over `dim` (all dims by default): p is a number, "fro" or "nuc"."""
+    x = input if dtype is None else OPS["to_dtype"](input, dtype)
+    if p == "nuc":
+        dims = (-2, -1) if dim is None else tuple(dim)
+        return _out(linalg.matrix_norm(x, "nuc", dims, keepdim), out)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid p arguments are numbers, 'fro' and 'nuc', got {p!r}")
+    order = 2.0 if p in ("fro", None) else float(p)
+    return _out(OPS["vector_norm"](x, order, normalize_dims(dim, x.ndim), keepdim), out)
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Any:  # noqa: A002
+    """Norm of the difference."""
+    d = input - other
+    return OPS["vector_norm"](d, float(p), tuple(range(d.ndim)), False)
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+    """Distances between the rows of (*, n, d) and those of (*, m, d): (*, n, m)."""
+    if x1.ndim < 2 or x2.ndim < 2:
+        raise RuntimeError(f"cdist only supports at least 2D tensors, X1 got: {x1.ndim}D and X2 got: {x2.ndim}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    d = OPS["unsqueeze"](x1, x1.ndim - 1) - OPS["unsqueeze"](x2, x2.ndim - 2)
+    return OPS["vector_norm"](d, float(p), (d.ndim - 1,), False)
+
+
+def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:  # noqa: A002
+    """Slices along `dim` whose norm is above `maxnorm`, scaled down to it."""
+    d = normalize_dim(dim, input.ndim)
+    norms = OPS["vector_norm"](input, float(p), tuple(i for i in range(input.ndim) if i != d), True)
+    return input * OPS["where"](norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+
+
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:  # noqa: A002
+    """Covariance of the rows of a matrix, columns being observations."""
+    if fweights is not None or aweights is not None:
+        raise NotImplementedError("cov: fweights and aweights are not implemented")
+    x = input.reshape(1, -1) if input.ndim < 2 else input
+    n = x.shape[1]
+    x = x - OPS["mean"](x, (1,), True, None)
+    result = OPS["mm"](x, OPS["permute"](x, (1, 0))) / max(n - correction, 0)
+    return OPS["view"](result, ()) if input.ndim < 2 else result
+
+
+def corrcoef(input: Any) -> Any:  # noqa: A002
+    """Correlation of the rows of a matrix."""
+    c = cov(input)
+    if c.ndim == 0:
+        return c / c
+    deviation = OPS["sqrt"](OPS["diagonal"](c, 0, 0, 1))
+    return OPS["clamp"](c / deviation.reshape(-1, 1) / deviation, -1, 1)
+
+
+# ---- older names ----
+
+
+def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:  # noqa: A002
+    """U, S, V with U @ diag(S) @ V.mT = input: V is not transposed, unlike in `linalg.svd`."""
+    if not compute_uv:
+        m, n = input.shape[-2:]
+        blank = [OPS["full"]((*input.shape[:-2], k, k), 0, input.dtype, input.device) for k in (m, n)]
+        return _svd_result(blank[0], OPS["svdvals"](input), blank[1])
+    u, s, vh = OPS["svd"](input, not some)
+    return _svd_result(u, s, transpose_last(vh))
+
+
+def qr(input: Any, some: bool = True) -> Any:  # noqa: A002
+    """Q and R; complete unless `some`."""
+    return linalg.qr(input, "reduced" if some else "complete")
+
+
+def cholesky(input: Any, upper: bool = False) -> Any:  # noqa: A002
+    """`linalg.cholesky`."""
+    return linalg.cholesky(input, upper=upper)
+
+
+def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Any:  # noqa: N803
+    """X with A @ X = B, from the Cholesky factor of A."""
+    lower = transpose_last(L) if upper else L
+    y = linalg.solve_triangular(lower, B, upper=False)
+    return linalg.solve_triangular(transpose_last(lower), y, upper=True)
+
+
+def cholesky_inverse(L: Any, upper: bool = False) -> Any:  # noqa: N803
+    """Inverse of A, from its Cholesky factor."""
+    return cholesky_solve(OPS["diag_embed"](OPS["full"](tuple(L.shape[:-1]), 1, L.dtype, L.device), 0, -2, -1), L, upper)
+
+
+def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:  # noqa: N803
+    """(X, A) with A @ X = b for triangular A."""
+    a = transpose_last(A) if transpose else A
+    x = linalg.solve_triangular(a, b, upper=upper != transpose, unitriangular=unitriangular)
+    return namedtuple("triangular_solve", ["solution", "cloned_coefficient"])(x, OPS["clone"](A, None))
+
+
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
+    """X with A @ X = b, from the LU factors of A."""
+    return linalg.lu_solve(LU_data, LU_pivots, b)
+
+
+def pinverse(input: Any, rcond: float = 1e-15) -> Any:  # noqa: A002
+    """`linalg.pinv`."""
+    return linalg.pinv(input, rcond)
+
+
+def adjoint(input: Any) -> Any:  # noqa: A002
+    """Matrices transposed (and conjugated)."""
+    return transpose(input, -2, -1)
+
+
+_ALIASES = {"inverse": linalg.inv, "det": linalg.det, "slogdet": linalg.slogdet, "logdet": linalg.logdet, "pinverse": pinverse,
+            "matrix_power": linalg.matrix_power, "matrix_exp": linalg.matrix_exp, "cholesky": cholesky, "qr": qr, "svd": svd,
+            "cholesky_solve": cholesky_solve, "cholesky_inverse": cholesky_inverse, "triangular_solve": triangular_solve,
+            "lu_solve": lu_solve}  # fmt: skip
+_BOTH = {"tensordot": tensordot, "inner": inner, "vdot": vdot, "kron": kron, "cross": cross, "norm": norm, "dist": dist,
+         "renorm": renorm, "cov": cov, "corrcoef": corrcoef, **_ALIASES}  # fmt: skip
+FUNCTIONS: dict[str, Any] = {**_BOTH, "einsum": einsum, "chain_matmul": chain_matmul, "cdist": cdist, "linalg": linalg}
+METHODS: dict[str, Any] = dict(_BOTH)
+METHODS.pop("tensordot")

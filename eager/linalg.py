@@ -1,0 +1,376 @@
+"""`eager.linalg`: linear algebra with torch.linalg's names, over batches of matrices (*, m, n)."""
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+from typing import Any
+
+from eager import _native, dtypes
+from eager.ops.linalg import LinAlgError, check_matrix, check_square
+from eager.ops.matmul import transpose_last
+from eager.ops.table import OPS, write_out
+from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
+
+TensorBase = _native.TensorBase
+
+_slogdet_result = namedtuple("slogdet", ["sign", "logabsdet"])
+_qr_result = namedtuple("qr", ["Q", "R"])
+_svd_result = namedtuple("svd", ["U", "S", "Vh"])
+_eigh_result = namedtuple("eigh", ["eigenvalues", "eigenvectors"])
+_eig_result = namedtuple("eig", ["eigenvalues", "eigenvectors"])
+_lu_factor_result = namedtuple("lu_factor", ["LU", "pivots"])
+_lu_result = namedtuple("lu", ["P", "L", "U"])
+_lstsq_result = namedtuple("lstsq", ["solution", "residuals", "rank", "singular_values"])
+_cholesky_ex_result = namedtuple("cholesky_ex", ["L", "info"])
+
+
+def _out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(out, result)
+
+
+def _batched(a: Any, b: Any) -> tuple[Any, Any]:
+    """Both with their leading dims broadcast together."""
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return OPS["expand"](a, (*lead, *a.shape[-2:])), OPS["expand"](b, (*lead, *b.shape[-2:]))
+
+
+# ---- inverse, determinant, solve ----
+
+
+def inv(A: Any, *, out: Any = None) -> Any:  # noqa: N803 - torch's names here and below
+    """Inverse of square matrices. Raises LinAlgError for a singular one."""
+    return _out(OPS["inverse"](A), out)
+
+
+def det(A: Any, *, out: Any = None) -> Any:  # noqa: N803
+    """Determinants: (*, n, n) -> (*)."""
+    return _out(OPS["det"](A), out)
+
+
+def slogdet(A: Any) -> Any:  # noqa: N803
+    """Sign and logarithm of the magnitude of determinants."""
+    return _slogdet_result(*OPS["slogdet"](A))
+
+
+def logdet(A: Any) -> Any:  # noqa: N803
+    """Logarithm of determinants; nan for a negative one."""
+    sign, magnitude = OPS["slogdet"](A)
+    return OPS["where"](sign < 0, math.nan, magnitude)
+
+
+def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:  # noqa: N803
+    """X with A @ X = B (X @ A = B unless `left`). B is (*, n, k), or (n) for a vector. Raises LinAlgError."""
+    check_square("linalg.solve", A)
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape))
+    b = OPS["unsqueeze"](B, B.ndim) if vector else B
+    if not left:
+        return _out(transpose_last(OPS["solve"](*_batched(transpose_last(A), transpose_last(b)))), out)
+    x = OPS["solve"](*_batched(A, b))
+    return _out(OPS["squeeze"](x, (-1,)) if vector else x, out)
+
+
+def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None) -> Any:  # noqa: N803
+    """X with A @ X = B (X @ A = B unless `left`) for triangular A, of which only that triangle is read."""
+    if left:
+        return _out(OPS["solve_triangular"](*_batched(A, B), upper, unitriangular), out)
+    x = OPS["solve_triangular"](*_batched(transpose_last(A), transpose_last(B)), not upper, unitriangular)
+    return _out(transpose_last(x), out)
+
+
+def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:  # noqa: N803
+    """Least squares: the X that minimises |A @ X - B|, of least norm where many do."""
+    check_matrix("linalg.lstsq", A)
+    vector = B.ndim == 1
+    b = OPS["unsqueeze"](B, 1) if vector else B
+    x = OPS["matmul"](OPS["pinv"](A, rcond), b)
+    m, n = A.shape[-2:]
+    rest = OPS["sum"](OPS["square"](OPS["matmul"](A, x) - b), (b.ndim - 2,), False, None) if m > n else A.new_empty((0,))
+    solution = OPS["squeeze"](x, (-1,)) if vector else x
+    return _lstsq_result(solution, rest, matrix_rank(A) if driver != "gels" else A.new_empty((0,), dtype=dtypes.int64), A.new_empty((0,)))
+
+
+# ---- factorisations ----
+
+
+def cholesky(A: Any, *, upper: bool = False, out: Any = None) -> Any:  # noqa: N803
+    """Lower triangular L with L @ L.mT = A (or its transpose, with `upper`). Raises LinAlgError."""
+    if upper:
+        return _out(transpose_last(OPS["cholesky"](transpose_last(A))), out)
+    return _out(OPS["cholesky"](A), out)
+
+
+def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: N803
+    """`cholesky` with a status per matrix (0: succeeded) in place of an error."""
+    info = OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device)
+    try:
+        return _cholesky_ex_result(cholesky(A, upper=upper), info)
+    except LinAlgError:
+        if check_errors:
+            raise
+        return _cholesky_ex_result(OPS["clone"](A, None) * math.nan, info + 1)
+
+
+def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
+    """Orthogonal Q and upper triangular R with Q @ R = A; mode is reduced, complete or r."""
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+    q, r = OPS["qr"](A, mode == "complete")
+    return _qr_result(A.new_empty((0,)) if mode == "r" else q, r)
+
+
+def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803
+    """U, S, Vh with U @ diag(S) @ Vh = A; singular values fall."""
+    return _svd_result(*OPS["svd"](A, full_matrices))
+
+
+def svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803
+    """Singular values, falling."""
+    return OPS["svdvals"](A)
+
+
+def eigh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
+    """Eigenvalues, rising, and eigenvectors of symmetric matrices, of which triangle `UPLO` is read."""
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return _eigh_result(*OPS["eigh"](A, UPLO.upper() == "U"))
+
+
+def eigvalsh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
+    """Eigenvalues of symmetric matrices, rising."""
+    return eigh(A, UPLO)[0]
+
+
+def eig(A: Any) -> Any:  # noqa: N803
+    """Complex eigenvalues and eigenvectors of square matrices. Not differentiable."""
+    return _eig_result(*OPS["eig"](A))
+
+
+def eigvals(A: Any) -> Any:  # noqa: N803
+    """Complex eigenvalues of square matrices."""
+    return OPS["eig"](A)[0]
+
+
+def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
+    """L and U in one matrix, and the pivots, counted from 1."""
+    if not pivot:
+        raise NotImplementedError("linalg.lu_factor: pivot=False is not implemented; leave pivot=True")
+    return _lu_factor_result(*OPS["lu_factor"](A))
+
+
+def _unpack(lu_matrix: Any) -> tuple[Any, Any]:
+    """L (with ones on its diagonal) and U from one matrix."""
+    m, n = lu_matrix.shape[-2:]
+    k, axis = min(m, n), lu_matrix.ndim - 1
+    lower = OPS["tril"](OPS["slice"](lu_matrix, axis, 0, k, 1), -1)
+    ones = OPS["diag_embed"](OPS["full"]((*lu_matrix.shape[:-2], k), 1, lu_matrix.dtype, lu_matrix.device), 0, -2, -1)
+    if m > k:
+        ones = OPS["constant_pad_nd"](ones, (0, 0, 0, m - k), 0)
+    return lower + ones, OPS["triu"](OPS["slice"](lu_matrix, axis - 1, 0, k, 1), 0)
+
+
+def _permutation(order: Any, dtype: Any) -> Any:
+    """Matrices P with P[order[i], i] = 1."""
+    n = order.shape[-1]
+    columns = OPS["arange"](0, n, 1, None, order.device).reshape(n, 1)
+    return OPS["to_dtype"](columns == OPS["unsqueeze"](order, order.ndim - 1), dtype)
+
+
+def lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
+    """P, L, U with P @ L @ U = A."""
+    matrix, pivots = lu_factor(A, pivot=pivot)
+    lower, upper = _unpack(matrix)
+    return _lu_result(_permutation(OPS["pivot_order"](pivots, A.shape[-2]), A.dtype), lower, upper)
+
+
+def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
+    """X with A @ X = B, from the factors of A that `lu_factor` gave."""
+    if not left or adjoint:
+        raise NotImplementedError("linalg.lu_solve: only left=True, adjoint=False is implemented")
+    lower, upper = _unpack(LU)
+    order = OPS["pivot_order"](pivots, LU.shape[-2])
+    rows = OPS["gather"](B, B.ndim - 2, OPS["expand"](OPS["unsqueeze"](order, order.ndim), tuple(B.shape)))
+    y = OPS["solve_triangular"](*_batched(lower, rows), False, True)
+    return OPS["solve_triangular"](*_batched(upper, y), True, False)
+
+
+def pinv(A: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
+    """Moore-Penrose inverse; singular values below rtol times the largest count as zero."""
+    if atol is not None:
+        raise NotImplementedError("linalg.pinv: atol is not implemented; give rtol")
+    return OPS["pinv"](A, rcond if rtol is None else rtol)
+
+
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: N803
+    """Number of singular values above the tolerance."""
+    s = OPS["svdvals"](A)
+    last = s.ndim - 1
+    if tol is None:
+        largest = OPS["amax"](s, (last,), True)
+        relative = rtol if rtol is not None else 0.0 if atol is not None else max(A.shape[-2:]) * dtypes_eps(A.dtype)
+        tol = OPS["clamp"](largest * relative, atol or 0.0, None)
+    return OPS["sum"](s > tol, (last,), False, None)
+
+
+def dtypes_eps(d: dtypes.dtype) -> float:
+    """Distance from 1 to the next number of a floating dtype."""
+    return 2.0**-52 if d.to_real() is dtypes.float64 else 2.0**-23
+
+
+# ---- norms ----
+
+_INF = math.inf
+
+
+def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
+    """Norm of order `ord` over `dim` (all dims by default), elements taken as one vector."""
+    if dtype is not None:
+        x = OPS["to_dtype"](x, dtype)
+    return _out(OPS["vector_norm"](x, float(ord), normalize_dims(dim, x.ndim), keepdim), out)
+
+
+def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002, N803
+    """Norm of matrices: "fro", "nuc", or 1, 2, inf and their negatives."""
+    if dtype is not None:
+        A = OPS["to_dtype"](A, dtype)  # noqa: N806
+    check_matrix("linalg.matrix_norm", A)
+    rows, cols = (normalize_dim(d, A.ndim) for d in dim)
+    if rows == cols:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got {tuple(dim)}")
+    if ord == "fro":
+        return OPS["vector_norm"](A, 2.0, tuple(sorted((rows, cols))), keepdim)
+    if ord in ("nuc", 2, -2):
+        s = OPS["svdvals"](A.movedim((rows, cols), (-2, -1)))
+        last = (s.ndim - 1,)
+        result = OPS["sum"](s, last, False, None) if ord == "nuc" else OPS["amax" if ord == 2 else "amin"](s, last, False)
+    elif ord in (1, -1, _INF, -_INF):
+        summed, other = (rows, cols) if abs(ord) == 1 else (cols, rows)
+        sums = OPS["sum"](OPS["abs"](A), (summed,), True, None)
+        result = OPS["amax" if ord > 0 else "amin"](sums, (other,), True)
+        return result if keepdim else OPS["squeeze"](result, (rows, cols))
+    else:
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    if keepdim:
+        for d in sorted((rows, cols)):
+            result = OPS["unsqueeze"](result, d)
+    return result
+
+
+def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> Any:  # noqa: A002, N803
+    """Vector norm over one dim (or all, with no order given), matrix norm over two."""
+    dims = dim if dim is None or isinstance(dim, (tuple, list)) else (dim,)
+    if ord is not None and (isinstance(ord, str) or (dims is not None and len(dims) == 2) or (dims is None and A.ndim == 2)):
+        return _out(matrix_norm(A, ord, dims or (-2, -1), keepdim, dtype=dtype), out)
+    if ord is not None and dims is None and A.ndim != 1:
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
+    return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
+
+
+def cond(A: Any, p: Any = None) -> Any:  # noqa: N803
+    """Condition number: the norm of A times that of its inverse."""
+    if p in (None, 2, -2):
+        s = OPS["svdvals"](A)
+        first, last = OPS["select"](s, s.ndim - 1, 0), OPS["select"](s, s.ndim - 1, s.shape[-1] - 1)
+        return last / first if p == -2 else first / last
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)
+
+
+# ---- products ----
+
+
+def matrix_power(A: Any, n: int) -> Any:  # noqa: N803
+    """A times itself `n` times; negative `n` powers the inverse."""
+    check_square("linalg.matrix_power", A)
+    if n < 0:
+        A, n = inv(A), -n  # noqa: N806
+    if n == 0:
+        return OPS["diag_embed"](OPS["full"](tuple(A.shape[:-1]), 1, A.dtype, A.device), 0, -2, -1)
+    result = None
+    while n:  # binary powering
+        if n & 1:
+            result = A if result is None else OPS["matmul"](result, A)
+        n >>= 1
+        if n:
+            A = OPS["matmul"](A, A)  # noqa: N806
+    return result
+
+
+def matrix_exp(A: Any) -> Any:  # noqa: N803
+    """Exponential of square matrices."""
+    return OPS["matrix_exp"](A)
+
+
+def multi_dot(tensors: Any) -> Any:
+    """Product of several matrices in the order that costs fewest multiplications; the ends may be vectors."""
+    factors = list(tensors)
+    if len(factors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
+    row, column = factors[0].ndim == 1, factors[-1].ndim == 1
+    if row:
+        factors[0] = OPS["unsqueeze"](factors[0], 0)
+    if column:
+        factors[-1] = OPS["unsqueeze"](factors[-1], 1)
+    result = _cheapest(factors)
+    drop = tuple(d for d, gone in ((0, row), (1, column)) if gone)
+    return OPS["squeeze"](result, drop) if drop else result
+
+
+def _cheapest(factors: list[Any]) -> Any:
+    """Matrix chain order by dynamic programming (Cormen et al., 15.2)."""
+    sizes = [f.shape[0] for f in factors] + [factors[-1].shape[1]]
+    n = len(factors)
+    best: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(n)}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            best[i, j] = min((best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+
+    def product(i: int, j: int) -> Any:
+        if i == j:
+            return factors[i]
+        k = best[i, j][1]
+        return OPS["matmul"](product(i, k), product(k + 1, j))
+
+    return product(0, n - 1)
+
+
+def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # noqa: A002
+    """Cross product of vectors of three elements along `dim`."""
+    shape = broadcast_shapes(input.shape, other.shape)
+    d = normalize_dim(dim, len(shape))
+    if shape[d] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}")
+    a, b = OPS["expand"](input, shape), OPS["expand"](other, shape)
+
+    def turned(x: Any, by: int) -> Any:
+        return OPS["roll"](x, (by,), (d,))
+
+    return _out(turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1), out)
+
+
+def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+    """Sums of products along `dim`."""
+    product = x * y
+    return OPS["sum"](product, (normalize_dim(dim, product.ndim),), False, None)
+
+
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:  # noqa: N803
+    """A view of the diagonals of matrices."""
+    return OPS["diagonal"](A, offset, dim1, dim2)
+
+
+def matmul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """Matrix product."""
+    return _out(OPS["matmul"](input, other), out)
+
+
+def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
+    """Powers 0, 1, 2, ... of a vector's elements, as columns."""
+    n = x.shape[-1] if N is None else N
+    return OPS["stack"]([OPS["pow"](x, i) for i in range(n)], x.ndim)
+
+
+__all__ = [
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "logdet", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",
+    "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vander", "vecdot", "vector_norm",
+]  # fmt: skip

@@ -1,0 +1,29 @@
+"""Memory formats: the orders of dims that `contiguous`, `clone` and `to` can be asked for."""
+from __future__ import annotations
+
+
+class memory_format:  # noqa: N801 - torch's name
+    """One order of dims in memory. `name` is what the ops know it by."""
+
+    __slots__ = ("name", "_shown")
+
+    def __init__(self, name: str, shown: str) -> None:
+        self.name = name
+        self._shown = shown
+
+    def __repr__(self) -> str:
+        return f"torch.{self._shown}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (by_name, (self.name,))
+
+
+contiguous_format = memory_format("contiguous", "contiguous_format")
+preserve_format = memory_format("preserve", "preserve_format")
+channels_last = memory_format("channels_last", "channels_last")
+channels_last_3d = memory_format("channels_last_3d", "channels_last_3d")
+
+
+def by_name(name: str) -> memory_format:
+    """The format called `name`. Raises KeyError."""
+    return {f.name: f for f in (contiguous_format, preserve_format, channels_last, channels_last_3d)}[name]

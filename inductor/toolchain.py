@@ -33,7 +33,7 @@ __all__ = ["CompileError", "Toolchain", "Unit", "build", "cpu_id", "toolchain"]
 _COMPONENT = _logging.component("inductor")
 _CANDIDATES = ("g++", "c++", "clang++")
 _LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "env"})
-_PROBE_FORMAT = 1
+_PROBE_FORMAT = 2
 _ERROR_LINES = 12
 
 # -fno-math-errno and -fno-trapping-math let sqrt, floor and comparisons vectorise without
@@ -220,7 +220,7 @@ def _libmvec_functions(cxx: str) -> tuple[str, ...]:
     if not os.path.isabs(path) or nm is None:
         return ()
     listing = _run([nm, "-D", "--defined-only", path], None)
-    return tuple(sorted(set(re.findall(r" _(ZGV\w+)", listing.replace(" i ", " T ")))))
+    return tuple(sorted(set(re.findall(r" (_ZGV\w+)", listing.replace(" i ", " T ")))))
 
 
 def _read_probe(path: Path, identity: str) -> Toolchain | None:

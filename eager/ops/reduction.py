@@ -188,8 +188,14 @@ def _mean_meta(x: SpecLike, dims: Sequence[int], keepdim: bool, dtype: Any) -> T
     return _spec(x, dims, keepdim, d)
 
 
+def _mean_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
+    n = _count(x, dims)
+    wide = "f4" if out.dtype.itemsize == 2 else out.dtype
+    xp.copyto(out, xp.sum(x, axis=dims, dtype=wide, keepdims=keepdim) / (n if n else math.nan), casting="unsafe")
+
+
 MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.COMPOSITE,
-               decompose=_mean, meta=_mean_meta, kernel=_accumulate("mean"), samples=lambda make: (
+               decompose=_mean, meta=_mean_meta, kernel=_mean_kernel, samples=lambda make: (
                    (*s, None) for s in _samples(make)),
                vjp={"x": lambda g, x_spec, dims, keepdim: restore(g / max(_count(x_spec, dims), 1), x_spec, dims, keepdim)})  # fmt: skip
 

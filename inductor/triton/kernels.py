@@ -148,8 +148,8 @@ def _axes(lines: list[str], ranges: Sequence[int], position: str, symbol: str, o
 
 class _PointwiseKernel(_Kernel):
     def build(self) -> TritonKernel:
-        ranges = self.members[0].ranges
-        if any(m.ranges != ranges for m in self.members):
+        ranges = self.members[0].definition.ranges  # type: ignore[union-attr]
+        if any(m.definition.ranges != ranges for m in self.members):  # type: ignore[union-attr]
             raise NotImplementedError(f"triton: members of {self.name} have different ranges")
         xnumel = math.prod(ranges)
         block = self.xblock or min(1024, max(64, 1 << max(xnumel - 1, 1).bit_length()))

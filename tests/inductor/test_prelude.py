@@ -132,3 +132,11 @@ def test_philox_equals_the_eager_kernel(library):
         library.philox(ctypes.c_int64(seed), ctypes.c_int64(offset), ctypes.c_int64(lane), out.ctypes.data_as(ctypes.c_void_p),
                        ctypes.c_long(20))  # fmt: skip
         assert np.array_equal(out.astype(np.uint32), want[lane])
+
+
+def test_libmvec_forms_are_declared_where_they_exist(library):
+    forms = toolchain().vector_functions
+    if not any(f.endswith("_expf") for f in forms):
+        pytest.skip("this libc has no libmvec")
+    text = prelude(forms)
+    assert 'simd("notinbranch"))) f32 expf(f32)' in text and 'simd("notinbranch"))) f32 fmodf' not in text

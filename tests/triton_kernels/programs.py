@@ -3,8 +3,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import eager
 from eager import dtypes
+from eager.fake import fake_like
+from eager.nn import functional as F
+from fxir.trace import trace
 from inductor import ir
+from inductor.lowering import lower
+from inductor.schedule import schedule
 from inductor.triton.kernels import TritonKernel, print_kernel
 
 F32 = dtypes.float32
@@ -97,7 +103,29 @@ def _gelu(shape, half=False):
     return Case(name, kernel, {"x": a, "b": v, "y": np.zeros(shape, of.numpy)}, {"y": expected.astype(of.numpy)})
 
 
+def _from_ops(name, fn, inputs, expected):
+    """A kernel from real ops, by the same lowering and schedule that the C++ target uses."""
+    program = lower(trace(fn, [fake_like(eager.from_numpy(a)) for a in inputs]))
+    made = schedule(program)
+    assert len(made.steps) == 1, str(made)
+    layouts = {n: b.layout for n, b in made.program.buffers.items()}
+    out = made.program.outputs[0].buffer
+    kernel = print_kernel(name, made.steps[0].members, [out], layouts)
+    arrays = dict(zip(made.program.inputs, inputs, strict=True))
+    return Case(name, kernel, {**arrays, out: np.zeros_like(expected)}, {out: expected})
+
+
+def _traced():
+    a = np.random.default_rng(3).standard_normal((6, 50)).astype(np.float32)
+    t = eager.from_numpy(a)
+    yield _from_ops("traced_softmax", lambda x: (F.softmax(x, -1),), [a], F.softmax(t, -1).numpy())
+    yield _from_ops("traced_layernorm", lambda x: (F.layer_norm(x, (50,)),), [a], F.layer_norm(t, (50,)).numpy())
+    yield _from_ops("traced_gelu", lambda x: (F.gelu(x + 1, approximate="tanh") * 2 + x,), [a],
+                    (F.gelu(t + 1, approximate="tanh") * 2 + t).numpy())  # fmt: skip
+
+
 def cases():
+    yield from _traced()
     yield _softmax(5, 37)
     yield _softmax(2, 10000)  # beyond the persistent limit: looped
     yield _layernorm(4, 384)

@@ -1,0 +1,99 @@
+"""Fusion, order and memory: how many loops a graph becomes, and that its memory never overlaps."""
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import eager as torch
+from eager.fake import fake_like
+from eager.nn import functional as F
+from fxir.trace import trace
+from inductor import ir
+from inductor.inline import Refusal
+from inductor.lowering import lower
+from inductor.memory import ALIGNMENT, Lifetime, plan_arena
+from inductor.schedule import Nest, schedule
+
+
+def _schedule(fn, *inputs):
+    return schedule(lower(trace(fn, [fake_like(x) for x in inputs])))
+
+
+@pytest.mark.parametrize("name, fn", [
+    ("softmax", lambda x: (F.softmax(x, -1),)),
+    ("log_softmax", lambda x: (F.log_softmax(x, -1),)),
+    ("layer_norm", lambda x: (F.layer_norm(x, (64,)),)),
+    ("gelu chain", lambda x: (F.gelu(x + 1, approximate="tanh") * 2 + x,)),
+    ("rms", lambda x: (x * (x * x).mean(-1, keepdim=True).rsqrt(),)),
+    ("two outputs of one input", lambda x: (x * 2, x.exp())),
+])  # fmt: skip
+def test_one_nest(name, fn):
+    made = _schedule(fn, torch.randn(16, 64))
+    assert len(made.steps) == 1 and isinstance(made.steps[0], Nest), str(made)
+
+
+def test_views_make_no_buffers():
+    made = _schedule(lambda x: ((x.t().reshape(8, 2, 64).permute(2, 0, 1) + 1).sum(0),), torch.randn(64, 16))
+    assert len(made.program.buffers) == 2, str(made)
+
+
+def test_pointwise_around_a_product_is_two_nests():
+    made = _schedule(lambda x, w: (((x * 2) @ w).relu(),), torch.randn(8, 8), torch.randn(8, 8))
+    kinds = [type(s).__name__ for s in made.steps]
+    assert kinds == ["Nest", "Single", "Nest"]
+
+
+def test_expensive_values_read_twice_are_kept_and_say_why():
+    made = _schedule(lambda x, w: (x.exp() @ w + x.exp().sum(),), torch.randn(8, 8), torch.randn(8, 8))
+    assert all(isinstance(r, Refusal) and str(r) for r in made.refusals)
+
+
+def test_every_read_comes_after_its_definition():
+    made = _schedule(lambda x: (F.layer_norm(F.softmax(x, 0) @ x.t(), (16,)).sum(0),), torch.randn(16, 64))
+    known = {n for n, b in made.program.buffers.items() if b.definition is None}
+    for step in made.steps:
+        members = step.members if isinstance(step, Nest) else [step.member]
+        for m in members:
+            assert set(ir.reads(m.definition)) <= known
+            known.add(m.name)
+
+
+def test_scheduling_is_near_linear():
+    def chain(n):
+        def fn(x, w):
+            for _ in range(n):
+                x = torch.tanh(x @ w) + x.mean(-1, keepdim=True)
+            return (x,)
+
+        return lower(trace(fn, [fake_like(torch.randn(8, 8))] * 2))
+
+    def seconds(program):
+        best = 1e9
+        for _ in range(3):
+            start = time.process_time()
+            schedule(program)
+            best = min(best, time.process_time() - start)
+        return best
+
+    small, large = chain(20), chain(160)
+    schedule(small)
+    assert seconds(large) < 8 * 4 * seconds(small) + 0.05
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6)), max_size=25))
+def test_buffers_alive_together_never_overlap(rows):
+    buffers = [Lifetime(f"b{i}", n, first, first + span) for i, (n, first, span) in enumerate(rows)]
+    offsets, total = plan_arena(buffers)
+    for b in buffers:
+        assert offsets[b.name] % ALIGNMENT == 0 and offsets[b.name] + b.nbytes <= total
+    for i, a in enumerate(buffers):
+        for b in buffers[i + 1 :]:
+            if a.first <= b.last and b.first <= a.last:
+                assert offsets[a.name] + a.nbytes <= offsets[b.name] or offsets[b.name] + b.nbytes <= offsets[a.name]
+
+
+def test_disjoint_lifetimes_share_memory():
+    _, total = plan_arena([Lifetime(f"b{i}", 1000, i, i) for i in range(10)])
+    assert total == 1024

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, overload
 
 from eager import _native
 from eager.device import device
-from eager.dtypes import dtype, float16, float32, float64
 from eager.dtypes import bfloat16 as bfloat16_type
+from eager.dtypes import dtype, float16, float32, float64
 from eager.nn._base import ModuleBase
 from eager.nn._hooks import HookedModule
 from eager.nn.parameter import Parameter, is_lazy

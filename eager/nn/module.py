@@ -35,6 +35,7 @@ from eager.nn._hooks import global_forward_hooks as _global_forward_hooks
 from eager.nn._hooks import global_forward_pre_hooks as _global_forward_pre_hooks
 from eager.nn._state import _EXTRA_STATE_KEY_SUFFIX, StatefulModule, _IncompatibleKeys
 
+
 class Module(StatefulModule):
     """Base class of all neural network modules.
 

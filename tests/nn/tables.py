@@ -104,4 +104,5 @@ def second_order(fn: Callable[..., Any]) -> Callable[..., Any]:
     return gradient
 
 
-__all__ = ["OPS", "Make", "TensorBase", "TensorOp", "as_float", "check_against_decomposition", "check_gradient", "check_meta", "flat", "second_order"]
+__all__ = ["OPS", "Make", "TensorBase", "TensorOp", "as_float", "check_against_decomposition", "check_gradient",
+           "check_meta", "flat", "second_order"]  # fmt: skip

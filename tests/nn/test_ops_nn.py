@@ -8,9 +8,9 @@ import tables
 from tables import OPS, Make
 
 import eager
-from eager.ops import attention, loss, nn
+from eager.ops import attention, loss, nn, rnn
 
-MODULES = (nn, attention, loss)
+MODULES = (nn, attention, loss, rnn)
 NAMES = sorted({v.name for m in MODULES for v in vars(m).values() if isinstance(v, tables.TensorOp)})
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from eager.nn import init
 from eager.nn.functional import linears as functions
 from eager.nn.module import Module
+from eager.nn.modules.lazy import LazyModuleMixin
 from eager.nn.modules.utils import parameter
 from eager.nn.parameter import Parameter, UninitializedParameter
-from eager.nn.modules.lazy import LazyModuleMixin
 from eager.tensor import Tensor
 
 

@@ -1,5 +1,11 @@
 """Helpers around modules and their parameters."""
-from eager.nn.utils.clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from eager.nn.utils.clip_grad import (
+    clip_grad_norm,
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
 from eager.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 
 __all__ = [

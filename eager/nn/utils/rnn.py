@@ -1,0 +1,174 @@
+"""Sequences of different lengths: packing, padding and taking them apart."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from eager import dtypes
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+
+
+class _Packed(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(_Packed):
+    """Sequences sorted by falling length and laid out time step by time step.
+
+    data: (sum of lengths, *); batch_sizes[t]: how many sequences reach step t. Made by `pack_padded_sequence`.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor, batch_sizes: Tensor | None = None, sorted_indices: Tensor | None = None,
+                unsorted_indices: Tensor | None = None) -> PackedSequence:  # fmt: skip
+        if batch_sizes is None:
+            raise ValueError("batch_sizes should not be None")
+        if batch_sizes.device.type != "cpu":
+            raise ValueError("batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
+                             "They should be instantiated by functions like pack_sequence and pack_padded_sequences in "
+                             "nn.utils.rnn.")  # fmt: skip
+        if unsorted_indices is None and sorted_indices is not None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The same sequences, moved or cast."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        moved = [None if t is None else t.to(data.device) for t in (self.sorted_indices, self.unsorted_indices)]
+        return type(self)(data, self.batch_sizes, *moved)
+
+    def cpu(self) -> PackedSequence:
+        return self.to("cpu")
+
+    def cuda(self) -> PackedSequence:
+        return self.to("cuda")
+
+    def float(self) -> PackedSequence:
+        return self.to(dtypes.float32)
+
+    def double(self) -> PackedSequence:
+        return self.to(dtypes.float64)
+
+    def half(self) -> PackedSequence:
+        return self.to(dtypes.float16)
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.data.is_cuda
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes the given one."""
+    if permutation is None:
+        return None
+    n = permutation.shape[0]
+    positions = OPS["arange"](0, n, 1, dtypes.int64, permutation.device)
+    return OPS["scatter"](OPS["full"]((n,), 0, dtypes.int64, permutation.device), 0, permutation, positions)
+
+
+def _lengths(lengths: Any) -> list[int]:
+    return [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+
+
+def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
+    """Pack padded sequences. input: (t, n, *), or (n, t, *) with batch_first; lengths: (n,).
+
+    enforce_sorted: lengths must fall already. Raises: RuntimeError for a length of 0, unsorted or too long lengths.
+    """
+    sizes = _lengths(lengths)
+    sorted_indices = None
+    if batch_first:
+        input = input.transpose(0, 1)
+    if len(sizes) != input.shape[1]:
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={input.shape[1]})")
+    if not enforce_sorted:
+        order = sorted(range(len(sizes)), key=lambda i: -sizes[i])
+        sizes = [sizes[i] for i in order]
+        sorted_indices = input.new_tensor(order, dtype=dtypes.int64)
+        input = OPS["index_select"](input, 1, sorted_indices)
+    if any(n <= 0 for n in sizes):
+        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+    if any(a < b for a, b in itertools.pairwise(sizes)):
+        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+                           "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement "
+                           "if you do not need ONNX exportability.")  # fmt: skip
+    if sizes[0] > input.shape[0]:
+        raise RuntimeError(f"Expected lengths to be at most {input.shape[0]}, the time dim of the input, but got {sizes[0]}")
+    batch_sizes = [sum(n > t for n in sizes) for t in range(sizes[0])]
+    steps = [input[t, :b] for t, b in enumerate(batch_sizes)]
+    counts = Tensor(0).new_tensor(batch_sizes, dtype=dtypes.int64)
+    return PackedSequence(OPS["cat"](steps, 0), counts, sorted_indices, None)
+
+
+def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
+                        total_length: int | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The padded sequences (t, n, *), or (n, t, *) with batch_first, and their lengths (n,)."""
+    batch_sizes = _lengths(sequence.batch_sizes)
+    longest, n = len(batch_sizes), batch_sizes[0]
+    if total_length is not None:
+        if total_length < longest:
+            raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but got "
+                             f"total_length={total_length} and max sequence length being {longest}")  # fmt: skip
+        longest = total_length
+    rows, at = [], 0
+    tail = tuple(sequence.data.shape[1:])
+    for b in batch_sizes:
+        step = sequence.data[at : at + b]
+        at += b
+        if b < n:
+            step = OPS["cat"]([step, step.new_full((n - b, *tail), padding_value)], 0)
+        rows.append(step)
+    padded = OPS["stack"](rows, 0)
+    if longest > len(batch_sizes):
+        padded = OPS["cat"]([padded, padded.new_full((longest - len(batch_sizes), n, *tail), padding_value)], 0)
+    lengths = sequence.batch_sizes.new_tensor([sum(b > i for b in batch_sizes) for i in range(n)])
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    if sequence.unsorted_indices is not None:
+        padded = OPS["index_select"](padded, 0 if batch_first else 1, sequence.unsorted_indices)
+        lengths = OPS["index_select"](lengths, 0, sequence.unsorted_indices)
+    return padded, lengths
+
+
+def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
+    """Sequences (l_i, *) as one tensor (t, n, *), or (n, t, *) with batch_first, filled with padding_value."""
+    if isinstance(sequences, Tensor):
+        sequences = list(sequences)
+    elif not isinstance(sequences, Iterable):
+        raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
+    sequences = list(sequences)
+    if padding_side not in ("right", "left"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    longest = max(s.shape[0] for s in sequences)
+    padded = []
+    for s in sequences:
+        gap = longest - s.shape[0]
+        if gap:
+            fill = s.new_full((gap, *s.shape[1:]), padding_value)
+            s = OPS["cat"]([s, fill] if padding_side == "right" else [fill, s], 0)
+        padded.append(s)
+    return OPS["stack"](padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """The sequences (l_i, *) of a padded tensor."""
+    rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [rows[i, :n] for i, n in enumerate(_lengths(lengths))]
+
+
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack sequences (l_i, *)."""
+    return pack_padded_sequence(pad_sequence(sequences), [s.shape[0] for s in sequences], enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences (l_i, *) of a packed one."""
+    return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

@@ -19,7 +19,7 @@ from inductor import artifact as A
 from inductor import ir
 from inductor.cpp import gemm
 from inductor.cpp.bundles import LoopNest, in_memory, loop_nest
-from inductor.cpp.gemm_problem import GemmProblem
+from inductor.cpp.gemm_problem import GemmCode, GemmProblem
 from inductor.cpp.nests import Kernel, Place, print_nest
 from inductor.cpp.prelude import prelude
 from inductor.cpp.values import TYPE, Scope, index_source, literal
@@ -35,7 +35,8 @@ KERNELS_PER_UNIT: Final = 10  # two units compile on two cores; below this a sec
 def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled:
     """Everything that running `graph` natively needs: its plan and its source units."""
     made = schedule(lower(graph))
-    return _Compiler(made, request).build()
+    parameters = graph.signature.parameters if graph.signature is not None else ()
+    return _Compiler(made, request, parameters).build()
 
 
 @dataclass(slots=True)
@@ -48,14 +49,24 @@ class _Code:
     cost_ns: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """How a matrix product is computed: by `code`, or by rt->gemm. packed: the buffer of its packed weight."""
+
+    problem: GemmProblem
+    code: GemmCode | None = None
+    packed: int | None = None
+
+
 class _Compiler:
-    def __init__(self, made: Schedule, request: Request) -> None:
-        self.made, self.program, self.request = made, made.program, request
+    def __init__(self, made: Schedule, request: Request, parameters: tuple[int, ...] = ()) -> None:
+        self.made, self.program, self.request, self.parameters = made, made.program, request, parameters
         self.nests: dict[int, LoopNest] = {i: loop_nest(s) for i, s in enumerate(made.steps) if isinstance(s, Nest)}
         self.memory = in_memory(made, self.nests)
         self.units: dict[str, A.SourceUnit] = {}
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: list[A.Pack] = []
+        self.products: dict[int, _Product] = {}
         self.places: dict[str, Place] = {}
 
     # ---- the plan ----
@@ -65,7 +76,8 @@ class _Compiler:
         constants = tuple(A.Constant(key, _spec(self.program.buffers[n].layout)) for n, key in self.program.constants)
         returned = self._returned()
         allocations = tuple(A.Allocation(max(self.program.buffers[n].layout.nbytes, 1)) for n in returned)
-        plan = A.ArtifactPlan(inputs, (), allocations, constants)
+        self._choose_products(A.ArtifactPlan(inputs, (), allocations, constants))
+        plan = A.ArtifactPlan(inputs, (), allocations, constants, tuple(self.packs))
         for i, n in enumerate(self.program.inputs):
             self._put(n, plan.input_buffer(i), 0)
         for i, n in enumerate(returned):
@@ -125,6 +137,46 @@ class _Compiler:
                 return A.ViewOf(kind, index, spec, r.offset)
         return A.NewOutput(returned.index(r.buffer), spec, r.offset)
 
+    # ---- matrix products: which kernel, and which weights are kept packed ----
+
+    def _choose_products(self, plan: A.ArtifactPlan) -> None:
+        """Before memory is placed, for packed weights have buffers of their own."""
+        for i, step in enumerate(self.made.steps):
+            if isinstance(step, Single) and isinstance(step.member.definition, ir.Matmul):
+                self.products[i] = self._choose_product(i, step.member, step.member.definition, plan)
+
+    def _choose_product(self, i: int, b: ir.Buffer, d: ir.Matmul, plan: A.ArtifactPlan) -> _Product:
+        batch, m, k = d.a.layout.shape
+        n = d.b.layout.shape[2]
+        sa, sb = d.a.layout.strides, d.b.layout.strides
+        pitch = b.layout.strides[1] if m > 1 else n
+        problem = GemmProblem(b.layout.dtype.name, batch, m, n, k, _unit(sa[1:], (m, k)), _unit(sb[1:], (k, n)), pitch,
+                              (sa[0], sb[0], b.layout.strides[0]))  # fmt: skip
+        if 0 in (batch, m, n, k) or d.alpha != 1.0:
+            return _Product(problem)
+        source = self._packable(d, plan)
+        for packed in (True, False) if source is not None else (False,):
+            code = gemm.emit(problem, f"gemm{i}", None, self.request.tools, packed=packed, has_blas=self.request.has_blas)
+            if code is None:
+                continue
+            if not packed:
+                return _Product(problem, code)
+            assert source is not None
+            self.packs.append(A.Pack(code.pack_symbol, source, code.packed_bytes))
+            return _Product(problem, code, plan.packed_buffer(len(self.packs) - 1))
+        return _Product(problem)
+
+    def _packable(self, d: ir.Matmul, plan: A.ArtifactPlan) -> int | None:
+        """The buffer of a weight that stays the same from call to call: a parameter or a lifted tensor."""
+        if not self.request.packing or d.b.offset != 0 or d.b.layout.shape[0] != 1:
+            return None
+        inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
+        if d.b.buffer in inputs and inputs.index(d.b.buffer) in self.parameters:
+            return plan.input_buffer(inputs.index(d.b.buffer))
+        if d.b.buffer in constants:
+            return plan.constant_buffer(constants.index(d.b.buffer))
+        return None
+
     # ---- steps ----
 
     def _steps(self) -> tuple[tuple[A.Step, ...], list[_Code]]:
@@ -183,26 +235,19 @@ class _Compiler:
         return f"(bufs[{p.entry}] + {p.offset_bytes + offset * p.dtype.itemsize})"
 
     def _matmul(self, i: int, b: ir.Buffer, d: ir.Matmul) -> _Code:
-        batch, m, k = d.a.layout.shape
-        n = d.b.layout.shape[2]
-        of = b.layout.dtype
-        sa, sb = d.a.layout.strides, d.b.layout.strides
-        pitch = b.layout.strides[1] if m > 1 else n
-        problem = GemmProblem(of.name, batch, m, n, k, _unit(sa[1:], (m, k)), _unit(sb[1:], (k, n)), pitch,
-                              (sa[0], sb[0], b.layout.strides[0]))  # fmt: skip
+        made = self.products[i]
+        problem, code = made.problem, made.code
+        batch, m, n, k, pitch, of = problem.batch, problem.m, problem.n, problem.k, problem.ldc, b.layout.dtype
         t, a_at, b_at, c_at = TYPE[of], self._pointer(d.a.buffer, d.a.offset), self._pointer(d.b.buffer, d.b.offset), self._pointer(b.name)
         cost = 2 * batch * m * n * k / 100.0
         if 0 in (batch, m, n, k):
             return _Code("", [f"__builtin_memset({c_at}, 0, {b.layout.nbytes});"] if b.layout.nbytes else [])
-        name = f"gemm{i}"
-        code = None
-        if d.alpha == 1.0:
-            code = gemm.emit(problem, name, None, self.request.tools, has_blas=self.request.has_blas)
         if code is not None:
+            b_at = b_at if made.packed is None else f"bufs[{made.packed}]"
             self.units.setdefault(code.unit.name, code.unit)
             if code.note:
                 self.notes.append(code.note)
-            return _Code(code.text, [f"{name}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, bufs, rt);"], cost_ns=cost)
+            return _Code(code.text, [f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, bufs, rt);"], cost_ns=cost)
         ta, lda = _blas(problem.a_strides, m, k)
         tb, ldb = _blas(problem.b_strides, k, n)
         fields = [0 if of.name == "float32" else 1, ta, tb, batch, m, n, k, lda, ldb, pitch, *problem.batch_strides, d.alpha, 0.0]

@@ -110,7 +110,8 @@ class GuardProgram:
         ("epoch", (item, ...), (instruction, ...))
 
     An item is a dict (any write to it is seen), a type (any change of a class attribute along
-    its MRO) or another object (stands for its instance ``__dict__``). If no item has changed
+    its MRO) or another object (stands for the ``__dict__`` it has now: replacing that dict by
+    assignment is seen only through the epoch, which Module.__setattr__ bumps). If no item has changed
     since the instructions last passed the block passes at once; otherwise the instructions run,
     and their success is remembered. ``epoch`` adds eager's global epoch to what is watched (the
     module-tree guard). The instructions must depend on nothing but the items (and the epoch):

@@ -55,9 +55,9 @@ def candidates() -> Iterator[Path]:
     names = [f"python{a}.{b}" for a, b in SUPPORTED]
     for folder in CLEAN_ENVIRONMENT.get("PATH", "").split(os.pathsep):
         yield from (Path(folder) / name for name in [*names, "python3"])
-    pyenv = Path(CLEAN_ENVIRONMENT.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    for folder in sorted((pyenv / "versions").glob("3.*")):
-        yield folder / "bin" / "python"
+    pyenv = CLEAN_ENVIRONMENT.get("PYENV_ROOT")
+    for version in sorted(((Path(pyenv) if pyenv else Path.home() / ".pyenv") / "versions").glob("3.*")):
+        yield version / "bin" / "python"
 
 
 def probe(path: Path) -> Interpreter | None:
@@ -121,7 +121,7 @@ def run(interpreter: Interpreter, arguments: list[str]) -> tuple[bool, str]:
         print(failure, flush=True)
         return False, "could not be set up (see above)"
     suites = [s for s in SUITES if (ROOT / s).is_dir()]
-    command = [python, "-m", "pytest", "--color=no", *suites, *arguments]
+    command: list[str | Path] = [python, "-m", "pytest", "--color=no", *suites, *arguments]
     done = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=CLEAN_ENVIRONMENT)
     lines = done.stdout.rstrip().splitlines() or ["no output"]
     if done.returncode:

@@ -573,6 +573,14 @@ static PyGetSetDef program_getset[] = {
 };
 static PySequenceMethods program_sequence = {.sq_length = (lenfunc)program_len};
 
+/* A program that checks nothing is still a program. */
+static int program_truth(ProgramObject *self)
+{
+    (void)self;
+    return 1;
+}
+static PyNumberMethods program_number = {.nb_bool = (inquiry)program_truth};
+
 PyTypeObject ProgramType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dynamo._native.GuardProgram",
@@ -587,6 +595,7 @@ PyTypeObject ProgramType = {
     .tp_methods = program_methods,
     .tp_getset = program_getset,
     .tp_as_sequence = &program_sequence,
+    .tp_as_number = &program_number,
 };
 
 int guards_init(PyObject *module)

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import gc
 import math
+import subprocess
 import sys
 import types
 import weakref
 from collections import OrderedDict, defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -561,6 +563,39 @@ def test_programs_in_a_cycle_are_collected() -> None:
     del holder
     gc.collect()
     assert ref() is None
+
+
+def test_an_empty_program_is_true_and_holds() -> None:
+    program = GuardProgram([], 0)
+    assert program and len(program) == 0 and program.check([]) and program.describe() == []
+
+
+LIVE_AT_EXIT = """
+import gc, sys, threading
+import dynamo._native as n
+d = {"k": 1}
+program = n.GuardProgram([("watch", (d, sys), (("global", d, "k", 0), ("int_eq", 0, 1)))], 0)
+assert program.check([])
+sys.kept = program                      # outlives the module
+def f(x): return x
+cf = n.CompiledFunction(f, lambda self, slots: None, n.Region(lambda *a: None))
+cf.add_entry(n.GuardProgram([("watch", (globals(),), (("global", globals(), "d", 2),))], 2), f)
+cf.cycle = cf
+assert cf(1) == 1
+class Late:
+    def __del__(self, cf=cf, program=program):
+        cf(2), program.check([])
+sys.late = Late()
+threading.Thread(target=n.enter_region, daemon=True).start()
+token = n.enter_region()                # never left
+print("done")
+"""
+
+
+def test_the_interpreter_ends_with_everything_live() -> None:
+    done = subprocess.run([sys.executable, "-c", LIVE_AT_EXIT], capture_output=True, text=True, timeout=60,
+                          cwd=Path(_native.__file__).parent.parent)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def test_bench_reports_nanoseconds() -> None:

@@ -311,7 +311,8 @@ def test_traced_and_profiled_frames_are_left_alone() -> None:
             finally:
                 sys.settrace(old[0])
                 sys.setprofile(old[1])
-        assert run(Region(lambda code, func, slots: seen.append(code.co_name) or ((lambda a: "replaced") if func is f else None)), go) == (1, 1)
+        region = Region(lambda code, func, slots: seen.append(code.co_name) or ((lambda a: "replaced") if func is f else None))
+        assert run(region, go) == (1, 1)
         return seen, events
     for install in (sys.settrace, lambda t: sys.setprofile(t)):
         seen, events = trace(install)

@@ -1,6 +1,6 @@
-# ruff: noqa: PIE, C416, RUF015, UP032, F821
-# The subjects are written for the instructions they compile to, not for style.
 """Re-entry: a frame continued from any of its instructions ends as the uninterrupted call does."""
+# The subjects are written for the instructions they compile to, not for style.
+# ruff: noqa: PIE800, PIE804, C416, RUF015, UP032, F821
 from __future__ import annotations
 
 import contextlib

@@ -160,6 +160,13 @@ class _Planner:
 
 
 def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step:
-    if result._requires_grad and not parent._requires_grad:
-        raise NotImplementedError("aot: a result is a view that was made to require grad by itself")
-    return Step(op, args, not parent._requires_grad or result._requires_grad or op.name == "detach")
+    """How to make `result` again. Autograd notes the base of a view made in grad mode; one made otherwise and then
+    written to in grad mode has a history of its own, which replaying cannot give it."""
+    meta = result._autograd
+    noted = meta is not None and meta.base is not None
+    if result._requires_grad and not noted:
+        raise NotImplementedError(
+            "aot: a result is a view of an input or of another result, but has a gradient history of its own "
+            "(it was made by detach() or under no_grad, then written to); clone() it"
+        )
+    return Step(op, args, noted or op.name == "detach")

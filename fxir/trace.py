@@ -17,7 +17,7 @@ from eager.ops.table import OPS, Kind, Op
 from eager.spec import TensorSpec, is_dense, spec_of
 from eager.tensor import Tensor
 from fxir.decompose import DEFAULT, Decompositions
-from fxir.emit import emit_layout, infer, physical_root
+from fxir.emit import emit, emit_layout, infer, physical_root, spec
 from fxir.functionalize import Memory
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
@@ -263,12 +263,12 @@ class OutputBuilder:
             node = emit_layout(self.graph, node, strides)
         root = physical_root(node)
         if root.op in ("placeholder", "get_attr") or root in self._taken:
-            wanted = node.info.spec.strides  # type: ignore[union-attr]
-            copy = self.graph.call_function(
-                OPS["clone"], (node, None), info=NodeInfo(infer(OPS["clone"], (node, None)))
-            )
-            node = emit_layout(self.graph, copy, wanted) if strides is not None else copy
+            node = emit(self.graph, OPS["clone"], node, None, origin=node.info.origin)
+            if strides is not None:
+                node = emit_layout(self.graph, node, strides)
             root = physical_root(node)
+        if strides is not None and spec(node).strides != strides:  # of dims of size 1, which the layout leaves open
+            node = emit(self.graph, OPS["as_strided"], node, spec(node).shape, strides, None)
         self._taken.add(root)
         self.nodes.append(node)
         return len(self.nodes) - 1

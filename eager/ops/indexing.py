@@ -26,6 +26,12 @@ def at_least_1d(a: Any) -> Any:
     return a.reshape(1) if a.ndim == 0 else a
 
 
+def begin(xp: Any, out: Any, x: Any) -> None:
+    """Start a result as a copy of `x`, unless it stands in the memory of `x` already."""
+    if out is not x:
+        xp.copyto(out, x)
+
+
 def check_positions(index: Any, n: int, dim: int, error: type[Exception] = RuntimeError, *, negative: bool = False,
                     text: str | None = None) -> None:  # fmt: skip
     """Refuse positions outside 0..n-1 (or -n..n-1 where `negative`)."""
@@ -170,7 +176,7 @@ def _scatter_positions(xp: Any, out: Any, dim: int, index: Any, src: Any) -> tup
 
 
 def _scatter(xp: Any, out: Any, x: Any, dim: int, index: Any, src: Any) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     if index.size:
         at, values = _scatter_positions(xp, out, dim, index, src)
         out.reshape(-1)[at] = values
@@ -184,7 +190,7 @@ def _scatter_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 SCATTER = declare("scatter(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED, meta=_scatter_meta("scatter"),
-                  kernel=_scatter, inplace=True, samples=_scatter_samples,
+                  kernel=_scatter, inplace=True, over_input=True, samples=_scatter_samples,
                   vjp={"x": lambda g, dim, index: OPS["scatter"](g, dim, index, 0),
                        "src": lambda g, dim, index, src_spec: _to_source(OPS["gather"](g, dim, index), src_spec)})  # fmt: skip
 
@@ -198,7 +204,7 @@ def _to_source(g: Any, src_spec: SpecLike) -> Any:
 
 
 def _scatter_add(xp: Any, out: Any, x: Any, dim: int, index: Any, src: Any) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     if index.size:
         at, values = _scatter_positions(xp, out, dim, index, src)
         combine_at(xp, "add", out.reshape(-1), at, values)
@@ -212,7 +218,7 @@ def _scatter_add_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 SCATTER_ADD = declare("scatter_add(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED,
-                      meta=_scatter_meta("scatter_add"), kernel=_scatter_add, inplace=True, samples=_scatter_add_samples,
+                      meta=_scatter_meta("scatter_add"), kernel=_scatter_add, inplace=True, over_input=True, samples=_scatter_add_samples,
                       vjp={"x": lambda g: g, "src": lambda g, dim, index, src_spec: _to_source(
                           OPS["gather"](g, dim, index), src_spec)})  # fmt: skip
 
@@ -232,7 +238,7 @@ def _identity(reduce: str, d: Any) -> Any:
 
 
 def _scatter_reduce(xp: Any, out: Any, x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     if not index.size:
         return
     at, values = _scatter_positions(xp, out, dim, index, src)
@@ -301,7 +307,7 @@ def _scatter_reduce_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 SCATTER_REDUCE = declare(
     "scatter_reduce(Tensor x, int dim, Tensor index, Tensor src, str reduce, bool include_self=True) -> Tensor", Kind.INDEXED,
-    meta=_scatter_reduce_meta, kernel=_scatter_reduce, inplace=True, samples=_scatter_reduce_samples,
+    meta=_scatter_reduce_meta, kernel=_scatter_reduce, inplace=True, over_input=True, samples=_scatter_reduce_samples,
     vjp={"x,src": lambda g, y, x, dim, index, src, reduce, include_self, src_spec: _with_source(
         _scatter_reduce_vjp(g, y, x, dim, index, src, reduce, include_self), src_spec)})  # fmt: skip
 
@@ -375,7 +381,7 @@ def _rows_of(xp: Any, a: Any, dim: int) -> Any:
 
 
 def _index_add(xp: Any, out: Any, x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     target, index, source = at_least_1d(out), at_least_1d(index), at_least_1d(source)
     dim %= target.ndim
     check_positions(index, target.shape[dim], dim, IndexError, text="index out of range in self")
@@ -397,7 +403,7 @@ def _index_add_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 INDEX_ADD = declare("index_add(Tensor x, int dim, Tensor index, Tensor source, Scalar alpha=1) -> Tensor", Kind.INDEXED,
-                    meta=_index_write_meta("index_add"), kernel=_index_add, inplace=True, samples=_index_add_samples,
+                    meta=_index_write_meta("index_add"), kernel=_index_add, inplace=True, over_input=True, samples=_index_add_samples,
                     vjp={"x": lambda g: g,
                          "source": lambda g, dim, index, source_spec, alpha: _scaled(
                              OPS["index_select"](g, dim, index), alpha).reshape(tuple(source_spec.shape))})  # fmt: skip
@@ -408,7 +414,7 @@ def _scaled(g: Any, alpha: Any) -> Any:
 
 
 def _index_copy(xp: Any, out: Any, x: Any, dim: int, index: Any, source: Any) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     target, index = at_least_1d(out), at_least_1d(index)
     dim %= target.ndim
     check_positions(index, target.shape[dim], dim, IndexError)
@@ -422,7 +428,7 @@ def _index_copy_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 INDEX_COPY = declare("index_copy(Tensor x, int dim, Tensor index, Tensor source) -> Tensor", Kind.INDEXED,
-                     meta=_index_write_meta("index_copy"), kernel=_index_copy, inplace=True, samples=_index_copy_samples,
+                     meta=_index_write_meta("index_copy"), kernel=_index_copy, inplace=True, over_input=True, samples=_index_copy_samples,
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
                           "source": lambda g, dim, index, source_spec: OPS["index_select"](
                               g, dim, index).reshape(tuple(source_spec.shape))})  # fmt: skip
@@ -441,7 +447,7 @@ def _check_scalar(who: str, value: Any) -> None:
 
 
 def _index_fill(xp: Any, out: Any, x: Any, dim: int, index: Any, value: Any) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     target, index = at_least_1d(out), at_least_1d(index)
     dim %= target.ndim
     check_positions(index, target.shape[dim], dim, IndexError, negative=True)
@@ -449,7 +455,7 @@ def _index_fill(xp: Any, out: Any, x: Any, dim: int, index: Any, value: Any) -> 
 
 
 INDEX_FILL = declare("index_fill(Tensor x, int dim, Tensor index, Tensor value) -> Tensor", Kind.INDEXED, meta=_index_fill_meta,
-                     kernel=_index_fill, inplace=True,
+                     kernel=_index_fill, inplace=True, over_input=True,
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
                           "value": lambda g, dim, index: OPS["sum"](
                               OPS["index_select"](g, dim, index), tuple(range(g.ndim)), False, None)},
@@ -556,7 +562,7 @@ def _index_put_meta(x: SpecLike, indices: Sequence[Any], values: Any, accumulate
 
 
 def _index_put(xp: Any, out: Any, x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     dims = [i for i, t in enumerate(indices) if t is not None]
     if any(indices[i].size == 0 for i in dims):
         return
@@ -593,7 +599,7 @@ def _index_put_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 INDEX_PUT = declare("index_put(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", Kind.INDEXED,
-                    meta=_index_put_meta, kernel=_index_put, inplace=True, samples=_index_put_samples,
+                    meta=_index_put_meta, kernel=_index_put, inplace=True, over_input=True, samples=_index_put_samples,
                     vjp={"x": lambda g, indices, accumulate: g if accumulate else OPS["index_put"](g, indices, 0, False),
                          "values": lambda g, indices, values_spec: _of_values(OPS["index"](g, indices), values_spec)})  # fmt: skip
 

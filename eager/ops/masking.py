@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from eager import dtypes
+from eager.ops.indexing import begin
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
 
@@ -38,7 +39,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 
 def _masked_fill_kernel(xp: Any, out: Any, x: Any, mask: Any, value: Any) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     xp.copyto(out, value, where=mask, casting="unsafe")
 
 
@@ -51,7 +52,7 @@ def _masked_fill_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 MASKED_FILL = declare("masked_fill(Tensor x, Tensor mask, Tensor value) -> Tensor", Kind.COMPOSITE, meta=_masked_fill_meta,
-                      decompose=_masked_fill, kernel=_masked_fill_kernel, inplace=True, samples=_masked_fill_samples,
+                      decompose=_masked_fill, kernel=_masked_fill_kernel, inplace=True, over_input=True, samples=_masked_fill_samples,
                       vjp={"x": lambda g, x_spec, mask: sum_to(OPS["masked_fill"](g, mask, 0), x_spec.shape),
                            "value": lambda g, mask: OPS["sum"](
                                OPS["where"](mask, g, 0), tuple(range(g.ndim)), False, None)})  # fmt: skip
@@ -66,7 +67,7 @@ def _masked_scatter_meta(x: SpecLike, mask: SpecLike, source: SpecLike) -> Tenso
 
 
 def _masked_scatter(xp: Any, out: Any, x: Any, mask: Any, source: Any) -> None:
-    xp.copyto(out, x)
+    begin(xp, out, x)
     mask = xp.broadcast_to(mask, out.shape)
     n = int(mask.sum())
     if n > source.size:
@@ -83,7 +84,7 @@ def _masked_scatter_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # The elements of `source`, in order, at the places where `mask` is true.
 MASKED_SCATTER = declare("masked_scatter(Tensor x, Tensor mask, Tensor source) -> Tensor", Kind.OPAQUE,
-                         meta=_masked_scatter_meta, kernel=_masked_scatter, inplace=True, samples=_masked_scatter_samples,
+                         meta=_masked_scatter_meta, kernel=_masked_scatter, inplace=True, over_input=True, samples=_masked_scatter_samples,
                          vjp={"x": lambda g, x_spec, mask: sum_to(OPS["masked_fill"](g, mask, 0), x_spec.shape),
                               "source": lambda g, mask, source_spec: OPS["masked_scatter_backward"](
                                   g, mask, tuple(source_spec.shape))})  # fmt: skip

@@ -342,7 +342,7 @@ def _fill_meta(x: SpecLike, value: Any) -> TensorSpec:
 
 FILL = declare("fill(Tensor x, Scalar value) -> Tensor", Kind.POINTWISE, promotion="raw",
                scalar=lambda k, x, value: value, meta=_fill_meta, vjp={"x": _zero},
-               kernel=lambda xp, out, x, value: out.fill(value), casts_result=True, inplace=True,
+               kernel=lambda xp, out, x, value: out.fill(value), casts_result=True, inplace=True, over_input=True,
                samples=lambda make: iter([(make(3, 4), 2.5), (make.int(3, high=4), 2)]))  # fmt: skip
 
 

@@ -66,7 +66,8 @@ class Op:
                  reduce: str | None = None, view: Callable[..., Any] | None = None, base: Op | None = None,
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
-                 casts_result: bool = False, dynamic_output: bool = False, doc: str | None = None) -> None:  # fmt: skip
+                 casts_result: bool = False, dynamic_output: bool = False,
+                 over_input: bool = False, doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
         self.kind = kind
@@ -85,6 +86,7 @@ class Op:
         self.nondifferentiable_outputs = frozenset(nondifferentiable_outputs)
         self.casts_result = casts_result
         self.dynamic_output = dynamic_output
+        self.over_input = over_input  # the kernel may be handed its first input as its result as well
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
         self.is_view = kind is Kind.VIEW and not nondifferentiable
@@ -124,6 +126,10 @@ class Op:
             for t in args[i] or ():
                 if isinstance(t, TensorBase):
                     yield t
+
+    def others(self, args: tuple[Any, ...]) -> Iterator[Any]:
+        """The tensors beside the first argument."""
+        return self.tensors((None, *args[1:]))
 
     def wants_grad(self, args: tuple[Any, ...]) -> bool:
         for i in self._tensor_at:
@@ -355,13 +361,24 @@ class Op:
         assert self.base is not None
         target = args[0]
         if not any(t.is_fake for t in self.tensors(args)) and target.device.type != "meta":
-            xp = array_module(target.device)
-            result = self.base.execute(args)
-            xp.copyto(target._array, result._array, casting="unsafe")
+            self._write(array_module(target.device), target._array, args)
         elif not target.is_fake and target.device.type != "meta":
             raise RuntimeError(f"{self.name}: cannot write a fake tensor into a real one")
         target._bump_version()
         return target
+
+    def _write(self, xp: Any, target: Any, args: tuple[Any, ...]) -> None:
+        """Store the base op's result into its first input: at once where no other operand can be hurt by that."""
+        base = self.base
+        assert base is not None
+        if base.kind is Kind.POINTWISE and (base.kernel is None or base.over_input):
+            with np.errstate(all="ignore"):
+                base._run_pointwise(xp, target, args)  # numpy itself guards against operands that overlap
+        elif base.over_input and target.flags.c_contiguous and not any(
+                xp.may_share_memory(target, t._array) for t in base.others(args)):  # fmt: skip
+            base.kernel(xp, target, target, *base._arrays(args)[1:])  # type: ignore[misc]
+        else:
+            xp.copyto(target, base.execute(args)._array, casting="unsafe")
 
 
 class _Bound:

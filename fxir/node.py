@@ -97,7 +97,20 @@ class Node:
     `users` is an insertion-ordered dict of the nodes that read this one.
     """
 
-    __slots__ = ("_args", "_erased", "_kwargs", "_next", "_prev", "graph", "info", "name", "op", "target", "users")
+    __slots__ = (
+        "_args",
+        "_erased",
+        "_inputs",
+        "_kwargs",
+        "_next",
+        "_prev",
+        "graph",
+        "info",
+        "name",
+        "op",
+        "target",
+        "users",
+    )
 
     def __init__(
         self,
@@ -123,6 +136,7 @@ class Node:
         self.info = info
         self._args: tuple[Argument, ...] = ()
         self._kwargs: dict[str, Argument] = {}
+        self._inputs: tuple[Node, ...] = ()
         self._prev: Node = self
         self._next: Node = self
         self._erased = False
@@ -146,17 +160,18 @@ class Node:
         self._set_arguments(self._args, value)
 
     @property
-    def inputs(self) -> list[Node]:
+    def inputs(self) -> tuple[Node, ...]:
         """The nodes this one reads, each once, in order of first appearance."""
-        return list(dict.fromkeys(walk_nodes((self._args, self._kwargs))))
+        return self._inputs
 
     def _set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
-        for old in walk_nodes((self._args, self._kwargs)):
+        for old in self._inputs:
             old.users.pop(self, None)
         # map_nodes copies every container, so a list the caller keeps and changes cannot change the graph.
         self._args = map_nodes(tuple(args), lambda n: n)
         self._kwargs = map_nodes(dict(kwargs), lambda n: n)
-        for new in walk_nodes((self._args, self._kwargs)):
+        self._inputs = tuple(dict.fromkeys(walk_nodes((self._args, self._kwargs))))
+        for new in self._inputs:
             new.users[self] = None
         self.graph.touch()
 

@@ -88,6 +88,8 @@ def _check_order(graph: Graph) -> None:
 
 
 def _check_node(graph: Graph, node: Node) -> None:
+    if node.inputs != tuple(dict.fromkeys(walk_nodes((node.args, node.kwargs)))):
+        _fail(node, "its arguments were changed without the graph's knowledge")
     for used in node.inputs:
         if node not in used.users:
             _fail(node, f"it reads {used.name} but is not among its users")

@@ -178,7 +178,7 @@ def test_one_method_per_kind_can_be_overridden():
 def test_users_follow_every_edit():
     g = small()
     x, y, total, product, out = g.nodes
-    assert list(x.users) == [total, out] and total.inputs == [x, y]
+    assert list(x.users) == [total, out] and total.inputs == (x, y)
     total.args = (y, y)
     assert list(x.users) == [out] and list(y.users) == [total]
     product.replace_input(total, x)
@@ -294,6 +294,11 @@ def _foreign(g):
     g.find("call_function")[0]._args = (small().placeholders[0], 1)
 
 
+def _changed_list(g):
+    n = g.find("call_function")[0]
+    n._args = (n.args[1], n.args[1])
+
+
 def _no_user(g):
     g.placeholders[0].users.clear()
 
@@ -345,7 +350,7 @@ def _no_output(g):
 
 
 BREAKS = [
-    (_swap, "before that is computed"), (_foreign, "another graph"), (_no_user, "not among its users"),
+    (_changed_list, "without the graph's knowledge"), (_swap, "before that is computed"), (_foreign, "another graph"), (_no_user, "not among its users"),
     (_ghost_user, "does not read it"), (_two_outputs, "after the output"), (_late_placeholder, "after other nodes"),
     (_missing_value, "nowhere"), (_same_name, "same name"), (_bad_name, "identifier"), (_not_callable, "not callable"),
     (_broken_link, "links"), (_erased_input, "erased"), (_wrong_count, "counts"), (_no_output, "one output node"),

@@ -49,6 +49,7 @@ class CompiledGraph:
         arena_bytes: int,
         single: bool,
         keep: bool,
+        checks: tuple[tuple[type[Exception], str], ...],
     ) -> None: ...
     def __call__(self, *inputs: Tensor) -> Any:
         """Raises: TypeError or RuntimeError for inputs of another number or layout; what an extern call raises."""

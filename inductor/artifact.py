@@ -29,7 +29,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 RUNTIME_ABI = r"""
 typedef struct Runtime Runtime;
@@ -57,6 +57,9 @@ struct Runtime {
   /* 64-byte aligned memory of the calling thread, kept between calls; `slot` 0 or 1 are two separate areas.
      Its contents are lost at the thread's next call with the same slot. NULL: out of memory. */
   void *(*scratch)(const Runtime *rt, int slot, long nbytes);
+  /* Notes, on the calling thread of a segment, that `value` fails plan.checks[check]. The segment goes on, memory-safe;
+     once it has returned the call raises. */
+  void (*fail)(const Runtime *rt, int check, long value);
 };
 """
 
@@ -182,6 +185,15 @@ class Pack:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A condition on data that native code tests: on failure the call raises builtin exception `error` with `text`,
+    in which {} is the offending value."""
+
+    error: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class DtypeArg:
     """An `eager.dtype` argument of an extern call, by name."""
 
@@ -219,6 +231,7 @@ class ArtifactPlan:
     inputs: layouts the code was compiled for; the caller has checked them (guards).
     outputs: how each output of the graph is made, in graph order.
     written_inputs: inputs whose memory the graph writes (their version counters must be bumped).
+    checks: what `rt->fail` may report, by number.
     """
 
     inputs: tuple[Spec, ...]
@@ -230,6 +243,7 @@ class ArtifactPlan:
     steps: tuple[Step, ...] = ()
     written_inputs: tuple[int, ...] = ()
     device: str = "cpu"
+    checks: tuple[Check, ...] = ()
     abi: int = field(default=ABI_VERSION)
 
     def input_buffer(self, i: int) -> int:
@@ -289,7 +303,7 @@ class Compiled:
 _CLASSES: dict[str, type] = {
     c.__name__: c
     for c in (Spec, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
-              NativeSegment, ExternCall, Pack, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
+              NativeSegment, ExternCall, Pack, Check, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
 }
 
 

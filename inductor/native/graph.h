@@ -69,6 +69,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *name, *library, *artifact, *weakrefs;
+    PyObject *checks; /* of (exception class, text): what rt->fail reports, by number */
     int ninputs, nallocs, nconstants, npacks, nbuffers, nsteps, noutputs, nwritten;
     Layout *inputs;
     int64_t *allocs; /* bytes */

@@ -255,14 +255,14 @@ static int parse_written(GraphObject *g, PyObject *written)
 static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"name", "library", "inputs", "allocations", "constants", "packs", "steps",
-                            "outputs", "written", "arena_bytes", "single", "keep", NULL};
-    PyObject *name, *library, *inputs, *allocations, *constants, *packs, *steps, *outputs, *written;
+                            "outputs", "written", "arena_bytes", "single", "keep", "checks", NULL};
+    PyObject *name, *library, *inputs, *allocations, *constants, *packs, *steps, *outputs, *written, *checks;
     long long arena_bytes;
     int single, keep;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UOO!O!O!O!O!O!O!Lpp", names, &name, &library, &PyTuple_Type,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UOO!O!O!O!O!O!O!LppO!", names, &name, &library, &PyTuple_Type,
                                      &inputs, &PyTuple_Type, &allocations, &PyTuple_Type, &constants, &PyTuple_Type,
                                      &packs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs, &PyTuple_Type, &written,
-                                     &arena_bytes, &single, &keep))
+                                     &arena_bytes, &single, &keep, &PyTuple_Type, &checks))
         return NULL;
     GraphObject *g = (GraphObject *)type->tp_alloc(type, 0);
     if (!g)
@@ -270,6 +270,7 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     g->vectorcall = graph_vectorcall;
     g->name = Py_NewRef(name);
     g->library = Py_NewRef(library);
+    g->checks = Py_NewRef(checks);
     g->arena_bytes = arena_bytes;
     g->keep = (char)keep;
     if (parse_inputs(g, inputs) < 0 || parse_allocations(g, allocations) < 0 || parse_constants(g, constants) < 0 ||
@@ -345,7 +346,8 @@ static void graph_dealloc(GraphObject *g)
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         PyMem_Free(arrays[i]);
     Py_XDECREF(g->arena);
-    Py_XDECREF(g->library); /* last: it holds the code */
+    Py_XDECREF(g->library);
+    Py_XDECREF(g->checks); /* last: it holds the code */
     Py_XDECREF(g->name);
     Py_TYPE(g)->tp_free(g);
 }

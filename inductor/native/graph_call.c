@@ -267,6 +267,35 @@ static int run_extern(Call *call, const Step *step)
     return 0;
 }
 
+static _Thread_local int failed_check; /* 1 + the number of the check that failed last, or 0 */
+static _Thread_local long failed_value;
+
+void graph_fail(const Runtime *rt, int check, long value)
+{
+    (void)rt;
+    failed_check = check + 1;
+    failed_value = value;
+}
+
+static int raise_failed(const GraphObject *g)
+{
+    int check = failed_check - 1;
+    failed_check = 0;
+    PyObject *entry = check < PyTuple_GET_SIZE(g->checks) ? PyTuple_GET_ITEM(g->checks, check) : NULL, *error, *text;
+    if (!entry || !PyArg_ParseTuple(entry, "OU", &error, &text)) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_SystemError, "%U: its code reports check %d, which its plan does not have", g->name, check);
+        return -1;
+    }
+    PyObject *value = PyUnicode_FromFormat("%ld", failed_value);
+    PyObject *message = value ? PyObject_CallMethod(text, "replace", "sO", "{}", value) : NULL;
+    if (message)
+        PyErr_SetObject(error, message);
+    Py_XDECREF(value);
+    Py_XDECREF(message);
+    return -1;
+}
+
 static int run_steps(Call *call)
 {
     GraphObject *g = call->g;
@@ -284,6 +313,8 @@ static int run_steps(Call *call)
             step->segment(call->bufs, &g_runtime);
             PyEval_RestoreThread(state);
         }
+        if (failed_check)
+            failed = raise_failed(g) < 0;
     }
     if (g->hot)
         pool_leave();

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-Runtime g_runtime = {RUNTIME_ABI_VERSION, 1, pool_parallel_for, blas_gemm, pool_scratch};
+Runtime g_runtime = {RUNTIME_ABI_VERSION, 1, pool_parallel_for, blas_gemm, pool_scratch, graph_fail};
 const EagerAPI *g_eager;
 
 /* ------------------------------------------------------------------ Library */

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define RUNTIME_ABI_VERSION 2
+#define RUNTIME_ABI_VERSION 3
 
 typedef struct Runtime Runtime;
 typedef struct {
@@ -24,6 +24,7 @@ struct Runtime {
     void (*parallel_for)(const Runtime *rt, LoopFn fn, void *ctx, long n, long grain);
     void (*gemm)(const Runtime *rt, const GemmCall *call, int threads);
     void *(*scratch)(const Runtime *rt, int slot, long nbytes);
+    void (*fail)(const Runtime *rt, int check, long value);
 };
 
 typedef void (*SegmentFn)(char **bufs, const Runtime *rt);
@@ -39,6 +40,9 @@ void pool_parallel_for(const Runtime *rt, LoopFn fn, void *ctx, long n, long gra
 void pool_enter(void);
 void pool_leave(void);
 void *pool_scratch(const Runtime *rt, int slot, long nbytes);
+
+/* graph_call.c */
+void graph_fail(const Runtime *rt, int check, long value);
 
 /* blas.c: 0, or -1 with a message in *why */
 int blas_load(const char *path, const char **why);

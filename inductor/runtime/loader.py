@@ -6,6 +6,7 @@ Must not know: the compiler, the disk cache.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def load(
         arena_bytes=plan.arena_bytes,
         single=single,
         keep=keep_outputs,
+        checks=tuple((getattr(builtins, c.error), c.text) for c in plan.checks),
     )
 
 

@@ -1,0 +1,328 @@
+"""The public functions: `compile` and what goes with it, under torch's names."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakSet
+
+from dynamo import _native, breaks, trust
+from dynamo.breaks import BreakRecord
+from dynamo.calls import DISABLED
+from dynamo.compiler import CompiledRegion, stance
+from dynamo.guards import Failure, Guard
+from dynamo.module import OptimizedModule
+from eager import _logging, _settings
+from eager.nn import Module
+from fxir.backends import list_backends, lookup, register_backend
+from fxir.options import CompileOptions
+
+__all__ = [
+    "Explanation",
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "disable",
+    "explain",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "register_backend",
+    "reset",
+    "set_stance",
+    "substitute_in_graph",
+]
+
+_regions: WeakSet[CompiledRegion] = WeakSet()
+
+
+def compile(  # noqa: A001 - torch's name
+    model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",
+    mode: str | None = None, options: dict[str, Any] | None = None, disable: bool = False,
+) -> Any:  # fmt: skip
+    """Compile a function or Module on its first call; without `model`, a decorator.
+
+    fullgraph: raise where the graph would break. dynamic: None lets a dimension that changes become symbolic.
+    backend: a name of `list_backends()` or a callable `(graph_module, example_inputs[, options]) -> callable`.
+    mode: "default", "reduce-overhead" or "max-autotune". disable: give `model` back as it is.
+    Raises: RuntimeError for an unknown mode or backend, or mode together with options; TypeError for a model that
+    cannot be called.
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    request = CompileOptions(mode or "default", fullgraph, dynamic, dict(options or {}))
+    if model is None:
+        return lambda fn: compile(fn, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
+                                  disable=disable)  # fmt: skip
+    if not callable(model):
+        raise TypeError(f"compile: got a {type(model).__name__}; allowed: a function, a Module or another callable")
+    if disable or _settings.current().capture.disable:
+        return model
+    region = CompiledRegion(*_backend(backend), request)
+    _regions.add(region)
+    return _compiled(model, region)
+
+
+def _backend(backend: Any) -> tuple[Any, str]:
+    """(backend of three arguments, name). A callable of two arguments is torch's form."""
+    if isinstance(backend, str):
+        return _LazyBackend(backend), backend
+    if not callable(backend):
+        raise TypeError(f"compile: backend={backend!r}; allowed: a name of list_backends() or a callable")
+    name = getattr(backend, "__name__", type(backend).__name__)
+    return _adapt(backend), name
+
+
+class _LazyBackend:
+    """A backend by name, looked up at once so that a wrong name is told early, imported at the first graph."""
+
+    def __init__(self, name: str) -> None:
+        if name not in list_backends():
+            lookup(name)  # raises, naming what there is
+        self.name = name
+
+    def __call__(self, gm: Any, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
+        return lookup(self.name)(gm, example_inputs, options)
+
+
+def _adapt(backend: Callable[..., Any]) -> Callable[..., Any]:
+    code = getattr(backend, "__code__", None)
+    if code is not None and code.co_argcount == 2 and not code.co_flags & 0x04:
+        return lambda gm, example_inputs, options: backend(gm, example_inputs)
+    if code is None:
+        return lambda gm, example_inputs, options: backend(gm, example_inputs)
+    return backend
+
+
+def _compiled(model: Any, region: CompiledRegion) -> Any:
+    if isinstance(model, OptimizedModule):
+        model = model._orig_mod
+    if isinstance(model, Module):
+        return OptimizedModule(model, region)
+    if isinstance(model, _native.CompiledFunction):
+        return region.function(model.__wrapped__)
+    if isinstance(model, types.FunctionType):
+        return region.function(model)
+    if isinstance(model, types.MethodType):
+        inner = model.__func__
+        return types.MethodType(_compiled(inner, region), model.__self__)
+    if isinstance(model, functools.partial):
+        return functools.partial(_compiled(model.func, region), *model.args, **model.keywords)
+    if isinstance(model, type):
+        raise TypeError(f"compile: got the class {model.__name__}; allowed: a function, a Module or another callable object")
+    call = type(model).__call__
+    if isinstance(call, types.FunctionType):
+        return types.MethodType(region.function(call), model)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return model(*args, **kwargs)
+
+    functools.update_wrapper(called, model, assigned=("__name__", "__doc__"), updated=())
+    return region.function(called)
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """Never capture `fn` (nor what it calls, if `recursive`). Usable as a decorator, with or without arguments.
+
+    A Module is disabled in place.
+    """
+    if fn is None:
+        return lambda f: disable(f, recursive, reason=reason)
+    if isinstance(fn, Module):
+        object.__setattr__(fn, DISABLED, True)
+        return fn
+    if isinstance(fn, type):
+        setattr(fn, DISABLED, True)
+        return fn
+    inner = fn.__wrapped__ if isinstance(fn, _native.CompiledFunction) else fn
+
+    @functools.wraps(inner)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if recursive:
+            return _native.call_disabled(inner, *args, **kwargs)
+        return inner(*args, **kwargs)
+
+    setattr(wrapper, DISABLED, True)
+    _native.mark_skip(wrapper.__code__)
+    if not recursive and isinstance(inner, types.FunctionType):
+        _native.mark_skip(inner.__code__)
+    return wrapper
+
+
+def graph_break(msg: str = "") -> None:
+    """Break the graph here when captured; nothing otherwise."""
+
+
+setattr(graph_break, DISABLED, True)
+
+
+def is_compiling() -> bool:
+    """True inside code that is being captured; capture answers the call itself, so here it is False."""
+    return False
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Put calls of `fn` into the graph as they are. `fn` must take and give tensors and constants only."""
+    if isinstance(fn, list | tuple):
+        return [allow_in_graph(f) for f in fn]
+    if not callable(fn):
+        raise TypeError(f"allow_in_graph: got a {type(fn).__name__}; allowed: a callable")
+    trust.allow(fn)
+    return fn
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Call `fn` once during capture, and take its result for a constant from then on."""
+    trust.assume_constant(fn)
+    return fn
+
+
+def substitute_in_graph(original: Any) -> Callable[[Any], Any]:
+    """Decorator: capture the decorated Python function wherever `original` is called."""
+
+    def register(replacement: Any) -> Any:
+        trust.substitute(original, replacement)
+        return replacement
+
+    return register
+
+
+def reset() -> None:
+    """Forget everything compiled in this process, and which breaks and warnings were reported."""
+    for region in list(_regions):
+        region.reset()
+    breaks.forget_sites()
+    _logging.forget_warnings()
+
+
+_STANCES: Final = {
+    "default": (_native.STANCE_DEFAULT, False, False),
+    "force_eager": (_native.STANCE_EAGER, False, False),
+    "eager_on_recompile": (_native.STANCE_RUN_ONLY, False, False),
+    "fail_on_recompile": (_native.STANCE_DEFAULT, False, True),
+}
+
+
+class set_stance:  # noqa: N801 - torch's name
+    """What to do about calls that are not compiled yet: at once, or for a `with` block, or as a decorator.
+
+    "default": compile. "force_eager": run everything eagerly. "eager_on_recompile": run what is compiled, compile
+    nothing. "fail_on_recompile": raise where a compiled function would be compiled again.
+    Raises: RuntimeError for another name.
+    """
+
+    def __init__(self, name: str) -> None:
+        if name not in _STANCES:
+            raise RuntimeError(f"set_stance: {name!r} is not known; allowed: {', '.join(_STANCES)}")
+        self._before = stance().name
+        self._name = name
+        _apply_stance(name)
+
+    def __enter__(self) -> None:
+        _apply_stance(self._name)
+
+    def __exit__(self, *exc: object) -> None:
+        _apply_stance(self._before)
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        _apply_stance(self._before)
+
+        @functools.wraps(fn)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with set_stance(self._name):
+                return fn(*args, **kwargs)
+
+        return wrapper
+
+
+def _apply_stance(name: str) -> None:
+    native, no_capture, fail = _STANCES[name]
+    current = stance()
+    current.name, current.no_capture, current.fail_on_recompile = name, no_capture, fail
+    _native.set_stance(native)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What `explain` found. graphs: the captured graphs; breaks: why they ended; guards: what they rely on."""
+
+    graphs: tuple[Any, ...]
+    breaks: tuple[BreakRecord, ...]
+    guards: tuple[Guard, ...]
+    recompiles: tuple[Failure, ...]
+    fallbacks: tuple[str, ...]
+    compile_time_s: float
+
+    @property
+    def graph_count(self) -> int:
+        return len(self.graphs)
+
+    @property
+    def graph_break_count(self) -> int:
+        return len(self.breaks)
+
+    @property
+    def op_count(self) -> int:
+        return sum(len(ops) for ops in self.ops_per_graph)
+
+    @property
+    def ops_per_graph(self) -> list[list[Any]]:
+        calls = ("call_function", "call_method", "call_module")
+        return [[n.target for n in g.graph.nodes if n.op in calls] for g in self.graphs]
+
+    def __str__(self) -> str:
+        lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}"]
+        for i, record in enumerate(self.breaks, 1):
+            lines += [f"Break {i}:", *("  " + line for line in record.describe().splitlines())]
+        for i, ops in enumerate(self.ops_per_graph, 1):
+            lines.append(f"Ops {i}: " + ", ".join(str(getattr(op, "__name__", op)) for op in ops))
+        lines += [f"Guard: {g.note}" for g in self.guards]
+        lines += [f"Runs eagerly: {text}" for text in self.fallbacks]
+        lines.append(f"Compile time: {self.compile_time_s:.3f} s")
+        return "\n".join(lines)
+
+
+def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run `fn(*args, **kwargs)` captured, and say what was captured: an `Explanation`.
+
+    Without arguments (torch's form): a function to call with them.
+    """
+    if not args and not kwargs:
+        return lambda *a, **k: _explain(fn, a, k)
+    return _explain(fn, args, kwargs)
+
+
+def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    region = CompiledRegion(*_backend("eager"), CompileOptions())
+    inner = fn._orig_mod if isinstance(fn, OptimizedModule) else fn
+    _compiled(inner, region)(*args, **kwargs)
+    s = region.statistics
+    return Explanation(tuple(s.graphs), tuple(s.breaks), tuple(s.guards), tuple(s.recompiles), tuple(s.fallbacks),
+                       s.compile_time_s)  # fmt: skip
+
+
+def statistics() -> Explanation:
+    """The sum over everything compiled in this process since the last reset."""
+    found = [region.statistics for region in _regions]
+    return Explanation(
+        tuple(g for s in found for g in s.graphs),
+        tuple(b for s in found for b in s.breaks),
+        tuple(g for s in found for g in s.guards),
+        tuple(r for s in found for r in s.recompiles),
+        tuple(f for s in found for f in s.fallbacks),
+        sum(s.compile_time_s for s in found),
+    )
+
+
+@contextmanager
+def disabled() -> Iterator[None]:
+    """Compiled functions run their originals inside the block (this thread)."""
+    before = _native.set_disabled(True)
+    try:
+        yield
+    finally:
+        _native.set_disabled(before)

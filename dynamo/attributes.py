@@ -1,0 +1,482 @@
+"""Attribute access by Python's rules: instances, classes, modules, super(), slots and properties.
+
+Order of a read through an instance: data descriptor of the class, the instance's dict (pending writes first), other
+class attributes, `__getattr__`. Part of Capture.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks, trust
+from dynamo.breaks import unsupported
+from dynamo.errors import Raised
+from dynamo.sources import (
+    AttrSource,
+    ConstSource,
+    DictAttrSource,
+    DictItemSource,
+    Source,
+    TypeAttrSource,
+    type_attribute,
+)
+from dynamo.values.base import Lazy, Value
+from dynamo.values.constant import Constant
+from dynamo.values.functions import BoundMethod
+from dynamo.values.mappings import DictValue
+from dynamo.values.objects import (
+    DELETED,
+    BuiltinMethod,
+    ClassValue,
+    ExceptionValue,
+    SuperValue,
+    UserObject,
+    bind_descriptor,
+)
+from dynamo.values.sequences import TupleValue
+from eager.nn import Module
+
+if TYPE_CHECKING:
+    from dynamo.effects import Effects
+
+_ABSENT: Final = object()
+_OWN_GETATTRIBUTE: Final = frozenset(
+    {object.__getattribute__, BaseException.__getattribute__, type.__getattribute__, tuple.__getattribute__,
+     types.ModuleType.__getattribute__}
+)  # fmt: skip
+_METHOD_DESCRIPTORS: Final = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+_HIDDEN: Final = frozenset({"__dict__", "__weakref__"})
+
+
+class InstanceDict(DictValue):
+    """The __dict__ of an existing object. Writes through it end the graph."""
+
+    def changed(self, cap: Any) -> None:
+        unsupported(breaks.MUTATION, "a write into an object's __dict__")
+
+
+class AttributeAccess:
+    """Part of Capture: attribute reads and writes."""
+
+    effects: Effects
+
+    if TYPE_CHECKING:
+
+        def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
+        def wrap(self, real: Any, source: Source) -> Value: ...
+        def wrap_static(self, real: Any, label: str = "") -> Value: ...
+        def realize(self, value: Value) -> Value: ...
+        def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
+        def raise_(self, cls: type, *args: Any) -> Any: ...
+        def mutating(self, value: Value) -> None: ...
+        def is_instance_of(self, value: Value, cls: type) -> bool: ...
+        def hash_key(self, value: Value) -> Any: ...
+
+    # -- classes -----------------------------------------------------------------------------------------------
+    def class_has(self, cls: type, name: str) -> bool:
+        """Whether instances of cls have the special method `name`."""
+        return type_attribute(cls, name, None) is not None
+
+    def class_lookup(self, cls: type, name: str) -> Any:
+        """The raw class attribute, its presence or absence guarded; _ABSENT if there is none."""
+        raw = type_attribute(cls, name, _ABSENT)
+        if cls.__module__ in ("builtins", "enum"):
+            return raw
+        held = ConstSource(cls, cls.__name__)
+        if raw is _ABSENT:
+            if isinstance(type_attribute(type(cls), name, _ABSENT), types.FunctionType):
+                return raw  # the metaclass has it: no_attr on the class would not hold
+            if type_attribute(type(cls), name, _ABSENT) is _ABSENT:
+                self.guard("no_attr", held, name)
+            return raw
+        self.guard("is", TypeAttrSource(held, name), raw)
+        return raw
+
+    def wrap_class_attribute(self, cls: type, name: str, raw: Any) -> Value:
+        """The value of a raw class attribute (its identity is guarded by class_lookup)."""
+        return self.wrap(raw, ConstSource(raw, f"{cls.__name__}.{name}"))
+
+    def special_method(self, obj: Value, name: str) -> Value:
+        """type(obj).name bound to obj: how Python finds special methods."""
+        cls = obj.python_type()
+        raw = self.class_lookup(cls, name)
+        if raw is _ABSENT:
+            return self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+        return self._bind(obj, cls, name, raw)
+
+    # -- reading an instance -----------------------------------------------------------------------------------
+    def instance_attribute(self, obj: Value, cls: type, name: str) -> Value:
+        """obj.name for an instance of a Python class."""
+        getattribute = type_attribute(cls, "__getattribute__")
+        if getattribute not in _OWN_GETATTRIBUTE:
+            if not isinstance(getattribute, types.FunctionType):
+                unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} (its class has a __getattribute__ of its own)")
+            found = self.wrap_class_attribute(cls, "__getattribute__", self.class_lookup(cls, "__getattribute__"))
+            return self.call(found, [obj, Constant(name)], {})
+        try:
+            return self.generic_attribute(obj, cls, name)
+        except Raised as error:
+            fallback = type_attribute(cls, "__getattr__", None)
+            if fallback is None or not self.is_instance_of(error.value, AttributeError):
+                raise
+            return self._getattr_hook(obj, cls, name, fallback, error)
+
+    def _getattr_hook(self, obj: Value, cls: type, name: str, fallback: Any, error: Raised) -> Value:
+        if isinstance(obj, UserObject) and isinstance(obj.real, Module) and fallback is Module.__getattr__:
+            found = self._registered(obj, name)
+            if found is not None:
+                return found
+            self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+        hook = self.wrap_class_attribute(cls, "__getattr__", self.class_lookup(cls, "__getattr__"))
+        return self.call(hook, [obj, Constant(name)], {})
+
+    def generic_attribute(self, obj: Value, cls: type, name: str) -> Value:
+        """What object.__getattribute__ gives."""
+        if name == "__class__":
+            return self.wrap_class(obj, cls)
+        raw = self.class_lookup(cls, name) if name not in _HIDDEN else _ABSENT
+        if raw is not _ABSENT and _is_data_descriptor(raw):
+            return self._read_descriptor(obj, cls, name, raw)
+        found = self._instance_entry(obj, name)
+        if found is not None:
+            return found
+        if raw is not _ABSENT:
+            return self._bind(obj, cls, name, raw)
+        if name == "__dict__":
+            return self._instance_dict(obj)
+        if isinstance(obj, ExceptionValue) and obj.source is None and hasattr(BaseException, name):
+            unsupported(breaks.EXCEPTION, f"{obj.describe()}.{name}")
+        return self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+
+    def wrap_class(self, obj: Value, cls: type) -> Value:
+        """type(obj)"""
+        return self.wrap(cls, ConstSource(cls, cls.__name__))
+
+    def _instance_dict(self, obj: Value) -> Value:
+        """obj.__dict__ of an existing object, to read from."""
+        real = getattr(obj, "real", None)
+        if real is None or obj.source is None or self.effects.attributes_of(obj):
+            unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.__dict__")
+        namespace = _namespace(real)
+        if namespace is None:
+            return self.raise_(AttributeError, f"'{obj.python_type().__name__}' object has no attribute '__dict__'")  # type: ignore[no-any-return]
+        self.guard("dict_keys", AttrSource(obj.source, "__dict__"), tuple(namespace))
+        value = InstanceDict(dict, AttrSource(obj.source, "__dict__"))
+        for key, item in namespace.items():
+            name = Constant(key)
+            value.entries[self.hash_key(name)] = (name, Lazy(item, DictAttrSource(obj.source, key)))
+        return value
+
+    def _instance_entry(self, obj: Value, name: str) -> Value | None:
+        """The entry of the instance's dict, pending writes first; None if there is none."""
+        pending = self.effects.attributes_of(obj).get(name)
+        if pending is DELETED:
+            return None
+        if pending is not None:
+            return pending
+        real = getattr(obj, "real", None)
+        if real is None or obj.source is None or isinstance(obj, Lazy):
+            return None
+        namespace = _namespace(real)
+        if namespace is None:
+            return None
+        if name in namespace:
+            return self.wrap(namespace[name], DictAttrSource(obj.source, name))
+        self.guard("dict_absent", AttrSource(obj.source, "__dict__"), name)
+        return None
+
+    def _registered(self, obj: UserObject, name: str) -> Value | None:
+        """A parameter, buffer or submodule."""
+        for registry in ("_parameters", "_buffers", "_modules"):
+            entries = obj.real.__dict__.get(registry)
+            if entries is None:
+                continue
+            assert obj.source is not None
+            source = DictAttrSource(obj.source, registry)
+            self.guard("is", source, entries)
+            held = ConstSource(entries, source.name)
+            if name in entries:
+                return self.wrap(entries[name], DictItemSource(ConstSource(entries, obj.source.name), name))
+            self.guard("dict_absent", held, name)
+        return None
+
+    # -- descriptors -------------------------------------------------------------------------------------------
+    def _read_descriptor(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
+        if isinstance(raw, property):
+            if raw.fget is None:
+                return self.raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter")  # type: ignore[no-any-return]
+            return self.call(self.wrap(raw.fget, ConstSource(raw.fget, f"{cls.__name__}.{name}")), [obj], {})
+        if isinstance(raw, types.MemberDescriptorType):
+            return self._read_slot(obj, name, raw)
+        if isinstance(raw, types.GetSetDescriptorType) or type(raw).__name__ == "_tuplegetter":
+            return self._read_c_attribute(obj, name)
+        if isinstance(type_attribute(type(raw), "__get__", None), types.FunctionType):
+            return self._call_get(obj, cls, name, raw)
+        unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} ({type(raw).__name__})")
+
+    def _call_get(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
+        descriptor = self.wrap_class_attribute(cls, name, raw)
+        return self.call(self.special_method(descriptor, "__get__"), [obj, self.wrap_class(obj, cls)], {})
+
+    def _read_slot(self, obj: Value, name: str, raw: Any) -> Value:
+        pending = self.effects.attributes_of(obj).get(name)
+        if pending is not None and pending is not DELETED:
+            return pending
+        real = getattr(obj, "real", None)
+        if pending is None and real is not None and obj.source is not None:
+            try:
+                value = raw.__get__(real)
+            except AttributeError:
+                self.guard("no_attr", obj.source, name)
+            else:
+                return self.wrap(value, AttrSource(obj.source, name))
+        return self.raise_(AttributeError, f"'{obj.python_type().__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+
+    def _read_c_attribute(self, obj: Value, name: str) -> Value:
+        real = getattr(obj, "real", None)
+        if real is None or obj.source is None:
+            unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name}")
+        return self.wrap(getattr(real, name), AttrSource(obj.source, name))
+
+    def _bind(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
+        """A class attribute read through an instance, by the kind of attribute."""
+        if isinstance(raw, staticmethod):
+            return self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}"))
+        if isinstance(raw, classmethod):
+            func = self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}"))
+            return BoundMethod(self.wrap_class(obj, cls), func)
+        if isinstance(raw, functools.cached_property):
+            return self._cached_property(obj, cls, name, raw)
+        if isinstance(raw, property):
+            return self._read_descriptor(obj, cls, name, raw)
+        if isinstance(raw, types.FunctionType):
+            func = self.wrap_class_attribute(cls, name, raw)
+            return BoundMethod(obj, func)
+        if isinstance(raw, _METHOD_DESCRIPTORS):
+            return bind_descriptor(self, self.wrap_class_attribute(cls, name, raw), raw, obj, cls)  # type: ignore[arg-type]
+        if hasattr(type(raw), "__get__"):
+            if isinstance(type_attribute(type(raw), "__get__", None), types.FunctionType):
+                return self._call_get(obj, cls, name, raw)
+            if type(raw).__name__ not in ("builtin_function_or_method", "type", "Op") and not isinstance(raw, type):
+                unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} ({type(raw).__name__})")
+        return self.wrap_class_attribute(cls, name, raw)
+
+    def _cached_property(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
+        func = self.wrap(raw.func, ConstSource(raw.func, f"{cls.__name__}.{name}"))
+        value = self.call(func, [obj], {})
+        self.effects.set_attribute(self, obj, raw.attrname, value)
+        return value
+
+    # -- writing an instance -----------------------------------------------------------------------------------
+    def set_instance_attribute(self, obj: UserObject, name: str, value: Value) -> None:
+        """obj.name = value by the class's own __setattr__."""
+        setter = type_attribute(obj.cls, "__setattr__")
+        if isinstance(obj.real, Module) and setter is Module.__setattr__:
+            self._set_module_attribute(obj, name, value)
+        elif isinstance(setter, types.FunctionType):
+            hook = self.wrap_class_attribute(obj.cls, "__setattr__", self.class_lookup(obj.cls, "__setattr__"))
+            self.call(hook, [obj, Constant(name), value], {})
+        else:
+            self.generic_set(obj, name, value)
+
+    def generic_set(self, obj: Value, name: str, value: Value) -> None:
+        """What object.__setattr__ does."""
+        cls = obj.python_type()
+        raw = self.class_lookup(cls, name)
+        if name in ("__class__", "__dict__"):
+            unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} = ...")
+        if isinstance(raw, property):
+            if raw.fset is None:
+                self.raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no setter")
+            self.call(self.wrap(raw.fset, ConstSource(raw.fset, f"{cls.__name__}.{name}")), [obj, value], {})
+            return
+        if raw is not _ABSENT and not isinstance(raw, types.MemberDescriptorType) and _is_data_descriptor(raw):
+            if not isinstance(type_attribute(type(raw), "__set__", None), types.FunctionType):
+                unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} = ... ({type(raw).__name__})")
+            descriptor = self.wrap_class_attribute(cls, name, raw)
+            self.call(self.special_method(descriptor, "__set__"), [obj, value], {})
+            return
+        if raw is _ABSENT and not cls.__dictoffset__:
+            self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+        self.effects.set_attribute(self, obj, name, value)
+
+    def _set_module_attribute(self, obj: UserObject, name: str, value: Value) -> None:
+        value = self.realize(value)
+        registered = any(name in obj.real.__dict__.get(r, ()) for r in ("_parameters", "_buffers", "_modules"))
+        is_module = isinstance(value, UserObject) and issubclass(value.cls, Module)
+        from_class = type_attribute(obj.cls, name, _ABSENT)
+        if registered or is_module or value.python_type().__name__ in ("Parameter", "Buffer") or _is_data_descriptor(from_class):
+            unsupported(breaks.MUTATION, f"{obj.describe()}.{name} = ... (a registered part of a module)")
+        self.effects.set_attribute(self, obj, name, value)
+
+    def delete_instance_attribute(self, obj: UserObject, name: str) -> None:
+        """del obj.name"""
+        deleter = type_attribute(obj.cls, "__delattr__")
+        if isinstance(obj.real, Module):
+            unsupported(breaks.MUTATION, f"del {obj.describe()}.{name}")
+        if isinstance(deleter, types.FunctionType):
+            hook = self.wrap_class_attribute(obj.cls, "__delattr__", deleter)
+            self.call(hook, [obj, Constant(name)], {})
+            return
+        raw = self.class_lookup(obj.cls, name)
+        if isinstance(raw, property):
+            if raw.fdel is None:
+                self.raise_(AttributeError, f"property '{name}' of '{obj.cls.__name__}' object has no deleter")
+            self.call(self.wrap(raw.fdel, ConstSource(raw.fdel, f"{obj.cls.__name__}.{name}")), [obj], {})
+            return
+        is_slot = isinstance(raw, types.MemberDescriptorType)
+        if not is_slot and raw is not _ABSENT and _is_data_descriptor(raw):
+            unsupported(breaks.ATTRIBUTE, f"del {obj.describe()}.{name} ({type(raw).__name__})")
+        present = self._read_or_none(obj, name, raw if is_slot else None)
+        if present is None:
+            self.raise_(AttributeError, name if is_slot else f"'{obj.cls.__name__}' object has no attribute '{name}'")
+        self.effects.delete_attribute(self, obj, name)
+
+    def _read_or_none(self, obj: UserObject, name: str, slot: Any) -> Value | None:
+        if slot is None:
+            return self._instance_entry(obj, name)
+        try:
+            return self._read_slot(obj, name, slot)
+        except Raised:
+            return None
+
+    # -- classes, modules, super -------------------------------------------------------------------------------
+    def class_attribute(self, value: ClassValue, name: str) -> Value:
+        """cls.name"""
+        cls, meta = value.cls, type(value.cls)
+        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            return self.wrap_static(getattr(cls, name))
+        if name == "__class__":
+            return self.wrap_static(meta)
+        if name in ("__mro__", "__bases__", "__base__", "__dict__", "__subclasses__"):
+            if name in ("__mro__", "__bases__"):
+                return TupleValue([self.wrap_static(c) for c in getattr(cls, name)])
+            unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name}")
+        raw = type_attribute(cls, name, _ABSENT)
+        from_meta = type_attribute(meta, name, _ABSENT) if meta is not type else _ABSENT
+        if meta is not type and type_attribute(meta, "__getattribute__") is not type.__getattribute__:
+            unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattribute__)")
+        if from_meta is not _ABSENT and (raw is _ABSENT or _is_data_descriptor(from_meta)):
+            return self._bind(value, meta, name, from_meta)
+        if raw is _ABSENT:
+            return self._missing_class_attribute(value, name)
+        self.class_lookup(cls, name)
+        return self._class_entry(value, name, raw)
+
+    def _class_entry(self, value: ClassValue, name: str, raw: Any) -> Value:
+        cls = value.cls
+        if isinstance(raw, staticmethod):
+            return self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}"))
+        if isinstance(raw, classmethod):
+            return BoundMethod(value, self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}")))
+        if isinstance(raw, types.ClassMethodDescriptorType):
+            return self.wrap_static(getattr(cls, name))
+        if type(raw) is enum.property or isinstance(raw, types.DynamicClassAttribute):
+            return self.wrap_static(getattr(cls, name))
+        if hasattr(type(raw), "__get__") and isinstance(type_attribute(type(raw), "__get__", None), types.FunctionType):
+            descriptor = self.wrap_class_attribute(cls, name, raw)
+            return self.call(self.special_method(descriptor, "__get__"), [Constant(None), value], {})
+        return self.wrap_class_attribute(cls, name, raw)
+
+    def _missing_class_attribute(self, value: ClassValue, name: str) -> Value:
+        cls = value.cls
+        if hasattr(cls, name):  # of type itself: cls.mro, cls.__call__
+            return BuiltinMethod(value, name)
+        if isinstance(type_attribute(type(cls), "__getattr__", None), types.FunctionType):
+            unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattr__)")
+        self.guard("no_attr", ConstSource(cls, cls.__name__), name)
+        return self.raise_(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")  # type: ignore[no-any-return]
+
+    def module_attribute(self, module: types.ModuleType, name: str) -> Value:
+        """module.name"""
+        namespace = module.__dict__
+        pending = self.effects.global_write(namespace, name)
+        if pending is not None and pending is not DELETED:
+            return pending
+        if name not in namespace:
+            try:
+                found = getattr(module, name)
+            except AttributeError as error:
+                return self.raise_(AttributeError, *error.args)  # type: ignore[no-any-return]
+            return self.wrap_static(found, name)
+        if trust.is_trusted_namespace(namespace):
+            return self.wrap_static(namespace[name], name)
+        return self.wrap(namespace[name], DictItemSource(ConstSource(namespace, module.__name__), name))
+
+    def super_attribute(self, value: SuperValue, name: str) -> Value:
+        """super(cls, obj).name"""
+        obj = value.obj
+        start = obj.cls if isinstance(obj, ClassValue) else obj.python_type()
+        mro = start.__mro__
+        for base in mro[mro.index(value.cls) + 1 :]:
+            if name in base.__dict__:
+                raw = base.__dict__[name]
+                if base.__module__ != "builtins":
+                    self.guard("is", TypeAttrSource(ConstSource(base, base.__name__), name), raw)
+                if isinstance(obj, ClassValue) and not isinstance(raw, classmethod):
+                    return self._class_entry(ClassValue(base, obj.source), name, raw)
+                if isinstance(raw, classmethod):
+                    func = self.wrap(raw.__func__, ConstSource(raw.__func__, f"{base.__name__}.{name}"))
+                    return BoundMethod(obj if isinstance(obj, ClassValue) else self.wrap_static(start), func)
+                if _is_data_descriptor(raw) and not isinstance(raw, property):
+                    unsupported(breaks.ATTRIBUTE, f"super().{name}")
+                return self._bind(obj, base, name, raw)
+        return self.raise_(AttributeError, f"'super' object has no attribute '{name}'")  # type: ignore[no-any-return]
+
+    # -- containers and constants ------------------------------------------------------------------------------
+    def builtin_method(self, owner: Value, name: str) -> Value:
+        """owner.name for a container: a method, or AttributeError."""
+        kind = owner.python_type()
+        if name == "__class__":
+            return self.wrap_static(kind)
+        if not hasattr(kind, name):
+            return self.raise_(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+        if name in ("__doc__", "__module__"):
+            return self.wrap_static(getattr(kind, name))
+        if not callable(getattr(kind, name)):
+            unsupported(breaks.ATTRIBUTE, f"{owner.describe()}.{name}")
+        return BuiltinMethod(owner, name)
+
+    def wrap_constant_attribute(self, owner: Constant, name: str) -> Value:
+        """constant.name"""
+        real = owner.value
+        if name == "__class__":
+            return self.wrap_static(type(real))
+        if not hasattr(real, name):
+            return self.raise_(AttributeError, f"'{type(real).__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+        found = getattr(real, name)
+        if callable(found) and not isinstance(found, type):
+            return BuiltinMethod(owner, name)
+        return self.wrap_static(found)
+
+    def has_attribute(self, value: Value, name: str) -> bool:
+        """hasattr(value, name)"""
+        try:
+            self.realize(value).getattr(self, name)  # type: ignore[arg-type]
+        except Raised as error:
+            if self.is_instance_of(error.value, AttributeError):
+                return False
+            raise
+        return True
+
+
+def _namespace(real: Any) -> dict[str, Any] | None:
+    """The instance dict, or None when instances have none."""
+    try:
+        found = object.__getattribute__(real, "__dict__")
+    except AttributeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _is_data_descriptor(raw: Any) -> bool:
+    kind = type(raw)
+    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
+

@@ -1,0 +1,840 @@
+"""Builtins, and the C functions of the standard library that captured code may call, as a table by identity.
+
+A row is a function of (capture, args, kwargs). What is not here ends the graph when it is called with captured values.
+Part of Capture: `Builtins` looks rows up.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import copy
+import functools
+import importlib
+import itertools
+import math
+import operator
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import eager
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.errors import Raised
+from dynamo.operations import BINARY, COMPARE, INPLACE, UNARY
+from dynamo.values.base import NotConstant, Value
+from dynamo.values.constant import FALSE, NONE, TRUE, Constant
+from dynamo.values.functions import CellValue, FunctionValue, PartialValue
+from dynamo.values.iterators import (
+    CallIterator,
+    EnumerateIterator,
+    FilterIterator,
+    HostIterator,
+    MapIterator,
+    ZipIterator,
+)
+from dynamo.values.mappings import DictValue, SetValue
+from dynamo.values.objects import BuiltinMethod, BuiltinValue, ClassValue, ExceptionValue, SuperValue, UserObject
+from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
+from dynamo.values.tensor import TensorMethod, TensorValue
+from eager import _native as eager_native
+from eager.nn import Module
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+
+Args: TypeAlias = "list[Value]"
+Kwargs: TypeAlias = "dict[str, Value]"
+Row: TypeAlias = "Callable[[Capture, Args, Kwargs], Value]"
+
+FUNCTIONS: Final[dict[Any, Row]] = {}
+CLASSES: Final[dict[type, Row]] = {}
+SPECIAL: Final[dict[Any, Row]] = {}  # Python functions that are answered rather than followed
+
+
+def function(*fns: Any) -> Callable[[Row], Row]:
+    """Register the row of C functions."""
+
+    def register(row: Row) -> Row:
+        for fn in fns:
+            FUNCTIONS[fn] = row
+        return row
+
+    return register
+
+
+def cls(kind: type) -> Callable[[Row], Row]:
+    """Register what calling a class does."""
+
+    def register(row: Row) -> Row:
+        CLASSES[kind] = row
+        return row
+
+    return register
+
+
+class Builtins:
+    """Part of Capture: the look-up."""
+
+    def builtin_function(self, fn: Any) -> Row | None:
+        try:
+            return FUNCTIONS.get(fn)
+        except TypeError:  # not hashable: not in the table
+            return None
+
+    def builtin_class(self, kind: type) -> Row | None:
+        return CLASSES.get(kind)
+
+    def special_function(self, fn: Any) -> Row | None:
+        return SPECIAL.get(fn)
+
+    def object_method(self, owner: UserObject, name: str, args: Args, kwargs: Kwargs) -> Value:
+        """object.<name>(owner, ...): what super() and explicit base calls reach."""
+        cap: Capture = self  # type: ignore[assignment]
+        if name == "__setattr__" and not isinstance(owner.real, Module):
+            cap.generic_set(owner, args[0].as_constant(), args[1])
+            return NONE
+        if name == "__getattribute__":
+            return cap.generic_attribute(owner, owner.cls, args[0].as_constant())
+        if name == "__delattr__" and not isinstance(owner.real, Module):
+            cap.effects.delete_attribute(cap, owner, args[0].as_constant())
+            return NONE
+        if name == "__init__":
+            if isinstance(owner, ExceptionValue) and owner.source is None:
+                cap.mutating(owner)
+                owner.args = list(args)
+            return NONE
+        if name == "__eq__":
+            return TRUE if cap.same_object(owner, args[0]) else Constant(NotImplemented)
+        if name == "__ne__":
+            return FALSE if cap.same_object(owner, args[0]) else Constant(NotImplemented)
+        if name == "__init_subclass__":
+            return NONE
+        unsupported(breaks.OPAQUE_OBJECT, f"object.{name} of {owner.describe()}")
+
+    def module_has_hooks(self, obj: UserObject) -> bool:
+        """Whether the call of a module runs hooks, or was compiled in place."""
+        cap: Capture = self  # type: ignore[assignment]
+        found = False
+        for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
+            hooks = cap.realize(obj.getattr(cap, name))
+            found = found or hooks.truth(cap)
+        return found
+
+
+def constants(cap: Capture, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:
+    """Host values of constant arguments. Raises: NotConstant."""
+    return [cap.realize(a).as_constant() for a in args], {k: cap.realize(v).as_constant() for k, v in kwargs.items()}
+
+
+def on_constants(fn: Any) -> Row:
+    """A row for a pure function: it runs on constants at capture."""
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        try:
+            given, named = constants(cap, args, kwargs)
+        except NotConstant:
+            for arg in args:
+                if isinstance(cap.realize(arg), TensorValue):
+                    unsupported(breaks.DATA_DEPENDENT_VALUE, f"{getattr(fn, '__name__', fn)}() of {arg.describe()}")
+            unsupported(breaks.UNKNOWN_CALL, f"{getattr(fn, '__name__', fn)}() of values that are not constant")
+        return cap.wrap_new(cap.host(fn, *given, **named))
+
+    return row
+
+
+# --- operators and pure functions ------------------------------------------------------------------------------
+
+for _fn in BINARY:
+    FUNCTIONS[_fn] = lambda cap, a, k, fn=_fn: cap.binary(fn, a[0], a[1])  # type: ignore[misc]
+for _fn in INPLACE:
+    FUNCTIONS[_fn] = lambda cap, a, k, fn=_fn: cap.inplace(fn, a[0], a[1])  # type: ignore[misc]
+for _fn in COMPARE:
+    FUNCTIONS[_fn] = lambda cap, a, k, fn=_fn: cap.compare(fn, a[0], a[1])  # type: ignore[misc]
+for _fn in UNARY:
+    FUNCTIONS[_fn] = lambda cap, a, k, fn=_fn: cap.unary(fn, a[0])  # type: ignore[misc]
+FUNCTIONS[operator.abs] = FUNCTIONS[abs]
+for _name, _fn in vars(math).items():
+    if callable(_fn):
+        FUNCTIONS[_fn] = on_constants(_fn)
+for _fn in (bin, chr, hex, oct, ord, ascii, round, divmod, pow, sys.getrecursionlimit, sys.intern):
+    FUNCTIONS[_fn] = on_constants(_fn)
+
+
+def _or_tensor(fn: Any, method: str) -> Row:
+    plain = on_constants(fn)
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        first = cap.realize(args[0]) if args else NONE
+        if any(isinstance(cap.realize(a), TensorValue) for a in args):
+            return cap.tensor_call(fn, args, kwargs)
+        if isinstance(first, UserObject) and cap.class_has(first.cls, method):
+            return cap.call_method(first, method, args[1:], kwargs)
+        return plain(cap, args, kwargs)
+
+    return row
+
+
+FUNCTIONS[pow] = _or_tensor(pow, "__pow__")
+FUNCTIONS[round] = _or_tensor(round, "__round__")
+FUNCTIONS[divmod] = _or_tensor(divmod, "__divmod__")
+
+
+def _named(fn: Any, cause: breaks.Cause) -> Row:
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        unsupported(cause, f"builtin {fn.__name__}()")
+
+    return row
+
+
+for _fn in (print, input, open, breakpoint):
+    FUNCTIONS[_fn] = _named(_fn, breaks.UNKNOWN_CALL)
+for _fn in (vars, locals, dir, eval, exec, compile, sys._getframe, sys._current_frames):
+    FUNCTIONS[_fn] = _named(_fn, breaks.FRAME_INTROSPECTION)
+
+
+@function(id)
+def _id(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    unsupported(breaks.IDENTITY, f"id of {cap.realize(args[0]).describe()}")
+
+
+@function(hash)
+def _hash(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    value = cap.realize(args[0])
+    if isinstance(value, UserObject) and isinstance(getattr(value.cls, "__hash__", None), types.FunctionType):
+        return cap.call_method(value, "__hash__", [], {})
+    if value.is_constant and isinstance(value, Constant | TupleValue):
+        return Constant(cap.host(hash, value.as_constant()))
+    unsupported(breaks.IDENTITY, f"hash of {value.describe()}")
+
+
+@function(globals)
+def _globals(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    unsupported(breaks.FRAME_INTROSPECTION, "globals()")
+
+
+@function(len)
+def _len(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return cap.length(args[0])
+
+
+@function(isinstance)
+def _isinstance(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.isinstance(args[0], args[1]))
+
+
+@function(issubclass)
+def _issubclass(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    first = cap.realize(args[0])
+    if not isinstance(first, ClassValue):
+        return cap.raise_type_error("issubclass() arg 1 must be a class")  # type: ignore[no-any-return]
+    wanted = cap.realize(args[1])
+    classes = [cap.realize(c) for c in wanted.items] if isinstance(wanted, TupleValue) else [wanted]
+    return Constant(cap.host(issubclass, first.cls, tuple(c.as_constant() for c in classes)))
+
+
+@function(callable)
+def _callable(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    value = cap.realize(args[0])
+    return Constant(hasattr(value.python_type(), "__call__") or isinstance(value, BuiltinMethod | TensorMethod))
+
+
+@function(getattr)
+def _getattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    name = cap.realize(args[1]).as_constant()
+    return cap.get_attribute(args[0], name, args[2] if len(args) > 2 else None)
+
+
+@function(hasattr)
+def _hasattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.has_attribute(args[0], cap.realize(args[1]).as_constant()))
+
+
+@function(setattr)
+def _setattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    cap.realize(args[0]).setattr(cap, cap.realize(args[1]).as_constant(), args[2])
+    return NONE
+
+
+@function(delattr)
+def _delattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    cap.realize(args[0]).delattr(cap, cap.realize(args[1]).as_constant())
+    return NONE
+
+
+@function(repr)
+def _repr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return cap.to_text(args[0], repr)
+
+
+@function(format)
+def _format(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return cap.format(args[0], cap.realize(args[1]).as_constant() if len(args) > 1 else "")
+
+
+@function(iter)
+def _iter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if len(args) == 2:
+        return CallIterator(args[0], args[1])
+    return cap.iterate(args[0])
+
+
+@function(next)
+def _next(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    iterator = cap.realize(args[0])
+    try:
+        found = cap.next(iterator)
+    except Raised as error:
+        if len(args) > 1 and issubclass(error.value.python_type(), StopIteration):
+            return args[1]
+        raise
+    if found is not None:
+        return found
+    if len(args) > 1:
+        return args[1]
+    returned = getattr(iterator, "returned", NONE)
+    return cap.raise_values(StopIteration, [] if returned is NONE else [returned])
+
+
+@function(all)
+def _all(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    iterator = cap.iterate(args[0])
+    while (item := cap.next(iterator)) is not None:
+        if not cap.truth(item):
+            return FALSE
+    return TRUE
+
+
+@function(any)
+def _any(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    iterator = cap.iterate(args[0])
+    while (item := cap.next(iterator)) is not None:
+        if cap.truth(item):
+            return TRUE
+    return FALSE
+
+
+@function(sum)
+def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    total = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    iterator = cap.iterate(args[0])
+    while (item := cap.next(iterator)) is not None:
+        total = cap.binary(operator.add, total, item)
+    return total
+
+
+def _extreme(fn: Any, better: Any) -> Row:
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        items = cap.unpack(args[0]) if len(args) == 1 else list(args)
+        if not items:
+            if "default" in kwargs:
+                return kwargs["default"]
+            name = fn.__name__
+            message = f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"
+            return cap.raise_(ValueError, message)
+        key = kwargs.get("key")
+        use_key = key is not None and not _is_none(cap.realize(key))
+        best = items[0]
+        best_key = cap.call(key, [best], {}) if use_key and key is not None else best
+        for item in items[1:]:
+            item_key = cap.call(key, [item], {}) if use_key and key is not None else item
+            if cap.truth(cap.compare(better, item_key, best_key)):
+                best, best_key = item, item_key
+        return best
+
+    return row
+
+
+FUNCTIONS[max] = _extreme(max, operator.gt)
+FUNCTIONS[min] = _extreme(min, operator.lt)
+
+
+@function(sorted)
+def _sorted(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return ListValue(cap.sorted(cap.unpack(args[0]), kwargs))
+
+
+@function(operator.getitem)
+def _op_getitem(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return cap.getitem(args[0], args[1])
+
+
+@function(operator.setitem)
+def _op_setitem(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return cap.call_method(args[0], "__setitem__", args[1:], {})
+
+
+@function(operator.not_)
+def _op_not(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(not cap.truth(args[0]))
+
+
+@function(operator.truth)
+def _op_truth(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.truth(args[0]))
+
+
+@function(operator.is_)
+def _op_is(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.same_object(args[0], args[1]))
+
+
+@function(operator.is_not)
+def _op_is_not(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(not cap.same_object(args[0], args[1]))
+
+
+@function(operator.contains)
+def _op_contains(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.contains(args[0], args[1]))
+
+
+@function(functools.reduce)
+def _reduce(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    iterator = cap.iterate(args[1])
+    total = args[2] if len(args) > 2 else cap.next(iterator)
+    if total is None:
+        return cap.raise_type_error("reduce() of empty iterable with no initial value")  # type: ignore[no-any-return]
+    while (item := cap.next(iterator)) is not None:
+        total = cap.call(args[0], [total, item], {})
+    return total
+
+
+@function(sys.exc_info)
+def _exc_info(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if cap.handled is None:
+        return TupleValue([NONE, NONE, NONE])
+    unsupported(breaks.EXCEPTION, "sys.exc_info() in a handler")
+
+
+# --- eager's own -----------------------------------------------------------------------------------------------
+
+
+@function(eager_native.set_grad_enabled)
+def _set_grad_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.set_grad_mode(cap.truth(args[0])))
+
+
+@function(eager_native.grad_enabled)
+def _grad_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.grad_mode)
+
+
+SPECIAL[eager.is_grad_enabled] = _grad_enabled
+FUNCTIONS[eager.is_grad_enabled] = _grad_enabled
+
+
+def _is_compiling(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return TRUE
+
+
+for _name in ("is_compiling", "is_dynamo_compiling"):
+    SPECIAL[getattr(eager.compiler, _name)] = _is_compiling
+
+
+def _is_tensor(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(isinstance(cap.realize(args[0]), TensorValue))
+
+
+SPECIAL[eager.is_tensor] = _is_tensor
+
+
+def _tensor_question(name: str) -> Row:
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        return cap.call_method(args[0], name, args[1:], kwargs)
+
+    return row
+
+
+SPECIAL[eager.is_floating_point] = _tensor_question("is_floating_point")
+SPECIAL[eager.numel] = _tensor_question("numel")
+for _fn in (eager.get_default_dtype,):
+    SPECIAL[_fn] = lambda cap, a, k: cap.default_dtype()
+
+
+def pure_own(fn: Any) -> None:
+    """Functions of ours on dtypes and numbers."""
+    SPECIAL[fn] = on_constants(fn)
+
+
+for _fn in (eager.promote_types, eager.can_cast):
+    if isinstance(_fn, types.FunctionType):
+        pure_own(_fn)
+
+# --- classes ---------------------------------------------------------------------------------------------------
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+@cls(object)
+def _object(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return UserObject(object, born=cap.steps)
+
+
+@cls(type)
+def _type(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if len(args) != 1:
+        unsupported(breaks.UNKNOWN_CALL, "type() with three arguments")
+    return cap.wrap_static(cap.realize(args[0]).python_type())
+
+
+@cls(super)
+def _super(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if args:
+        owner = cap.realize(args[0])
+        if not isinstance(owner, ClassValue) or len(args) < 2:
+            unsupported(breaks.ATTRIBUTE, "super() of this kind")
+        return SuperValue(owner.cls, cap.realize(args[1]))
+    frame = cap.frames[-1]
+    if "__class__" not in frame.decoded.slots or not frame.code.co_argcount:
+        return cap.raise_(RuntimeError, "super(): __class__ cell not found")
+    cell = cap.realize(frame.locals[frame.decoded.slots.index("__class__")])  # type: ignore[arg-type]
+    assert isinstance(cell, CellValue)
+    owner = cap.realize(cell.load(cap))  # type: ignore[arg-type]
+    first = cap.realize(frame.locals[0])  # type: ignore[arg-type]
+    if isinstance(first, CellValue):
+        first = cap.realize(first.load(cap))  # type: ignore[arg-type]
+    assert isinstance(owner, ClassValue)
+    return SuperValue(owner.cls, first)
+
+
+@cls(bool)
+def _bool(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.truth(args[0])) if args else FALSE
+
+
+def _number(kind: type, method: str) -> Row:
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        first = cap.realize(args[0]) if args else NONE
+        if isinstance(first, TensorValue):
+            unsupported(breaks.DATA_DEPENDENT_VALUE, f"{kind.__name__}() of {first.describe()}")
+        if isinstance(first, UserObject) and cap.class_has(first.cls, method) and first.real is None:
+            return cap.call_method(first, method, [], {})
+        return on_constants(kind)(cap, args, kwargs)
+
+    return row
+
+
+CLASSES[int] = _number(int, "__int__")
+CLASSES[float] = _number(float, "__float__")
+CLASSES[complex] = _number(complex, "__complex__")
+CLASSES[bytes] = on_constants(bytes)
+CLASSES[eager.device] = on_constants(eager.device)
+
+
+@cls(str)
+def _str(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if len(args) == 1 and not kwargs:
+        return cap.to_text(args[0], str)
+    return on_constants(str)(cap, args, kwargs)
+
+
+@cls(list)
+def _list(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return ListValue(cap.unpack(args[0]) if args else [])
+
+
+@cls(tuple)
+def _tuple(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if args:
+        first = cap.realize(args[0])
+        if isinstance(first, TupleValue) and first.cls is tuple:
+            return first
+    return TupleValue(cap.unpack(args[0]) if args else [])
+
+
+@cls(eager.Size)
+def _size(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return TupleValue(cap.unpack(args[0]) if args else [], None, eager.Size)
+
+
+@cls(collections.deque)
+def _deque(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    limit = args[1] if len(args) > 1 else kwargs.get("maxlen", NONE)
+    maxlen = cap.index_constant(limit)
+    new = ListValue([], None, collections.deque, maxlen)
+    if args:
+        new.extend(cap, args[0])
+    return new
+
+
+def _dict_like(kind: type) -> Row:
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        factory = None
+        if kind is collections.defaultdict:
+            factory, args = (args[0], args[1:]) if args else (NONE, args)
+        new = DictValue(kind, None, factory)
+        cap.call_method(new, "update", args[:1], kwargs)
+        return new
+
+    return row
+
+
+for _kind in (dict, collections.OrderedDict, collections.defaultdict):
+    CLASSES[_kind] = _dict_like(_kind)
+
+
+@cls(collections.Counter)
+def _counter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    new = DictValue(collections.Counter)
+    first = cap.realize(args[0]) if args else NONE
+    if isinstance(first, DictValue) or kwargs:
+        unsupported(breaks.UNKNOWN_CALL, "Counter() of a mapping")
+    for item in cap.unpack(first) if args else []:
+        old = new.get(cap, item)
+        new.set(cap, item, cap.binary(operator.add, Constant(0) if old is None else old, Constant(1)))
+    return new
+
+
+def _set_like(kind: type) -> Row:
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        new = SetValue(kind)
+        if args:
+            source = cap.realize(args[0])
+            items = list(source.entries.values()) if isinstance(source, SetValue) else cap.unpack(source)
+            for item in items:
+                new.entries.setdefault(cap.hash_key(item), item)
+        return new
+
+    return row
+
+
+CLASSES[set] = _set_like(set)
+CLASSES[frozenset] = _set_like(frozenset)
+
+
+@cls(range)
+def _range(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return RangeValue(cap.host(range, *(cap.index_constant(a) for a in args)))
+
+
+@cls(slice)
+def _slice(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    start, stop, step = (NONE, args[0], NONE) if len(args) == 1 else (*args, NONE)[:3]
+    return SliceValue(cap.realize(start), cap.realize(stop), cap.realize(step))
+
+
+@cls(enumerate)
+def _enumerate(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    start = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    return EnumerateIterator(cap.iterate(args[0] if args else kwargs["iterable"]), cap.index_constant(start))
+
+
+@cls(zip)
+def _zip(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    strict = "strict" in kwargs and cap.truth(kwargs["strict"])
+    return ZipIterator([cap.iterate(a) for a in args], strict)
+
+
+@cls(map)
+def _map(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return MapIterator(args[0], [cap.iterate(a) for a in args[1:]])
+
+
+@cls(filter)
+def _filter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return FilterIterator(cap.realize(args[0]), cap.iterate(args[1]))
+
+
+@cls(reversed)
+def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    value = cap.realize(args[0])
+    if isinstance(value, RangeValue):
+        return cap.range_iterator(value.value[::-1])
+    if isinstance(value, Sequence):
+        return cap.sequence_iterator(value.items[::-1], NONE)
+    if isinstance(value, TensorValue):
+        unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a tensor")
+    return cap.call_method(value, "__reversed__", [], {})
+
+
+@cls(functools.partial)
+def _partial(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    fn = cap.realize(args[0])
+    if isinstance(fn, PartialValue):
+        return PartialValue(fn.fn, [*fn.args, *args[1:]], {**fn.kwargs, **kwargs})
+    return PartialValue(fn, list(args[1:]), dict(kwargs))
+
+
+# --- itertools: host generators over captured values -----------------------------------------------------------
+
+
+def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], None]:
+    def register(make: Callable[..., Iterator[Value]]) -> None:
+        def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+            return HostIterator(kind, lambda cap: make(cap, *args, **kwargs), cap.steps)
+
+        CLASSES[kind] = row
+
+    return register
+
+
+def _drain(cap: Capture, value: Value) -> Iterator[Value]:
+    iterator = cap.iterate(value)
+    while (item := cap.next(iterator)) is not None:
+        yield item
+
+
+@_host_iterator(itertools.chain)
+def _chain(cap: Capture, *parts: Value) -> Iterator[Value]:
+    for part in parts:
+        yield from _drain(cap, part)
+
+
+@_host_iterator(itertools.islice)
+def _islice(cap: Capture, source: Value, *bounds: Value) -> Iterator[Value]:
+    limits = slice(*(cap.index_constant(b) for b in bounds))
+    start, step = limits.start or 0, limits.step or 1
+    iterator = cap.iterate(source)
+    at, wanted = 0, start
+    while limits.stop is None or at < limits.stop:
+        item = cap.next(iterator)
+        if item is None:
+            return
+        if at == wanted:
+            wanted += step
+            yield item
+        at += 1
+
+
+@_host_iterator(itertools.product)
+def _product(cap: Capture, *parts: Value, repeat: Value = Constant(1)) -> Iterator[Value]:
+    pools = [cap.unpack(p) for p in parts] * cap.index_constant(repeat)
+    for combination in itertools.product(*pools):
+        yield TupleValue(list(combination))
+
+
+@_host_iterator(itertools.permutations)
+def _permutations(cap: Capture, pool: Value, r: Value = NONE) -> Iterator[Value]:
+    for combination in itertools.permutations(cap.unpack(pool), cap.index_constant(r)):
+        yield TupleValue(list(combination))
+
+
+@_host_iterator(itertools.combinations)
+def _combinations(cap: Capture, pool: Value, r: Value) -> Iterator[Value]:
+    for combination in itertools.combinations(cap.unpack(pool), cap.index_constant(r)):
+        yield TupleValue(list(combination))
+
+
+@_host_iterator(itertools.repeat)
+def _repeat(cap: Capture, item: Value, times: Value | None = None) -> Iterator[Value]:
+    count = None if times is None else cap.index_constant(times)
+    while count is None or count > 0:
+        yield item
+        count = None if count is None else count - 1
+
+
+@_host_iterator(itertools.count)
+def _count(cap: Capture, start: Value = Constant(0), step: Value = Constant(1)) -> Iterator[Value]:
+    while True:
+        yield start
+        start = cap.binary(operator.add, start, step)
+
+
+@_host_iterator(itertools.cycle)
+def _cycle(cap: Capture, source: Value) -> Iterator[Value]:
+    seen = []
+    for item in _drain(cap, source):
+        seen.append(item)
+        yield item
+    while seen:
+        yield from seen
+
+
+@_host_iterator(itertools.accumulate)
+def _accumulate(cap: Capture, source: Value, func: Value | None = None, initial: Value = NONE) -> Iterator[Value]:
+    total: Value | None = None if _is_none(initial) else initial
+    if total is not None:
+        yield total
+    for item in _drain(cap, source):
+        if total is None:
+            total = item
+        elif func is None or _is_none(cap.realize(func)):
+            total = cap.binary(operator.add, total, item)
+        else:
+            total = cap.call(func, [total, item], {})
+        yield total
+
+
+@_host_iterator(itertools.takewhile)
+def _takewhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
+    for item in _drain(cap, source):
+        if not cap.truth(cap.call(predicate, [item], {})):
+            return
+        yield item
+
+
+@_host_iterator(itertools.dropwhile)
+def _dropwhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
+    dropping = True
+    for item in _drain(cap, source):
+        if dropping and cap.truth(cap.call(predicate, [item], {})):
+            continue
+        dropping = False
+        yield item
+
+
+@_host_iterator(itertools.starmap)
+def _starmap(cap: Capture, fn: Value, source: Value) -> Iterator[Value]:
+    for item in _drain(cap, source):
+        yield cap.call(fn, cap.unpack(item), {})
+
+
+@_host_iterator(itertools.pairwise)
+def _pairwise(cap: Capture, source: Value) -> Iterator[Value]:
+    before: Value | None = None
+    for item in _drain(cap, source):
+        if before is not None:
+            yield TupleValue([before, item])
+        before = item
+
+
+@_host_iterator(itertools.zip_longest)
+def _zip_longest(cap: Capture, *parts: Value, fillvalue: Value = NONE) -> Iterator[Value]:
+    iterators: list[Value | None] = [cap.iterate(p) for p in parts]
+    while True:
+        row: list[Value] = []
+        for i, iterator in enumerate(iterators):
+            item = None if iterator is None else cap.next(iterator)
+            if item is None:
+                iterators[i] = None
+            row.append(fillvalue if item is None else item)
+        if all(i is None for i in iterators):
+            return
+        yield TupleValue(row)
+
+
+# --- copy ------------------------------------------------------------------------------------------------------
+
+
+def _copy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    value = cap.realize(args[0])
+    if isinstance(value, Constant | TupleValue | FunctionValue | ClassValue | BuiltinValue):
+        return value
+    if isinstance(value, ListValue | DictValue) and value.python_type() in (list, dict):
+        return cap.call_method(value, "copy", [], {})
+    unsupported(breaks.UNKNOWN_CALL, f"copy.copy() of {value.describe()}")
+
+
+SPECIAL[copy.copy] = _copy
+SPECIAL[importlib.import_module] = _named(importlib.import_module, breaks.IMPORT)
+FUNCTIONS[builtins.__import__] = _named(builtins.__import__, breaks.IMPORT)
+
+
+def fromkeys(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """dict.fromkeys(keys, value)"""
+    new = DictValue()
+    for key in cap.unpack(args[0]):
+        new.set(cap, key, args[1] if len(args) > 1 else NONE)
+    return new
+
+
+FUNCTIONS[dict.fromkeys] = fromkeys
+FUNCTIONS[object.__new__] = lambda cap, a, k: cap.new_object(cap.realize(a[0]).as_constant(), a[1:], k)
+FUNCTIONS[itertools.chain.from_iterable] = lambda cap, a, k: HostIterator(
+    itertools.chain, lambda cap: (item for part in _drain(cap, a[0]) for item in _drain(cap, part)), cap.steps
+)

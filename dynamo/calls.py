@@ -1,0 +1,346 @@
+"""Calls: functions are followed, classes make objects, instances run __call__, builtins are looked up in a table.
+
+Part of Capture. A call that cannot be followed ends the graph; whether the callee's frame is then captured by itself is
+the hook's business.
+"""
+
+from __future__ import annotations
+
+import abc
+import enum
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks, trust
+from dynamo.breaks import unsupported
+from dynamo.decode import CO_GENERATOR_LIKE
+from dynamo.errors import Raised
+from dynamo.opcodes.table import Return, Yield
+from dynamo.sources import ConstSource, type_attribute
+from dynamo.symbolic import Frame
+from dynamo.values.base import Lazy, NotConstant, Opaque, Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.functions import FunctionValue, GeneratorValue, bind
+from dynamo.values.mappings import DictValue, DictView, SetValue
+from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
+from dynamo.values.sequences import RangeValue, Sequence, TupleValue
+from dynamo.values.tensor import TensorValue
+from dynamo.wrap import is_named_tuple, is_python_class
+from eager.nn import Module
+
+if TYPE_CHECKING:
+    from dynamo.effects import Effects
+
+CO_GENERATOR: Final = 0x20
+DISABLED: Final = "_framejit_disabled"
+
+
+class Calls:
+    """Part of Capture."""
+
+    frames: list[Frame]
+    effects: Effects
+    _chain: bool
+
+    if TYPE_CHECKING:
+
+        def realize(self, value: Value) -> Value: ...
+        def wrap(self, real: Any, source: Any) -> Value: ...
+        def wrap_static(self, real: Any, label: str = "") -> Value: ...
+        def special_method(self, obj: Value, name: str) -> Value: ...
+        def class_has(self, cls: type, name: str) -> bool: ...
+        def class_lookup(self, cls: type, name: str) -> Any: ...
+
+    def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value:
+        """value(*args, **kwargs). chain: the result is just pushed by the calling instruction."""
+        value = self.realize(value)
+        self._chain = chain
+        return value.call(self, args, kwargs)  # type: ignore[arg-type]
+
+    def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """value.name(*args, **kwargs)"""
+        value = self.realize(value)
+        self._chain = False
+        if isinstance(value, Constant):
+            return self._constant_method(value, name, args, kwargs)
+        return value.call_method(self, name, args, kwargs)  # type: ignore[arg-type]
+
+    def _constant_method(self, value: Constant, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if isinstance(value.value, str) and name == "join" and len(args) == 1:
+            args = [self._as_list(args[0])]
+        if isinstance(value.value, str) and name == "format":
+            for arg in (*args, *kwargs.values()):
+                if isinstance(self.realize(arg), TensorValue):
+                    unsupported(breaks.DATA_DEPENDENT_VALUE, "the text of a tensor")
+        try:
+            given = [self.object_constant(a) for a in args]  # type: ignore[attr-defined]
+            named = {k: self.object_constant(v) for k, v in kwargs.items()}  # type: ignore[attr-defined]
+        except NotConstant:
+            unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()}.{name}(...)")
+        return self.wrap_new(self.host(getattr(value.value, name), *given, **named))  # type: ignore[attr-defined,no-any-return]
+
+    def _as_list(self, value: Value) -> Value:
+        return TupleValue(self.unpack(value))  # type: ignore[attr-defined]
+
+    # -- functions ---------------------------------------------------------------------------------------------
+    def call_function(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Follow the call, or make it a node, or end the graph."""
+        chain, self._chain = self._chain, False
+        if fn.real is not None:
+            decided = self._without_following(fn, args, kwargs, chain)
+            if decided is not None:
+                return decided
+        elif not trust.may_inline(fn.code):
+            unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()}()")
+        return self.inline(fn, args, kwargs, chain)
+
+    def _without_following(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value | None:
+        real = fn.real
+        assert real is not None
+        if getattr(real, DISABLED, False):
+            unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable")
+        special = self.special_function(real)  # type: ignore[attr-defined]
+        if special is not None:
+            return special(self, args, kwargs)  # type: ignore[no-any-return]
+        substitute = trust.substitute_of(real)
+        if substitute is not None:
+            self._chain = chain
+            return self.wrap_static(substitute).call(self, args, kwargs)  # type: ignore[arg-type]
+        if trust.is_constant_result(real):
+            given = [self.object_constant(a) for a in args]  # type: ignore[attr-defined]
+            named = {k: self.object_constant(v) for k, v in kwargs.items()}  # type: ignore[attr-defined]
+            return self.wrap_static(self.host(real, *given, **named))  # type: ignore[attr-defined]
+        if trust.is_allowed(real):
+            return self.tensor_call(real, args, kwargs)  # type: ignore[attr-defined,no-any-return]
+        if not trust.may_inline(fn.code):
+            unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()}() of {fn.globals.get('__name__', '?')}")
+        return None
+
+    def inline(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
+        """Run the callee's frame within this capture."""
+        if fn.code.co_flags & CO_GENERATOR_LIKE:
+            if not fn.code.co_flags & CO_GENERATOR:
+                unsupported(breaks.GENERATOR, f"{fn.describe()} is a coroutine")
+            return self._make_generator(fn, args, kwargs)
+        self.check_depth()  # type: ignore[attr-defined]
+        slots = bind(self, fn, args, kwargs)  # type: ignore[arg-type]
+        frame = Frame(self, fn.code, fn.globals, slots, fn=fn, chainable=chain)  # type: ignore[arg-type]
+        signal = self.run_frame(frame)
+        assert isinstance(signal, Return)
+        return signal.value
+
+    def run_frame(self, frame: Frame) -> Return | Yield:
+        """Run `frame` on top of the frames that are running."""
+        caller = self.frames[-1] if self.frames else None
+        if caller is not None:
+            caller.handled = self.handled  # type: ignore[attr-defined]
+        self.frames.append(frame)
+        try:
+            return frame.run()
+        finally:
+            self.frames.pop()
+
+    def _make_generator(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        slots = bind(self, fn, args, kwargs)  # type: ignore[arg-type]
+        frame = Frame(self, fn.code, fn.globals, slots, fn=fn, chainable=False)  # type: ignore[arg-type]
+        return GeneratorValue(frame, fn, args, kwargs, self.steps)  # type: ignore[attr-defined]
+
+    def run_generator(self, frame: Frame, exception: Value | None) -> tuple[bool, Value]:
+        """One step of a generator's frame: (it yielded, the value)."""
+        outer = self.handled  # type: ignore[attr-defined,has-type]
+        self.frames.append(frame)
+        try:
+            signal = frame.run() if exception is None else frame.resume_with(exception)
+        finally:
+            self.frames.pop()
+            self.handled = outer
+        return isinstance(signal, Yield), signal.value
+
+    # -- classes -----------------------------------------------------------------------------------------------
+    def call_class(self, value: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """cls(*args, **kwargs)"""
+        self._chain = False
+        cls, meta = value.cls, type(value.cls)
+        known = self.builtin_class(cls)  # type: ignore[attr-defined]
+        if known is not None:
+            return known(self, args, kwargs)  # type: ignore[no-any-return]
+        if issubclass(cls, enum.Enum):
+            return self.wrap_static(self.host(cls, *(self.object_constant(a) for a in args)))  # type: ignore[attr-defined]
+        if isinstance(type_attribute(meta, "__call__", None), types.FunctionType):
+            return self.call(self.special_method(value, "__call__"), args, kwargs)
+        return self.make_instance(value, args, kwargs)
+
+    def make_instance(self, value: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """What type.__call__ does: __new__, then __init__ if an instance came out."""
+        cls = value.cls
+        if is_named_tuple(cls):
+            return self._make_named_tuple(cls, args, kwargs)
+        creator = type_attribute(cls, "__new__")
+        if issubclass(cls, BaseException):
+            if isinstance(creator, staticmethod):
+                unsupported(breaks.EXCEPTION, f"{cls.__name__}() (it defines __new__)")
+            return self.make_exception(cls, args, kwargs)  # type: ignore[attr-defined,no-any-return]
+        if not is_python_class(cls) or issubclass(cls, Module):
+            unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
+        if type(cls) not in (type, abc.ABCMeta) and not is_python_class(type(cls)) and type(cls).__module__ != "typing":
+            unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() (metaclass {type(cls).__name__})")
+        if isinstance(creator, staticmethod):
+            self.class_lookup(cls, "__new__")
+            fn = self.wrap(creator.__func__, ConstSource(creator.__func__, f"{cls.__name__}.__new__"))
+            made = self.realize(self.call(fn, [value, *args], kwargs))
+            if not issubclass(made.python_type(), cls):
+                return made
+        else:
+            made = self.new_object(cls, args, kwargs)
+        init = self.class_lookup(cls, "__init__")
+        if isinstance(init, types.FunctionType):
+            result = self.call(self.special_method(made, "__init__"), args, kwargs)
+            if self.realize(result) is not NONE and not _is_none(self.realize(result)):
+                kind = self.realize(result).python_type().__name__
+                self.raise_(TypeError, f"__init__() should return None, not '{kind}'")  # type: ignore[attr-defined]
+        return made
+
+    def new_object(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """object.__new__(cls, ...)"""
+        own_init = isinstance(type_attribute(cls, "__init__"), types.FunctionType)
+        own_new = isinstance(type_attribute(cls, "__new__"), staticmethod)
+        if (args or kwargs) and (own_new or not own_init):
+            if own_new and own_init is False or not own_new:
+                self.raise_(TypeError, f"{cls.__name__}() takes no arguments")  # type: ignore[attr-defined]
+            self.raise_(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")  # type: ignore[attr-defined]
+        if getattr(cls, "__abstractmethods__", None):
+            self.host(object.__new__, cls)  # type: ignore[attr-defined]
+        return UserObject(cls, born=self.steps)  # type: ignore[attr-defined]
+
+    def _make_named_tuple(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
+        positions = dict(enumerate(args))
+        places = {k: Constant(i) for i, k in enumerate(fields)}
+        markers = self.host(cls, *range(len(args)), **{k: k for k in kwargs})  # type: ignore[attr-defined]
+        items: list[Value] = []
+        for name, marker in zip(fields, markers, strict=True):
+            if name in kwargs:
+                items.append(kwargs[name])
+            elif type(marker) is int and positions.get(marker) is not None and places[name].value == marker:
+                items.append(positions[marker])
+            else:
+                items.append(self.wrap_static(marker))
+        return TupleValue(items, None, cls)
+
+    # -- instances and builtins --------------------------------------------------------------------------------
+    def call_instance(self, obj: UserObject, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """obj(*args, **kwargs). A module without hooks goes straight to its forward."""
+        chain, self._chain = self._chain, False
+        if getattr(obj.cls, DISABLED, False) or getattr(obj.real, DISABLED, False) is True:
+            unsupported(breaks.DISABLED_CALL, f"{obj.describe()} is marked with disable")
+        if isinstance(obj.real, Module) and type_attribute(obj.cls, "__call__") is Module.__call__:
+            return self._call_module(obj, args, kwargs, chain)
+        if not self.class_has(obj.cls, "__call__"):
+            self.raise_(TypeError, f"'{obj.cls.__name__}' object is not callable")  # type: ignore[attr-defined]
+        method = self.special_method(obj, "__call__")
+        self._chain = chain
+        return method.call(self, args, kwargs)  # type: ignore[arg-type]
+
+    def _call_module(self, obj: UserObject, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
+        if self.module_has_hooks(obj):  # type: ignore[attr-defined]
+            method = self.special_method(obj, "_call_impl")
+        else:
+            method = self.realize(obj.getattr(self, "forward"))  # type: ignore[arg-type]
+        self._chain = chain
+        return method.call(self, args, kwargs)  # type: ignore[arg-type]
+
+    def call_builtin(self, value: BuiltinValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A C function by the table, or as a node, or a break."""
+        chain, self._chain = self._chain, False
+        fn = value.fn
+        if getattr(fn, DISABLED, False) is True:
+            unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable")
+        known = self.builtin_function(fn)  # type: ignore[attr-defined]
+        if known is not None:
+            return known(self, args, kwargs)  # type: ignore[no-any-return]
+        if trust.is_allowed(fn):
+            return self.tensor_call(fn, args, kwargs)  # type: ignore[attr-defined,no-any-return]
+        if isinstance(fn, types.MethodDescriptorType | types.WrapperDescriptorType) and args:
+            owner = self.realize(args[0])
+            if issubclass(owner.python_type(), fn.__objclass__) and not isinstance(owner, Opaque):
+                return self._descriptor(fn, owner, args[1:], kwargs)
+        del chain
+        unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
+
+    def _descriptor(self, fn: Any, owner: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """cls.method(obj, ...) of a C class."""
+        name = fn.__name__
+        if isinstance(owner, UserObject):
+            return self.object_method(owner, name, args, kwargs)  # type: ignore[attr-defined,no-any-return]
+        return self.call_method(owner, name, args, kwargs)
+
+    # -- questions ---------------------------------------------------------------------------------------------
+    def isinstance(self, value: Value, cls: Value) -> bool:
+        """isinstance(value, cls)"""
+        value, cls = self.realize(value), self.realize(cls)
+        if isinstance(cls, TupleValue):
+            return any(self.isinstance(value, c) for c in cls.items)
+        if isinstance(cls, ClassValue):
+            target: Any = cls.cls
+        elif isinstance(cls, Opaque) and isinstance(cls.real, types.UnionType):
+            target = cls.real
+        else:
+            unsupported(breaks.OPAQUE_OBJECT, f"isinstance(..., {cls.describe()})")
+        if isinstance(value, TensorValue):
+            return isinstance(value.fake, target) if value.real is None else isinstance(value.real, target)
+        kind = value.python_type()
+        if isinstance(target, type) and type(target) is type:
+            return issubclass(kind, target)
+        real = getattr(value, "real", None)
+        if real is None and isinstance(value, Lazy):
+            real = value.real
+        if isinstance(type_attribute(type(target), "__instancecheck__", None), types.FunctionType):
+            checker = type_attribute(type(target), "__instancecheck__")
+            if type(target) is not abc.ABCMeta and checker.__module__ not in ("typing", "abc"):
+                return bool(self.truth(self.call(self.special_method(cls, "__instancecheck__"), [value], {})))  # type: ignore[attr-defined]
+            if real is not None:
+                return bool(self.host(isinstance, real, target))  # type: ignore[attr-defined]
+        return bool(self.host(issubclass, kind, target))  # type: ignore[attr-defined]
+
+    def length(self, value: Value) -> Value:
+        """len(value)"""
+        value = self.realize(value)
+        if isinstance(value, Constant):
+            return Constant(self.host(len, value.value))  # type: ignore[attr-defined]
+        if isinstance(value, Sequence | DictValue | SetValue | DictView | TensorValue):
+            return self.call_method(value, "__len__", [], {})
+        if isinstance(value, RangeValue):
+            return Constant(len(value.value))
+        if isinstance(value, ClassValue) and issubclass(value.cls, enum.Enum):
+            return Constant(len(value.cls))
+        if isinstance(value, UserObject):
+            if not self.class_has(value.cls, "__len__"):
+                self.raise_(TypeError, f"object of type '{value.cls.__name__}' has no len()")  # type: ignore[attr-defined]
+            result = self.realize(self.call_method(value, "__len__", [], {}))
+            return Constant(self.host(len, _Sized(self.index_constant(result))))  # type: ignore[attr-defined]
+        unsupported(breaks.OPAQUE_OBJECT, f"len of {value.describe()}")
+
+    def get_attribute(self, value: Value, name: str, default: Value | None) -> Value:
+        """getattr(value, name[, default])"""
+        try:
+            return self.realize(value).getattr(self, name)  # type: ignore[arg-type]
+        except Raised as error:
+            if default is not None and issubclass(error.value.python_type(), AttributeError):
+                return default
+            raise
+
+
+class _Sized:
+    """len() of it checks a __len__ result as Python does."""
+
+    def __init__(self, n: Any) -> None:
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n  # type: ignore[no-any-return]
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+

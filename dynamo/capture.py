@@ -1,0 +1,184 @@
+"""One capture: what all frames share, and how it ends.
+
+Owns: the graph being built, guards, effects, the stack of frames, step counting, and the protocol of graph breaks.
+
+How a capture ends:
+- the root frame returns: `Finished`;
+- an instruction cannot be captured and every frame down to it can be returned into: `Stop`, with the frames as they
+  stand before that instruction;
+- it cannot be captured deeper inside (in a generator, under a special method, half-way through an instruction with
+  effects): `Restart` at the instruction of the innermost frame that can be returned into;
+- an exception leaves the root frame, or nothing helps: `GiveUp`; the call runs in plain Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import eager
+from dynamo import breaks
+from dynamo.attributes import AttributeAccess
+from dynamo.breaks import BreakRecord, Cause
+from dynamo.builtin_table import Builtins
+from dynamo.calls import Calls
+from dynamo.decode import Instruction
+from dynamo.effects import Effects
+from dynamo.errors import BreakFound, GiveUp, Raised, Restart, Unsupported
+from dynamo.exceptions import Exceptions
+from dynamo.guards import GuardSet
+from dynamo.opcodes.table import Return
+from dynamo.operations import Operations
+from dynamo.symbolic import Frame
+from dynamo.tensors import FakeMode, TensorCalls
+from dynamo.values.base import Value
+from dynamo.values.constant import Constant
+from dynamo.values.tensor import TensorValue
+from dynamo.wrap import Wrapping
+from eager import _native as eager_native
+from fxir.graph import Graph
+from fxir.node import Node, NodeInfo, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one capture may do before it breaks the graph. force: "none", "call" or "leaf" (tests)."""
+
+    inline_depth: int = 40
+    unroll: int = 20_000
+    force: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The root frame returned."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A graph break: the frames, outermost first, and the instruction of the innermost that was not executed."""
+
+    frames: tuple[Frame, ...]
+    instruction: Instruction
+    kw_names: tuple[str, ...]
+    cause: Cause
+    detail: str
+
+    def record(self) -> BreakRecord:
+        """What is reported of it."""
+        inner = self.frames[-1]
+        stack = tuple((f.code.co_filename, f.ins.line, f.code.co_qualname) for f in self.frames)
+        return BreakRecord(self.cause, self.detail, inner.code.co_filename, inner.ins.line, inner.code.co_qualname, stack)
+
+
+class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Calls, Builtins):  # type: ignore[misc]
+    """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
+
+    def __init__(self, limits: Limits, restart: Restart | None = None) -> None:
+        self.limits = limits
+        self.restart = restart
+        self.graph = Graph()
+        self.guards = GuardSet()
+        self.effects = Effects()
+        self.inputs: list[TensorValue] = []
+        self.by_id: dict[int, Value] = {}
+        self.fakes: dict[int, TensorValue] = {}
+        self.keep: list[Any] = []
+        self.frames: list[Frame] = []
+        self.mode = FakeMode()
+        self.handled: Value | None = None
+        self.steps = 0
+        self.mutations = 0
+        self.unrolled = 0
+        self.writes_inputs = False
+        self.effect_nodes: set[Node] = set()
+        self.grad_mode: bool = eager.is_grad_enabled()
+        self.initial_grad_mode = self.grad_mode
+        self._chain = False
+
+    # -- running -----------------------------------------------------------------------------------------------
+    def run(self, root: Frame) -> Finished | Stop:
+        """Execute from the root frame's state. Raises: Restart, GiveUp."""
+        try:
+            signal = self.run_frame(root)
+        except BreakFound as found:
+            return found.stop  # type: ignore[no-any-return]
+        except Raised as error:
+            raise GiveUp(breaks.EXCEPTION, f"{error.value.python_type().__name__} leaves the captured code") from error
+        finally:
+            eager_native.set_grad_enabled(self.initial_grad_mode)
+        assert isinstance(signal, Return)
+        return Finished(signal.value)
+
+    def begin_step(self, frame: Frame) -> None:
+        """Called before each instruction: note the state to come back to; break here if a restart asked for it."""
+        self.steps += 1
+        frame.step_number = self.steps
+        frame.stack_before = list(frame.stack)
+        frame.kw_before = frame.kw_names
+        frame.mutations_before = self.mutations
+        if self.restart is not None and self.steps == self.restart.at:
+            self.stop(frame, self.restart.cause, self.restart.detail)
+
+    def stop(self, frame: Frame, cause: Cause, detail: str) -> None:
+        """The instruction that `frame` is at cannot be captured. Always raises."""
+        for k, candidate in enumerate(self.frames):
+            if k and not candidate.chainable:
+                raise Restart(self.frames[k - 1].step_number, cause, detail)
+        if self.mutations != frame.mutations_before:
+            raise Restart(frame.step_number, cause, detail)
+        frame.stack = frame.stack_before
+        frame.handled = self.handled
+        raise BreakFound(Stop(tuple(self.frames), frame.ins, frame.kw_before, cause, detail))
+
+    def mutating(self, value: Value | None) -> None:
+        """Something changes: an instruction that fails after this cannot simply be undone."""
+        self.mutations += 1
+        if value is not None:
+            self.effects.touch(value)
+
+    def count_unrolled(self) -> None:
+        """One more iteration of some loop."""
+        self.unrolled += 1
+        if self.unrolled > self.limits.unroll:
+            raise Unsupported(breaks.UNROLL_LIMIT, f"more than {self.limits.unroll} iterations")
+
+    def check_depth(self) -> None:
+        if len(self.frames) > self.limits.inline_depth:
+            raise Unsupported(breaks.INLINE_DEPTH, f"more than {self.limits.inline_depth} nested calls")
+
+    def check_forced(self, frame: Frame) -> None:
+        """Tests force a break at every call, or at every call in an inlined function."""
+        force = self.limits.force
+        if force == "call" or (force == "leaf" and len(self.frames) > 1):
+            raise Unsupported(breaks.FORCED, "a break at this call was asked for")
+
+    # -- where we are ------------------------------------------------------------------------------------------
+    @property
+    def origin(self) -> Origin | None:  # type: ignore[override]
+        """The user's line: the innermost frame that is not ours."""
+        if not self.frames:
+            return None
+        stack = tuple((f.code.co_filename, f.line, f.code.co_qualname) for f in self.frames)
+        return self.frames[-1].origin(stack)
+
+    # -- global state ------------------------------------------------------------------------------------------
+    def set_grad_mode(self, on: bool) -> bool:
+        """Switch the recording of gradients from here on; returns what it was."""
+        before = self.grad_mode
+        self.mutating(None)
+        node = self.graph.call_function(eager_native.set_grad_enabled, (on,), info=NodeInfo(None, self.origin))
+        self.effect_nodes.add(node)
+        eager_native.set_grad_enabled(on)
+        self.grad_mode = on
+        return before
+
+    def default_dtype(self) -> Value:
+        """eager.get_default_dtype(), guarded."""
+        found = eager.get_default_dtype()
+        self.guards.add("call_eq", (), eager.get_default_dtype, found, origin=self.origin)
+        return Constant(found)
+
+

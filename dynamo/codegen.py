@@ -1,0 +1,465 @@
+"""From the end of a capture to the source of a function that does the same.
+
+The generated function fetches what it needs (before anything changes), runs the compiled graph, replays the effects,
+and returns, or performs the instruction of a graph break and goes on in a continuation. It is ordinary Python, compiled
+with the user's file name and line, so that a traceback through it reads like eager's.
+
+Owns text only. What is captured comes from `capture`; where continuations live is the compiler's business (`Plan`).
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import keyword
+import re
+from collections.abc import Callable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+
+from dynamo import breaks
+from dynamo.capture import Capture, Finished, Stop
+from dynamo.errors import GiveUp, Restart
+from dynamo.perform import Outcome, Performed, perform
+from dynamo.runtime import HELPERS
+from dynamo.sources import Source
+from dynamo.values.base import NULL, Value
+from dynamo.values.constant import Constant, is_plain_literal
+from dynamo.values.objects import ExceptionValue, UserObject
+from dynamo.values.tensor import TensorValue
+from dynamo.wrap import is_exception_class
+from fxir.graph_module import GraphModule
+
+if TYPE_CHECKING:
+    from dynamo.symbolic import Frame
+    from fxir.node import Node
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z")
+
+
+class Plan(Protocol):
+    """What generated code needs from the compiler."""
+
+    region: Any
+    is_continuation: bool
+
+    def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
+        """The compiled graph: takes the capture's used inputs in order, gives a tuple of the outputs."""
+
+    def continuation(self, frame: Frame, index: int, slots: list[int], nulls: tuple[bool, ...]) -> Callable[..., Any]:
+        """What goes on in `frame` at instruction `index` with these locals and a stack of this pattern."""
+
+    def reenter(self, frame: Frame) -> Callable[..., Any]:
+        """(offset, locals, stack, exc, handled): the original frame in plain Python from there to its end."""
+
+    def on_graph_error(self) -> Callable[..., Any] | None:
+        """(error, slots): what to do when the compiled graph raises; None: let it rise."""
+
+
+class _Cycle(Exception):
+    """A container is part of itself."""
+
+
+class CodeGen:
+    """Builds one function. Expressions handed out are names, literals or pure."""
+
+    def __init__(self, cap: Capture, plan: Plan, n_slots: int, slot_names: tuple[str, ...]) -> None:
+        self.cap = cap
+        self.plan = plan
+        self.n_slots = n_slots
+        self.namespace: dict[str, Any] = {}
+        self.prologue: list[str] = []
+        self.body: list[str] = []
+        self.outputs: list[TensorValue] = []
+        self._names = itertools.count()
+        self._slot_names = self._arguments(slot_names)
+        self._bound: dict[int, str] = {}
+        self._sources: dict[Source, str] = {}
+        self._values: dict[int, str | None] = {}  # None: being built
+        self._keep: list[Any] = []
+        self._fills: list[Callable[[], None]] = []
+        self._depth = 0
+        self._indent = ""
+
+    def _arguments(self, names: tuple[str, ...]) -> list[str]:
+        taken: set[str] = set()
+        out = []
+        for i, name in enumerate(names):
+            ok = _IDENTIFIER.match(name) and not keyword.iskeyword(name) and name not in taken and not name.startswith("_")
+            chosen = f"{name}_{i}" if ok and name in HELPERS else name if ok else f"s{i}_"
+            taken.add(chosen)
+            out.append(chosen)
+        return out
+
+    # -- names -------------------------------------------------------------------------------------------------
+    def fresh(self, hint: str) -> str:
+        return f"_{hint}{next(self._names)}"
+
+    def helper(self, name: str) -> str:
+        """A function of runtime.HELPERS."""
+        self.namespace[f"__{name}"] = HELPERS[name]
+        return f"__{name}"
+
+    def bind(self, obj: Any, label: str) -> str:
+        """A global of the generated function that holds `obj`."""
+        if id(obj) not in self._bound:
+            safe = re.sub(r"\W", "_", label) or "object"
+            name = f"_{safe}_{next(self._names)}"
+            self._bound[id(obj)] = name
+            self._keep.append(obj)
+            self.namespace[name] = obj
+        return self._bound[id(obj)]
+
+    def slot_name(self, index: int) -> str:
+        if index == self.n_slots:
+            self.uses_function = True
+            return "_fn"
+        return self._slot_names[index]
+
+    uses_function = False
+
+    def constant(self, value: Any) -> str:
+        if is_plain_literal(value):
+            return f"({value!r})" if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
+        return self.bind(value, type(value).__name__)
+
+    # -- statements --------------------------------------------------------------------------------------------
+    def statement(self, text: str) -> None:
+        self.body.append(self._indent + text)
+
+    def assign(self, expression: str) -> str:
+        if _IDENTIFIER.match(expression):
+            return expression
+        name = self.fresh("t")
+        self.statement(f"{name} = {expression}")
+        return name
+
+    def in_region(self, *parts: str) -> str:
+        """A call whose callees may be captured."""
+        return f"{self.helper('call_in_region')}({self.bind(self.plan.region, 'region')}, {', '.join(parts)})"
+
+    # -- values ------------------------------------------------------------------------------------------------
+    def source(self, source: Source) -> str:
+        """A variable that holds what is at `source` before anything is changed."""
+        if source not in self._sources:
+            expression = source.reconstruct(self)
+            if not _IDENTIFIER.match(expression):
+                name = self.fresh("x")
+                self.prologue.append(f"{name} = {expression}")
+                expression = name
+            self._sources[source] = expression
+        return self._sources[source]
+
+    def source_of(self, value: Value) -> str:
+        assert value.source is not None
+        return self.source(value.source)
+
+    def value(self, value: Value) -> str:
+        """An expression for `value`; the same object each time it is asked for."""
+        if value is NULL:
+            return self.helper("NULL")
+        if isinstance(value, Constant) and value.source is None:
+            return self.constant(value.value)
+        key = id(value)
+        if key in self._values:
+            known = self._values[key]
+            if known is None:
+                raise _Cycle
+            return known
+        self._keep.append(value)
+        self._values[key] = None
+        self._depth += 1
+        try:
+            text = value.reconstruct(self)
+        except BaseException:
+            self._values.pop(key, None)
+            raise
+        finally:
+            self._depth -= 1
+        if self._values.get(key) is None:
+            self._values[key] = text if value.source is not None else self.assign(text)
+        if self._depth == 0:
+            while self._fills:
+                self._fills.pop(0)()
+        found = self._values[key]
+        assert found is not None
+        return found
+
+    def container(
+        self, value: Value, make: str | None, fill: Callable[[str], None], literal: Callable[[CodeGen], str] | None,
+        make_with: Callable[[CodeGen], str] | None = None,
+    ) -> str:  # fmt: skip
+        """A new mutable object: as one expression, or made empty and filled later when it is part of itself."""
+        if literal is not None:
+            known, lines, fills = set(self._values), len(self.body), len(self._fills)
+            try:
+                return literal(self)
+            except _Cycle:
+                for key in set(self._values) - known:
+                    del self._values[key]
+                del self.body[lines:], self._fills[fills:]
+        text = make_with(self) if make_with is not None else make
+        assert text is not None
+        name = self.assign(text)
+        self._values[id(value)] = name
+        self._fills.append(lambda: fill(name))
+        return name
+
+    def new_object(self, obj: UserObject) -> str:
+        """An instance that the captured program made."""
+        cls = self.bind(obj.cls, obj.cls.__name__)
+        if isinstance(obj, ExceptionValue):
+            return self._new_exception(obj, cls)
+        make = f"{self.helper('object_new')}({cls})"
+        return self.container(obj, make, lambda var: self.cap.effects.fill_new(self, obj, var), None)
+
+    def _new_exception(self, obj: ExceptionValue, cls: str) -> str:
+        if not is_exception_class(obj.cls):
+            self.impossible(obj, obj.describe())
+        args = "".join(self.value(a) + ", " for a in obj.args)
+        rest = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}"
+        make = f"{self.helper('exception_new')}({cls}, ({args}), {rest})"
+        return self.container(obj, make, lambda var: self.cap.effects.fill_new(self, obj, var), None)
+
+    def graph_output(self, value: TensorValue) -> str:
+        self.outputs.append(value)
+        return f"_g{len(self.outputs) - 1}"
+
+    def impossible(self, value: Value, what: str) -> NoReturn:
+        """`value` cannot be rebuilt: break the graph where it was made, so that a real one exists."""
+        if value.born > 0:
+            raise Restart(value.born, breaks.GENERATOR, f"{what} would be needed after a graph break")
+        raise GiveUp(breaks.GENERATOR, f"{what} cannot be rebuilt")
+
+    # -- the function ------------------------------------------------------------------------------------------
+    def finish(self, end: Finished | Stop) -> tuple[FunctionType, bool]:
+        """The generated function, and whether it takes the function object as one more argument."""
+        self.cap.effects.replay(self)
+        if isinstance(end, Finished):
+            self.statement(f"return {self.value(end.value)}")
+        else:
+            _BreakWriter(self, end).write()
+        graph = self._graph_call()
+        lines = [*self.prologue, *graph, *self.body]
+        return self._compile(lines, end), self.uses_function
+
+    def _graph_call(self) -> list[str]:
+        cap = self.cap
+        nodes = [v.node for v in self.outputs]
+        prune(cap, nodes)
+        restore = [n for n in cap.effect_nodes if n.target is HELPERS["set_grad_enabled"]]
+        lines: list[str] = []
+        if any(n.op not in ("placeholder", "output") for n in cap.graph.nodes) or nodes:
+            cap.inputs[:] = [v for v in cap.inputs if v.node.users or v.node in nodes]
+            for node in cap.graph.placeholders:
+                if not node.users and node not in nodes:
+                    cap.graph.erase_node(node)
+            # the sources are fetched now, in the prologue
+            args = ", ".join(self.source_of(v) for v in cap.inputs)
+            compiled = self.plan.compile_graph(cap, nodes)
+            targets = "".join(f"_g{i}, " for i in range(len(nodes)))
+            call = f"{self.bind(compiled, 'graph')}({args})"
+            lines = self._guarded_call(f"({targets}) = {call}" if nodes else call)
+        if restore or cap.grad_mode != cap.initial_grad_mode:
+            lines.append(f"{self.helper('set_grad_enabled')}({cap.grad_mode})")
+        return lines
+
+    def _guarded_call(self, call: str) -> list[str]:
+        handler = None if self.cap.writes_inputs else self.plan.on_graph_error()
+        if handler is None:
+            return [call]
+        slots = "".join(n + ", " for n in self._slot_names)
+        self.uses_function = True
+        name = self.bind(handler, "on_graph_error")
+        initial = f"{self.helper('set_grad_enabled')}({self.cap.initial_grad_mode})"
+        return ["try:", "    " + call, "except Exception as _error:", "    " + initial,
+                f"    return {name}(_error, ({slots}), _fn)"]  # fmt: skip
+
+    def _compile(self, lines: list[str], end: Finished | Stop) -> FunctionType:
+        frame = end.frames[0] if isinstance(end, Stop) else self.root
+        code = frame.code
+        parameters = ", ".join([*self._slot_names, "_fn"] if self.uses_function else self._slot_names)
+        name = code.co_name if _IDENTIFIER.match(code.co_name) and not keyword.iskeyword(code.co_name) else "compiled"
+        self.text = f"def {name}({parameters}):\n" + "\n".join("    " + line for line in lines or ["pass"])
+        tree = ast.parse(self.text)
+        line = frame.ins.line
+        for node in ast.walk(tree):
+            if hasattr(node, "lineno"):
+                node.lineno = node.end_lineno = line
+                node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+        exec(compile(tree, code.co_filename, "exec"), self.namespace)
+        made = self.namespace.pop(name)
+        assert isinstance(made, FunctionType)
+        made.__qualname__ = code.co_qualname
+        return made
+
+    root: Frame
+    text = ""
+
+
+def prune(cap: Capture, outputs: list[Node]) -> None:
+    """Erase nodes that nobody needs and that have no effect; grad-mode switches with nothing after them, too."""
+    keep = set(outputs)
+    switch = HELPERS["set_grad_enabled"]
+    trailing = True
+    for node in reversed(cap.graph):
+        if node.op == "placeholder" or node in keep or node.users:
+            trailing = trailing and node.op == "placeholder"
+            continue
+        if node.target is switch:
+            if trailing:
+                cap.graph.erase_node(node)
+            else:
+                trailing = True  # of two switches in a row only the later one counts
+            continue
+        if node in cap.effect_nodes:
+            trailing = False
+            continue
+        cap.graph.erase_node(node)
+
+
+class _BreakWriter:
+    """Writes what follows the graph at a break: state, instruction, continuations, one frame inside another."""
+
+    def __init__(self, cg: CodeGen, stop: Stop) -> None:
+        self.cg = cg
+        self.stop = stop
+        self.frames = stop.frames
+        inner = stop.frames[-1]
+        inner.kw_before = stop.kw_names
+        self.performed: Performed | None = None
+        if inner.handled is None:
+            self.performed = perform(cg, inner, stop.instruction)
+        self._state: dict[int, tuple[dict[int, str], list[str]]] = {}
+
+    def write(self) -> None:
+        # Everything that any frame will need exists before the instruction runs.
+        for k, frame in enumerate(self.frames):
+            self._state[k] = self._collect(k, frame)
+        result = self._frame(0)
+        self.cg.statement(f"return {result}")
+
+    def _collect(self, k: int, frame: Frame) -> tuple[dict[int, str], list[str]]:
+        inner = k == len(self.frames) - 1
+        indices = [frame.pc]
+        if inner and self.performed is not None:
+            indices = [o.index for o in self.performed.outcomes]
+        if inner and (self.performed is None or frame.decoded.handler(frame.ins.index)):
+            indices.append(frame.ins.index)
+        elif frame.decoded.handler(frame.ins.index) is not None:
+            indices.append(frame.ins.index)
+        live = sorted({slot for index in indices for slot in frame.live_locals(index)})
+        stack = [self.cg.value(v) for v in frame.stack]
+        if frame.handled is not None:
+            self.cg.value(frame.handled)
+        return {slot: self.cg.value(frame.locals[slot]) for slot in live}, stack  # type: ignore[arg-type]
+
+    def _frame(self, k: int) -> str:
+        """Write the rest of frame k; returns the variable of its result."""
+        frame, cg = self.frames[k], self.cg
+        result = cg.fresh("result")
+        inner = k == len(self.frames) - 1
+        if inner and self.performed is None:
+            cg.statement(f"{result} = {self._reenter(k, frame.ins.start, self._state[k][1], 'None')}")
+            return result
+        handler = frame.decoded.handler(frame.ins.index)
+        if handler is None:
+            self._step(k, result, inner)
+            return result
+        done = cg.fresh("error")
+        cg.statement(f"{done} = None")
+        cg.statement("try:")
+        outer = cg._indent
+        cg._indent += "    "
+        outcomes = self._inner(k, inner)
+        cg._indent = outer
+        error = cg.fresh("e")
+        cg.statement(f"except BaseException as {error}:")
+        cg.statement(f"    {done} = {error}")
+        cg.statement(f"if {done} is not None:")
+        stack = self._state[k][1]
+        cg.statement(f"    {result} = {self._reenter(k, frame.ins.start, stack, done)}")
+        cg.statement("else:")
+        cg._indent += "    "
+        self._go_on(k, result, outcomes, tail=k == 0)
+        cg._indent = outer
+        return result
+
+    def _step(self, k: int, result: str, inner: bool) -> None:
+        self._go_on(k, result, self._inner(k, inner), tail=k == 0)
+
+    def _inner(self, k: int, inner: bool) -> tuple[int, tuple[Outcome, ...]]:
+        """Run the instruction, or the frame that it called. Returns what it pops and the ways on."""
+        if inner:
+            assert self.performed is not None
+            for statement in self.performed.statements:
+                self.cg.statement(statement)
+            return self.performed.pops, self.performed.outcomes
+        value = self._frame(k + 1)
+        return 0, (Outcome(None, self.frames[k].pc, (value,)),)
+
+    def _go_on(self, k: int, result: str, ways: tuple[int, tuple[Outcome, ...]], tail: bool) -> None:
+        pops, outcomes = ways
+        cg = self.cg
+        for outcome in outcomes:
+            indent = cg._indent
+            if outcome.condition is not None:
+                cg.statement(f"if {outcome.condition}:")
+                cg._indent += "    "
+            elif len(outcomes) > 1:
+                cg.statement("else:")
+                cg._indent += "    "
+            cg.statement(f"{result} = {self._continue(k, pops, outcome, tail)}")
+            cg._indent = indent
+
+    def _continue(self, k: int, pops: int, outcome: Outcome, tail: bool) -> str:
+        frame, cg = self.frames[k], self.cg
+        locals_, stack = self._state[k]
+        nulls = [v is NULL for v in frame.stack]
+        kept = list(zip(stack, nulls, strict=True))[: len(stack) - pops]
+        null = cg.helper("NULL")
+        whole = [*kept, *((p, p == null) for p in outcome.pushes)]
+        short = self._returns_at_once(frame, outcome.index, [text for text, _ in whole])
+        if short is not None:
+            return short
+        if k < len(self.frames) - 1 and frame.handled is not None:
+            start = frame.decoded.instructions[outcome.index].start
+            return self._reenter(k, start, [text for text, _ in whole], "None")
+        live = frame.decoded.live_slots(outcome.index)
+        slots = [i for i in locals_ if live >> i & 1]
+        target = cg.plan.continuation(frame, outcome.index, slots, tuple(n for _, n in whole))
+        args = [locals_[i] for i in slots] + [text for text, n in whole if not n]
+        name = "Tail" if tail and cg.plan.is_continuation else "drive"
+        return f"{cg.helper(name)}({', '.join([cg.bind(target, 'continuation'), *args])})"
+
+    def _returns_at_once(self, frame: Frame, index: int, stack: list[str]) -> str | None:
+        """The returned expression if nothing but a return follows."""
+        instructions = frame.decoded.instructions
+        if instructions[index].name == "POP_TOP" and stack:
+            stack, index = stack[:-1], index + 1
+            if instructions[index].name == "LOAD_CONST" and instructions[index + 1].name == "RETURN_VALUE":
+                return self.cg.value(frame.constant(frame.code.co_consts[instructions[index].arg]))
+        ins = instructions[index]
+        if ins.name == "RETURN_VALUE" and stack:
+            return stack[-1]
+        if ins.name == "RETURN_CONST":
+            return self.cg.value(frame.constant(frame.code.co_consts[ins.arg]))
+        return None
+
+    def _reenter(self, k: int, offset: int, stack: list[str], exc: str) -> str:
+        """The original frame in plain Python from `offset` on."""
+        frame, cg = self.frames[k], self.cg
+        locals_ = self._state[k][0]
+        null = cg.helper("NULL")
+        every = "".join(locals_.get(i, null) + ", " for i in range(len(frame.decoded.slots)))
+        handled = cg.value(frame.handled) if frame.handled is not None else null
+        reenter = cg.bind(cg.plan.reenter(frame), "reenter")
+        return f"{reenter}({offset}, ({every}), ({''.join(s + ', ' for s in stack)}), {exc}, {handled})"
+
+
+def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:
+    """The captured graph, ended by a tuple of its outputs."""
+    cap.graph.output(tuple(outputs))
+    return GraphModule(cap.graph.root, cap.graph, "CapturedGraph")
+
+

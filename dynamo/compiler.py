@@ -1,0 +1,534 @@
+"""From a call that no compiled variant matches to a new variant: capture, restart, generate, guard, install.
+
+Owns the compiled regions (one per `compile()`), their sites (a function, a hooked frame, a continuation), the variants
+of each site, the recompile limit and the reports. Errors of the capture itself surface here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from dynamo import _native, breaks, guards, trust
+from dynamo.breaks import BreakRecord
+from dynamo.capture import Capture, Finished, Limits, Stop
+from dynamo.codegen import CodeGen, graph_module
+from dynamo.decode import CO_GENERATOR_LIKE, KIND_CELL, KIND_FREE, Decoded, argument_count, decode
+from dynamo.errors import (
+    CaptureError,
+    FailOnRecompile,
+    GiveUp,
+    InternalCaptureError,
+    RecompileLimitExceeded,
+    Restart,
+    UnsupportedUnderFullgraph,
+)
+from dynamo.guards import build_program
+from dynamo.sources import AttrSource, SlotSource
+from dynamo.symbolic import Frame
+from dynamo.values.base import NULL, Lazy, Value
+from dynamo.values.functions import FunctionValue
+from dynamo.values.mappings import DictValue, SetValue
+from dynamo.values.objects import UserObject
+from dynamo.values.sequences import ListValue
+from eager import Tensor, _logging, _settings
+from eager.fake import fake_like
+from eager.nn import Module
+from fxir.backends import Backend
+from fxir.node import Node
+from fxir.options import CompileOptions
+
+RECOMPILES: Final = _logging.artifact("recompiles")
+RECOMPILES_VERBOSE: Final = _logging.artifact("recompiles_verbose")
+GRAPH_CODE: Final = _logging.artifact("graph_code")
+GRAPH: Final = _logging.artifact("graph")
+GRAPH_SIZES: Final = _logging.artifact("graph_sizes")
+BYTECODE: Final = _logging.artifact("bytecode")
+COMPONENT: Final = _logging.component("dynamo")
+_MAX_RESTARTS: Final = 64
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What happened in a region since it was made or reset. graphs: what was compiled, in order."""
+
+    graphs: list[Any] = field(default_factory=list)
+    breaks: list[BreakRecord] = field(default_factory=list)
+    recompiles: list[guards.Failure] = field(default_factory=list)
+    guards: list[guards.Guard] = field(default_factory=list)
+    compile_time_s: float = 0.0
+    fallbacks: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Variant:
+    """One compiled version of a site."""
+
+    guards: list[guards.Guard]
+    program: _native.GuardProgram | None
+
+
+@dataclass(slots=True, eq=False)
+class Site:
+    """A place where compiled code can start.
+
+    slot_names: of the flat inputs. function_slot: whether one more input, the function object, follows them.
+    attempts: compilations tried; over: the limit was reached.
+    """
+
+    code: CodeType
+    label: str
+    slot_names: tuple[str, ...]
+    function_slot: bool
+    number: int
+    variants: list[Variant] = field(default_factory=list)
+    attempts: int = 0
+    over: bool = False
+    skip: bool = False
+
+    @property
+    def n_slots(self) -> int:
+        return len(self.slot_names) + self.function_slot
+
+
+_frame_numbers = itertools.count()
+
+
+class CompiledRegion:
+    """Everything compiled on behalf of one `compile()` call."""
+
+    def __init__(self, backend: Backend, backend_name: str, options: CompileOptions) -> None:
+        self.backend = backend
+        self.backend_name = backend_name
+        self.options = options
+        self.region = _native.Region(self._frame_miss)
+        self.statistics = Statistics()
+        self._continuations: dict[Any, _native.Dispatcher] = {}
+        self._frame_sites: dict[CodeType, Site] = {}
+        self._function_sites: list[tuple[_native.CompiledFunction, Site]] = []
+
+    # -- entries -----------------------------------------------------------------------------------------------
+    def function(self, fn: FunctionType) -> _native.CompiledFunction:
+        """The compiled form of a plain Python function."""
+        site = self._site(fn.__code__, _argument_names(fn.__code__), True)
+
+        def miss(compiled: _native.CompiledFunction, slots: tuple[Any, ...]) -> Any:
+            actual = compiled.__wrapped__
+            if actual.__code__ is not site_box[0].code:
+                site_box[0] = self._site(actual.__code__, _argument_names(actual.__code__), True)
+            root = _FunctionRoot(actual, slots, fixed=True)
+            return self._compile_site(site_box[0], root, (*slots, actual), compiled.add_entry)
+
+        site_box = [site]
+        compiled = _native.CompiledFunction(fn, miss, self.region)
+        self._function_sites.append((compiled, site))
+        return compiled
+
+    def reset(self) -> None:
+        """Forget every compiled variant."""
+        for compiled, site in self._function_sites:
+            compiled.clear_entries()
+            site.variants.clear()
+            site.attempts, site.over, site.skip = 0, False, False
+        self.region.clear()
+        self._frame_sites.clear()
+        self._continuations.clear()
+        self.statistics = Statistics()
+
+    def _site(self, code: CodeType, names: tuple[str, ...], function_slot: bool, label: str = "") -> Site:
+        return Site(code, label or code.co_qualname, names, function_slot, next(_frame_numbers))
+
+    def _frame_miss(self, code: CodeType, func: FunctionType, slots: tuple[Any, ...]) -> Any:
+        """A frame that the hook met: a callee of a call at a graph break."""
+        if code.co_flags & CO_GENERATOR_LIKE or not trust.may_capture(code) or not _worth_a_look(func, slots):
+            self.region.skip(code)
+            return None
+        site = self._frame_sites.get(code)
+        if site is None:
+            site = self._frame_sites[code] = self._site(code, _argument_names(code), True)
+        root = _FunctionRoot(func, slots, fixed=False)
+        dispatcher = self.region.dispatcher(code)
+        found = self._compile_site(site, root, (*slots, func), dispatcher.add_entry)
+        if site.skip or site.over:
+            self.region.skip(code)
+        return found
+
+    def continuation(self, frame: Frame, index: int, slots: list[int], nulls: tuple[bool, ...]) -> _native.Dispatcher:
+        """What goes on in the middle of `frame`'s code, with these locals and stack."""
+        key = (id(frame.code), id(frame.globals), index, tuple(slots), nulls)
+        found = self._continuations.get(key)
+        if found is None:
+            layout = _Layout(frame.code, frame.globals, index, tuple(slots), nulls)
+            site = self._site(frame.code, layout.names(), False, f"{frame.code.co_qualname}, continued at line "
+                              f"{layout.decoded.instructions[index].line}")  # fmt: skip
+
+            def miss(dispatcher: _native.Dispatcher, values: tuple[Any, ...]) -> Any:
+                return self._compile_site(site, _ContinuationRoot(layout, values), values, dispatcher.add_entry)
+
+            found = _native.Dispatcher(miss, layout.fallback(self.region), layout)
+            self._continuations[key] = found
+        return found
+
+    # -- compiling ---------------------------------------------------------------------------------------------
+    def _compile_site(self, site: Site, root: Any, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:
+        """A new variant for `slots`, installed; or None to run plainly."""
+        settings = _settings.current().capture
+        if site.skip or site.over or settings.disable:
+            return None
+        if _stance.no_capture:
+            return None
+        self._explain_recompile(site, slots)
+        if len(site.variants) >= settings.recompile_limit:
+            return self._over_limit(site, slots, settings.recompile_limit)
+        frame_id = _logging.FrameId(site.number, site.attempts)
+        site.attempts += 1
+        started = time.perf_counter()
+        try:
+            with _logging.frame(frame_id):
+                return self._attempt(site, root, slots, add)
+        except CaptureError:
+            raise
+        except Exception as error:
+            return self._internal_error(site, error)
+        finally:
+            self.statistics.compile_time_s += time.perf_counter() - started
+
+    def _internal_error(self, site: Site, error: Exception) -> Any:
+        text = f"compile: the capture of {site.label} failed: {type(error).__name__}: {error}"
+        if self.options.fullgraph or not _settings.current().capture.suppress_errors:
+            raise InternalCaptureError(text + " (a bug of the compiler; TORCHDYNAMO_SUPPRESS_ERRORS=1 runs it eagerly)") from error
+        _logging.warn_once(f"capture-failed {site.number}", text + "; it runs eagerly")
+        self.statistics.fallbacks.append(text)
+        site.skip = True
+        return None
+
+    def _attempt(self, site: Site, root: Any, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:
+        restart: Restart | None = None
+        for _ in range(_MAX_RESTARTS):
+            cap = Capture(_limits(), restart)
+            job = Job(self, site, cap, root)
+            try:
+                return job.run(slots, add)
+            except Restart as again:
+                if restart is not None and again.at >= restart.at:
+                    return self._give_up(job, GiveUp(again.cause, again.detail), slots, add)
+                restart = again
+            except GiveUp as reason:
+                return self._give_up(job, reason, slots, add)
+        raise InternalCaptureError(f"compile: the capture of {site.label} restarted {_MAX_RESTARTS} times")
+
+    def _give_up(self, job: Job, reason: GiveUp, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:
+        """Run plainly, for calls that look the same as this one."""
+        expected = reason.cause is breaks.EXCEPTION
+        if self.options.fullgraph and not expected:
+            raise UnsupportedUnderFullgraph(f"compile(fullgraph=True): {job.site.label}: {reason.cause.title}: {reason.detail}. "
+                                            f"Hint: {reason.cause.hint}")  # fmt: skip
+        text = f"{job.site.label} runs eagerly: {reason.cause.title}: {reason.detail}"
+        COMPONENT.log(text)
+        self.statistics.fallbacks.append(text)
+        variant = job.variant()
+        job.site.variants.append(variant)
+        return add(variant.program, None)
+
+    def _over_limit(self, site: Site, slots: tuple[Any, ...], limit: int) -> Any:
+        site.over = True
+        reason = self.statistics.recompiles[-1] if self.statistics.recompiles else ""
+        text = (f"compile: {site.label} ({site.code.co_filename}:{site.code.co_firstlineno}) was compiled {limit} times, the "
+                f"limit; other calls run eagerly. Last reason: {reason}. See TORCH_LOGS=recompiles")  # fmt: skip
+        if self.options.fullgraph:
+            raise RecompileLimitExceeded(text)
+        _logging.warn_once(f"recompile-limit {site.number}", text)
+        self.statistics.fallbacks.append(text)
+        return None
+
+    def _explain_recompile(self, site: Site, slots: tuple[Any, ...]) -> None:
+        failures = [guards.explain_failure(v.guards, v.program, slots) for v in site.variants if v.program is not None]
+        if not failures:
+            return
+        newest = failures[-1]
+        if _stance.fail_on_recompile:
+            raise FailOnRecompile(f"set_stance('fail_on_recompile'): {site.label} would be compiled again: {newest}")
+        self.statistics.recompiles.append(newest)
+        text = f"Recompiling {site.label} ({site.code.co_filename}:{site.code.co_firstlineno}): {newest}"
+        frame_id = _logging.FrameId(site.number, site.attempts)
+        RECOMPILES.log(text, frame_id=frame_id)
+        if RECOMPILES_VERBOSE.enabled:
+            every = "\n".join(f"  variant {i}: {f}" for i, f in enumerate(failures))
+            RECOMPILES_VERBOSE.log(f"{text}\n{every}", frame_id=frame_id)
+
+
+class Job:
+    """One attempt at one variant: the plan that generated code asks."""
+
+    def __init__(self, owner: CompiledRegion, site: Site, cap: Capture, root: Any) -> None:
+        self.owner = owner
+        self.site = site
+        self.cap = cap
+        self.root = root
+        self.region = owner.region
+        self.is_continuation = not site.function_slot
+
+    def run(self, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:
+        """Capture and install. Raises: Restart, GiveUp."""
+        owner, site, cap = self.owner, self.site, self.cap
+        frame = self.root.frame(cap)
+        end = cap.run(frame)
+        if isinstance(end, Stop):
+            self._report(end)
+        if isinstance(end, Finished) and not _has_work(cap) and self.is_hooked:
+            site.skip = True
+            return None
+        cg = CodeGen(cap, self, len(site.slot_names), site.slot_names)
+        cg.root = frame
+        target, takes_function = cg.finish(end)
+        variant = self.variant()
+        if BYTECODE.enabled:
+            BYTECODE.log(f"{site.label}: generated\n{cg.text}")
+        if guards.LOG.enabled:
+            guards.LOG.log(f"{site.label}:\n{guards.describe(variant.guards)}")
+        owner.statistics.guards.extend(variant.guards)
+        site.variants.append(variant)
+        if isinstance(end, Stop):
+            owner.statistics.breaks.append(end.record())
+        if self.is_continuation:
+            return add(variant.program, target)
+        return add(variant.program, target, pass_function=takes_function)
+
+    @property
+    def is_hooked(self) -> bool:
+        return isinstance(self.root, _FunctionRoot) and not self.root.fixed
+
+    def _report(self, end: Stop) -> None:
+        record = end.record()
+        if self.owner.options.fullgraph:
+            raise UnsupportedUnderFullgraph("compile(fullgraph=True): " + record.describe())
+        breaks.report(record)
+
+    def variant(self) -> Variant:
+        """The guards of the capture as they stand, and their program."""
+        cap = self.cap
+        cap.guards.add("grad_mode", (), cap.initial_grad_mode)
+        add_relations(cap)
+        found = list(cap.guards.guards)
+        return Variant(found, build_program(found, self.site.n_slots))
+
+    # -- what generated code asks ------------------------------------------------------------------------------
+    def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
+        gm = graph_module(cap, outputs)
+        self._log_graph(gm)
+        self.owner.statistics.graphs.append(gm)
+        examples = [fake_like(v.real) for v in cap.inputs if v.real is not None]
+        try:
+            compiled = self.owner.backend(gm, examples, self.owner.options)
+        except Exception as error:
+            if self.owner.options.fullgraph:
+                raise
+            text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}: {type(error).__name__}: {error}"
+            _logging.warn_once(f"backend {type(error).__name__} {self.site.number}", text + "; the graph runs uncompiled")
+            self.owner.statistics.fallbacks.append(text)
+            return gm
+        if not callable(compiled):
+            raise TypeError(f"compile: backend {self.owner.backend_name} returned a {type(compiled).__name__}; allowed: a callable")
+        return compiled
+
+    def _log_graph(self, gm: Any) -> None:
+        if GRAPH_CODE.enabled:
+            GRAPH_CODE.log(f"{self.site.label}\n{gm.readable()}")
+        if GRAPH.enabled:
+            GRAPH.log(f"{self.site.label}\n{gm.graph}")
+        if GRAPH_SIZES.enabled:
+            lines = [f"{n.name}: {n.info.spec}" for n in gm.graph.nodes if n.info.spec is not None]
+            GRAPH_SIZES.log(f"{self.site.label}\n" + "\n".join(lines))
+
+    def continuation(self, frame: Frame, index: int, slots: list[int], nulls: tuple[bool, ...]) -> Callable[..., Any]:
+        return self.owner.continuation(frame, index, slots, nulls)
+
+    def reenter(self, frame: Frame) -> Callable[..., Any]:
+        return _reentry(frame.code, frame.globals, self.region)
+
+    def on_graph_error(self) -> Callable[..., Any] | None:
+        if self.is_continuation:
+            return None
+        return _eager_again
+
+
+def _eager_again(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> Any:
+    """A compiled graph raised: the original gives the genuine error at the user's line, or the result."""
+    code = fn.__code__
+    n_pos, n_kw = code.co_argcount, code.co_kwonlyargcount
+    args = list(slots[:n_pos])
+    kwargs = dict(zip(code.co_varnames[n_pos : n_pos + n_kw], slots[n_pos : n_pos + n_kw], strict=True))
+    rest = list(slots[n_pos + n_kw :])
+    if code.co_flags & 0x04:
+        args += rest.pop(0)
+    if code.co_flags & 0x08:
+        kwargs.update(rest.pop(0))
+    result = _native.call_outside(fn, *args, **kwargs)
+    text = f"compile: the compiled graph of {fn.__qualname__} failed where eager does not: {type(error).__name__}: {error}"
+    _logging.warn_once(f"graph-error {fn.__qualname__}", text)
+    return result
+
+
+def _reentry(code: CodeType, namespace: dict[str, Any], region: _native.Region) -> Callable[..., Any]:
+    """Runs the original code from an offset on, its callees captured."""
+    fn = _twin(code, namespace)
+
+    def reenter(offset: int, locals_: tuple[Any, ...], stack: tuple[Any, ...], exc: Any, handled: Any) -> Any:
+        return _native.call_in_region(region, _native.resume, fn, offset, locals_, stack, exc, handled)
+
+    return reenter
+
+
+def _twin(code: CodeType, namespace: dict[str, Any]) -> FunctionType:
+    """A function of this code; its closure is never read, since re-entry passes the cells."""
+    closure = tuple(_native.make_cell() for _ in code.co_freevars)
+    return FunctionType(code, namespace, code.co_name, None, closure)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """A point in a code object and what stands in its slots and on its stack."""
+
+    code: CodeType
+    namespace: dict[str, Any]
+    index: int
+    slots: tuple[int, ...]
+    nulls: tuple[bool, ...]
+
+    @property
+    def decoded(self) -> Decoded:
+        return decode(self.code)
+
+    def names(self) -> tuple[str, ...]:
+        names = [self.decoded.slots[i] for i in self.slots]
+        return (*names, *(f"stack_{k}" for k, null in enumerate(self.nulls) if not null))
+
+    def fallback(self, region: _native.Region) -> Callable[..., Any]:
+        """Plain Python from here to the end of the frame."""
+        reenter = _reentry(self.code, self.namespace, region)
+        offset = self.decoded.instructions[self.index].start
+        n, slots, nulls = len(self.decoded.slots), self.slots, self.nulls
+
+        def run(*values: Any) -> Any:
+            locals_ = [_native.NULL] * n
+            for slot, value in zip(slots, values, strict=False):
+                locals_[slot] = value
+            rest = iter(values[len(slots) :])
+            stack = tuple(_native.NULL if null else next(rest) for null in nulls)
+            return reenter(offset, tuple(locals_), stack, None, _native.NULL)
+
+        return run
+
+
+class _FunctionRoot:
+    """A function from its beginning. fixed: the function object is always the same one."""
+
+    def __init__(self, fn: FunctionType, slots: tuple[Any, ...], fixed: bool) -> None:
+        self.fn = fn
+        self.slots = slots
+        self.fixed = fixed
+
+    def frame(self, cap: Capture) -> Frame:
+        fn, code = self.fn, self.fn.__code__
+        source = SlotSource(len(self.slots), fn.__qualname__)
+        if not self.fixed:
+            if fn.__closure__:
+                cap.guard("is", AttrSource(source, "__globals__"), fn.__globals__)
+            else:
+                cap.guard("is", source, fn)
+        names = _argument_names(code)
+        locals_: list[Value | None] = [Lazy(v, SlotSource(i, names[i])) for i, v in enumerate(self.slots)]
+        return Frame(cap, code, fn.__globals__, locals_, fn=FunctionValue(code, fn.__globals__, fn, source))
+
+
+class _ContinuationRoot:
+    """A frame in the middle."""
+
+    def __init__(self, layout: _Layout, values: tuple[Any, ...]) -> None:
+        self.layout = layout
+        self.values = values
+
+    def frame(self, cap: Capture) -> Frame:
+        layout = self.layout
+        decoded, names = layout.decoded, layout.names()
+        locals_: list[Value | None] = [None] * len(decoded.slots)
+        for k, slot in enumerate(layout.slots):
+            source = SlotSource(k, names[k])
+            real = self.values[k]
+            if decoded.kinds[slot] & (KIND_CELL | KIND_FREE):
+                locals_[slot] = cap.wrap_cell(real, source, decoded.slots[slot])
+            else:
+                locals_[slot] = Lazy(real, source)
+        stack: list[Value] = []
+        at = len(layout.slots)
+        for null in layout.nulls:
+            if null:
+                stack.append(NULL)
+            else:
+                stack.append(Lazy(self.values[at], SlotSource(at, names[at])))
+                at += 1
+        return Frame(cap, layout.code, layout.namespace, locals_, stack, layout.index)
+
+
+def _argument_names(code: CodeType) -> tuple[str, ...]:
+    return code.co_varnames[: argument_count(code)]
+
+
+def _has_work(cap: Capture) -> bool:
+    return any(n.op not in ("placeholder", "output") for n in cap.graph.nodes)
+
+
+def _worth_a_look(fn: FunctionType, slots: tuple[Any, ...]) -> bool:
+    """Whether a hooked frame may compute with tensors: one is at hand, or a module or closure may hold one."""
+    return any(_may_hold_tensors(v, 3) for v in slots) or bool(fn.__closure__)
+
+
+def _may_hold_tensors(value: Any, depth: int) -> bool:
+    if isinstance(value, Tensor | Module):
+        return True
+    if depth and isinstance(value, tuple | list):
+        return any(_may_hold_tensors(v, depth - 1) for v in value[:16])
+    if depth and isinstance(value, dict):
+        return any(_may_hold_tensors(v, depth - 1) for v in list(value.values())[:16])
+    namespace = getattr(value, "__dict__", None)
+    return bool(depth and isinstance(namespace, dict) and any(_may_hold_tensors(v, depth - 1) for v in list(namespace.values())[:16]))
+
+
+def add_relations(cap: Capture) -> None:
+    """Guards between inputs that the capture took for different objects, where the difference matters."""
+    if cap.writes_inputs and len(cap.inputs) > 1:
+        cap.guards.add("not_alias", tuple(v.source for v in cap.inputs if v.source is not None))
+    written = cap.effects.written()
+    for kind in (ListValue, DictValue, SetValue, UserObject):
+        if not any(isinstance(v, kind) for v in written):
+            continue
+        everyone = [v.source for v in cap.by_id.values() if isinstance(v, kind) and v.source is not None]
+        if len(everyone) > 1 and not all(s.is_constant_rooted for s in everyone):
+            cap.guards.add("distinct", tuple(everyone))
+
+
+def _limits() -> Limits:
+    settings = _settings.current().capture
+    return Limits(min(settings.inline_depth, 60), settings.unroll_limit, settings.force_break)
+
+
+@dataclass(slots=True)
+class Stance:
+    """What the process does about calls that are not compiled. Set by `api.set_stance`."""
+
+    name: str = "default"
+    no_capture: bool = False
+    fail_on_recompile: bool = False
+
+
+_stance = Stance()
+
+
+def stance() -> Stance:
+    return _stance
+
+

@@ -1,0 +1,76 @@
+"""Exceptions that capture raises. Internal ones steer the executor; public ones reach the user.
+
+Owns the classes only; the catalogue of graph-break causes is in `breaks.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynamo.breaks import Cause
+    from dynamo.values.base import Value
+
+
+class CaptureError(RuntimeError):
+    """Base of what users see when a capture cannot do what was asked."""
+
+
+class UnsupportedUnderFullgraph(CaptureError):
+    """A graph break where `fullgraph=True` forbids one. Names the user's line, the cause and a hint."""
+
+
+class InternalCaptureError(CaptureError):
+    """A bug of the capture itself; `__cause__` is the original exception."""
+
+
+class RecompileLimitExceeded(CaptureError):
+    """The recompile limit was reached under `fullgraph=True`."""
+
+
+class FailOnRecompile(CaptureError):
+    """A call needed a new compilation under `set_stance("fail_on_recompile")`."""
+
+
+class Unsupported(Exception):
+    """Internal: the current instruction cannot be captured. Becomes a graph break."""
+
+    def __init__(self, cause: Cause, detail: str) -> None:
+        super().__init__(f"{cause.id}: {detail}")
+        self.cause = cause
+        self.detail = detail
+
+
+class Raised(Exception):
+    """Internal: the captured program raised `value` (an ExceptionValue)."""
+
+    def __init__(self, value: Value) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+class Restart(Exception):
+    """Internal: capture again from the start, breaking at executed instruction number `at`."""
+
+    def __init__(self, at: int, cause: Cause, detail: str) -> None:
+        super().__init__(at)
+        self.at = at
+        self.cause = cause
+        self.detail = detail
+
+
+class BreakFound(Exception):
+    """Internal: the capture ends here with a graph break; `stop` describes it (capture.Stop)."""
+
+    def __init__(self, stop: Any) -> None:
+        super().__init__()
+        self.stop = stop
+
+
+class GiveUp(Exception):
+    """Internal: this code cannot be captured from here at all; it runs in plain Python."""
+
+    def __init__(self, cause: Cause, detail: str) -> None:
+        super().__init__(f"{cause.id}: {detail}")
+        self.cause = cause
+        self.detail = detail

@@ -1,0 +1,109 @@
+"""Exceptions of the captured program: making, raising and telling them apart. Part of Capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.errors import BreakFound, GiveUp, InternalCaptureError, Raised, Restart, Unsupported
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.objects import ClassValue, ExceptionValue, UserObject
+from dynamo.wrap import is_exception_class
+
+_INTERNAL = (Raised, Unsupported, Restart, BreakFound, GiveUp, InternalCaptureError)
+
+
+class Exceptions:
+    """Part of Capture."""
+
+    handled: Value | None
+
+    if TYPE_CHECKING:
+
+        def wrap_new(self, real: Any) -> Value: ...
+        def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
+
+    def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """fn(*args, **kwargs) on host values; what it raises is raised in the captured program."""
+        try:
+            return fn(*args, **kwargs)
+        except _INTERNAL:
+            raise
+        except Exception as error:
+            raise Raised(self.with_context(self.exception_from(error))) from error
+
+    def exception_from(self, error: BaseException) -> ExceptionValue:
+        """A captured exception like the host's `error`."""
+        args = [self.wrap_new(a) for a in error.args]
+        value = ExceptionValue(type(error), args)
+        for name in ("name", "obj", "path"):
+            held = getattr(error, name, None)
+            if held is not None and isinstance(held, str):
+                self.preset(value, name, Constant(held))
+        return value
+
+    def preset(self, value: ExceptionValue, name: str, attribute: Value) -> None:
+        """Set an attribute that the constructor would have set."""
+        self.effects.set_attribute(self, value, name, attribute)  # type: ignore[attr-defined]
+
+    def with_context(self, value: Value) -> Value:
+        """Chain a newly raised exception to the one being handled."""
+        if isinstance(value, ExceptionValue) and value.source is None and self.handled is not None:
+            if self.handled is not value and value.context is NONE:
+                value.context = self.handled
+        return value
+
+    def new_exception(self, cls: type, args: list[Value]) -> ExceptionValue:
+        return ExceptionValue(cls, args)
+
+    def raise_(self, cls: type, *args: Any) -> NoReturn:
+        """Raise cls(*args) in the captured program; args are host constants."""
+        raise Raised(self.with_context(ExceptionValue(cls, [self.wrap_new(a) for a in args])))
+
+    def raise_values(self, cls: type, args: list[Value]) -> NoReturn:
+        """Raise cls(*args); args are captured values."""
+        raise Raised(self.with_context(ExceptionValue(cls, args)))
+
+    def raise_value(self, exception: Value) -> NoReturn:
+        """`raise exception`"""
+        raise Raised(self.with_context(exception))
+
+    def raise_from(self, cls: type, message: str, cause: Value) -> NoReturn:
+        """`raise cls(message) from cause`"""
+        value = ExceptionValue(cls, [Constant(message)])
+        value.cause, value.context, value.suppress = cause, cause, True
+        raise Raised(value)
+
+    def is_instance_of(self, value: Value, cls: type) -> bool:
+        """isinstance for exceptions."""
+        return issubclass(value.python_type(), cls)
+
+    def as_exception(self, value: Value, args: list[Value]) -> Value:
+        """What `raise value` raises: an instance, made if value is a class."""
+        if isinstance(value, ClassValue) and issubclass(value.cls, BaseException):
+            return self.call(value, args, {})
+        if isinstance(value, ExceptionValue):
+            return value
+        if isinstance(value, UserObject) and issubclass(value.cls, BaseException):
+            return value
+        if issubclass(value.python_type(), BaseException):
+            unsupported(breaks.EXCEPTION, f"raise {value.describe()}")
+        self.raise_(TypeError, "exceptions must derive from BaseException")
+
+    def make_exception(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """cls(*args, **kwargs) for an exception class, by its __new__ and __init__."""
+        if not is_exception_class(cls):
+            unsupported(breaks.EXCEPTION, f"{cls.__name__}()")
+        value = ExceptionValue(cls, list(args))
+        init = self.class_lookup(cls, "__init__")  # type: ignore[attr-defined]
+        if hasattr(init, "__code__"):
+            self.call(self.wrap_class_attribute(cls, "__init__", init), [value, *args], kwargs)  # type: ignore[attr-defined]
+        elif kwargs:
+            if not set(kwargs) <= {"name", "obj", "path"}:
+                self.raise_(TypeError, f"{cls.__name__}() takes no keyword arguments")
+            for name, attribute in kwargs.items():
+                self.preset(value, name, attribute)
+        return value

@@ -1,0 +1,259 @@
+"""What a capture relied on, and the flat native program that checks it.
+
+Owns: the record of one fact (`Guard`), their collection during a capture (`GuardSet`), the program made of them
+(order, one fetch per source, watched blocks), and the report of which one failed. The checks themselves run in
+`dynamo._native`.
+
+Order: checks on the call's own slots first, types and constants before tensors, then what hangs on them, then the
+watched blocks (one comparison each while nothing changes), then relations between slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynamo._native import META_ALL, GuardProgram
+from dynamo.sources import ChildSource, ConstSource, Source
+from eager import _logging
+from fxir.node import Origin
+
+LOG: Final = _logging.artifact("guards")
+
+_RANK: Final = {
+    "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
+    "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "call_eq": 5,
+}  # fmt: skip
+_RELATIONAL: Final = frozenset({"same", "distinct", "alias", "not_alias"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """One fact: `kind` as in dynamo._native.GuardProgram, the sources it is about, its operands, its maker.
+
+    watch: objects (dicts, types, instances) whose change is the only way for the fact to change, or None when it
+    must be checked at each call. epoch: the fact may also change with eager's epoch.
+    """
+
+    kind: str
+    sources: tuple[Source, ...]
+    operands: tuple[Any, ...]
+    origin: Origin | None
+    watch: tuple[Any, ...] | None = None
+    epoch: bool = False
+
+    @property
+    def note(self) -> str:
+        """What is guarded and the line that made it."""
+        what = f"{', '.join(s.name for s in self.sources)}: {self.kind} {_short(self.operands)}".strip()
+        return f"{what}  # {self.origin}" if self.origin else what
+
+
+def _short(operands: tuple[Any, ...]) -> str:
+    text = ", ".join(o.__qualname__ if isinstance(o, type) else repr(o) for o in operands)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+@dataclass(slots=True)
+class GuardSet:
+    """Facts collected while capturing, in the order they were used, each once."""
+
+    guards: list[Guard] = field(default_factory=list)
+    _seen: set[Any] = field(default_factory=set)
+
+    def add(
+        self,
+        kind: str,
+        sources: Iterable[Source] | Source,
+        *operands: Any,
+        origin: Origin | None = None,
+        watch: tuple[Any, ...] | None = None,
+        epoch: bool = False,
+    ) -> None:
+        """Record a fact unless it is recorded already."""
+        where = (sources,) if isinstance(sources, Source) else tuple(sources)
+        key = (kind, where, tuple(map(_identity, operands)))
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        self.guards.append(Guard(kind, where, operands, origin, watch, epoch))
+
+    def copy(self) -> GuardSet:
+        return GuardSet(list(self.guards), set(self._seen))
+
+
+def _identity(operand: Any) -> Any:
+    if isinstance(operand, int | float | str | bytes | bool | None):
+        return type(operand), repr(operand)
+    if isinstance(operand, tuple):
+        return tuple(map(_identity, operand))
+    return id(operand)
+
+
+class ProgramBuilder:
+    """Turns guards into instructions; each source is fetched once per block."""
+
+    def __init__(self, n_slots: int) -> None:
+        self.n_slots = n_slots
+        self._next = n_slots
+        self._slots: dict[Source, int] = {}
+        self._out: list[tuple[Any, ...]] = []
+        self._note: str | None = None
+
+    def slot(self, source: Source) -> int:
+        """The slot that holds `source`, fetching it here if it is not yet fetched."""
+        if source not in self._slots:
+            self._slots[source] = source.fetch(self)
+        return self._slots[source]
+
+    def emit_fetch(self, op: str, *operands: Any) -> int:
+        """Append a fetch into a fresh temporary; returns the temporary."""
+        dst = self._next
+        self._next += 1
+        self._out.append((op, *operands, dst, self._note))
+        return dst
+
+    def emit(self, guard: Guard) -> None:
+        """Append the check of `guard` and the fetches that it needs."""
+        self._note = guard.note
+        if guard.kind in ("grad_mode", "call_eq"):
+            self._out.append((guard.kind, *guard.operands, self._note))
+            return
+        slots = [self.slot(s) for s in guard.sources]
+        operands = (tuple(slots),) if guard.kind in ("distinct", "not_alias") else tuple(slots)
+        self._out.append((guard.kind, *operands, *guard.operands, self._note))
+
+    def block(self, op: str, items: tuple[Any, ...], guards: Iterable[Guard]) -> None:
+        """Append a watched block. What it fetches is not visible outside it."""
+        outer, self._out = self._out, []
+        slots, self._slots = self._slots, {}
+        for guard in guards:
+            self.emit(guard)
+        inner, self._out, self._slots = self._out, outer, slots
+        self._out.append((op, items, tuple(inner), f"{len(inner)} guards while {len(items)} containers do not change"))
+
+    def build(self) -> GuardProgram:
+        return GuardProgram(self._out, self.n_slots)
+
+
+def _depth(source: Source) -> int:
+    depth = 0
+    while isinstance(source, ChildSource):
+        source, depth = source.parent, depth + 1
+    return depth
+
+
+def order(guards: Iterable[Guard]) -> list[Guard]:
+    """Direct checks in the order they are run: shallow sources and cheap, discriminating kinds first."""
+    return sorted(guards, key=lambda g: (max(map(_depth, g.sources), default=0), _RANK.get(g.kind, 3)))
+
+
+def build_program(guards: list[Guard], n_slots: int) -> GuardProgram | None:
+    """The native program of `guards`, or None when there is nothing to check."""
+    if not guards:
+        return None
+    builder = ProgramBuilder(n_slots)
+    direct = [g for g in guards if g.watch is None and g.kind not in _RELATIONAL]
+    for guard in order(direct):
+        builder.emit(guard)
+    for op, epoch in (("watch", False), ("epoch", True)):
+        watched = [g for g in guards if g.watch is not None and g.epoch is epoch and g.kind not in _RELATIONAL]
+        if watched:
+            builder.block(op, _unique(item for g in watched for item in g.watch or ()), watched)
+    for guard in guards:
+        if guard.kind in _RELATIONAL:
+            builder.emit(guard)
+    return builder.build()
+
+
+def _unique(items: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple({id(item): item for item in items}.values())
+
+
+# --- reports -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an existing compiled variant was not used. line: the user line that made the guard."""
+
+    guard: str
+    expected: str
+    actual: str
+    line: str
+
+    def __str__(self) -> str:
+        made = f", needed at {self.line}" if self.line else ""
+        return f"{self.guard}: expected {self.expected}, got {self.actual}{made}"
+
+
+def _tensor_text(sizes: Any, strides: Any, cls: type) -> str:
+    return f"{cls.__name__}(size={tuple(sizes)}, stride={tuple(strides) if strides is not None else 'contiguous'})"
+
+
+def _describe_actual(kind: str, operands: tuple[Any, ...], value: Any) -> str:
+    if kind == "type":
+        return type(value).__qualname__
+    if kind in ("is", "is_not", "same", "distinct"):
+        return f"another {type(value).__qualname__} object" if operands and value is not operands[0] else repr(value)
+    if kind == "len":
+        return str(len(value))
+    if kind == "dict_keys":
+        return repr(tuple(value))
+    if kind == "tensor":
+        try:
+            grad = ", requires_grad" if value.requires_grad else ""
+            return f"{_tensor_text(value.shape, value.stride(), type(value))} {value.dtype}{grad}"
+        except AttributeError:
+            return f"a {type(value).__qualname__}"
+    text = repr(value)
+    return text if len(text) < 200 else text[:197] + "..."
+
+
+def _describe_expected(guard: Guard) -> str:
+    operands = guard.operands
+    if guard.kind == "type":
+        return str(operands[0].__qualname__)
+    if guard.kind == "is":
+        return f"the same {type(operands[0]).__qualname__} object as before"
+    if guard.kind == "tensor":
+        return f"{_tensor_text(operands[3], operands[4], operands[0])} with the dtype, device and requires_grad of before"
+    if guard.kind in ("same", "distinct", "alias", "not_alias"):
+        return {"same": "one object", "distinct": "different objects"}.get(guard.kind, guard.kind)
+    return _short(operands)
+
+
+def explain_failure(guards: list[Guard], program: GuardProgram, slots: tuple[Any, ...]) -> Failure:
+    """Which guard keeps `slots` from `program`, with the expected and the actual value."""
+    failed = program.failed(slots)
+    if failed is None:
+        return Failure("(none)", "a match", "a match: the guards hold now", "")
+    note = failed[1]
+    guard = next((g for g in guards if g.note == note), None)
+    if guard is None:
+        return Failure(note or f"guard {failed[0]}", "it to hold", "it does not", "")
+    line = str(guard.origin) if guard.origin else ""
+    names = ", ".join(s.name for s in guard.sources) or guard.kind
+    actual = "(not readable)"
+    if guard.kind == "grad_mode":
+        names, actual = "grad mode", str(not guard.operands[0])
+    elif guard.sources:
+        try:
+            actual = _describe_actual(guard.kind, guard.operands, guard.sources[0].read(slots))
+        except Exception as error:  # reading may run into what made the guard fail
+            actual = f"(not readable: {type(error).__name__}: {error})"
+    return Failure(f"{names} [{guard.kind}]", _describe_expected(guard), actual, line)
+
+
+def describe(guards: list[Guard]) -> str:
+    """The list of guards as printed under TORCH_LOGS=guards."""
+    lines = []
+    for guard in guards:
+        where = "epoch" if guard.epoch else "watched" if guard.watch is not None else "each call"
+        lines.append(f"{guard.note}  [{where}]")
+    return "\n".join(lines) or "(no guards)"
+
+
+TENSOR_MASK: Final[int] = META_ALL
+Predicate = Callable[[Any], bool]

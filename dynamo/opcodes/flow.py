@@ -1,0 +1,162 @@
+"""Jumps, loops and pattern matching."""
+
+from __future__ import annotations
+
+import collections.abc
+from typing import TYPE_CHECKING
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.decode import VERSION
+from dynamo.opcodes.table import op
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.mappings import DictValue
+from dynamo.values.objects import ClassValue, UserObject
+from dynamo.values.sequences import ListValue, RangeValue, TupleValue
+
+if TYPE_CHECKING:
+    from dynamo.decode import Instruction
+    from dynamo.symbolic import Frame
+
+
+@op("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+def jump(frame: Frame, ins: Instruction) -> None:
+    frame.pc = ins.target
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+@op("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE")
+def pop_jump_if_true(frame: Frame, ins: Instruction) -> None:
+    if frame.cap.truth(frame.pop()):
+        frame.pc = ins.target
+
+
+@op("POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_FALSE")
+def pop_jump_if_false(frame: Frame, ins: Instruction) -> None:
+    if not frame.cap.truth(frame.pop()):
+        frame.pc = ins.target
+
+
+@op("POP_JUMP_IF_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NONE")
+def pop_jump_if_none(frame: Frame, ins: Instruction) -> None:
+    if _is_none(frame.pop()):
+        frame.pc = ins.target
+
+
+@op("POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE")
+def pop_jump_if_not_none(frame: Frame, ins: Instruction) -> None:
+    if not _is_none(frame.pop()):
+        frame.pc = ins.target
+
+
+@op("JUMP_IF_TRUE_OR_POP")
+def jump_if_true_or_pop(frame: Frame, ins: Instruction) -> None:
+    if frame.cap.truth(frame.stack[-1]):
+        frame.pc = ins.target
+    else:
+        frame.pop_raw()
+
+
+@op("JUMP_IF_FALSE_OR_POP")
+def jump_if_false_or_pop(frame: Frame, ins: Instruction) -> None:
+    if not frame.cap.truth(frame.stack[-1]):
+        frame.pc = ins.target
+    else:
+        frame.pop_raw()
+
+
+@op("GET_ITER")
+def get_iter(frame: Frame, ins: Instruction) -> None:
+    frame.push(frame.cap.iterate(frame.pop()))
+
+
+@op("FOR_ITER")
+def for_iter(frame: Frame, ins: Instruction) -> None:
+    item = frame.cap.next(frame.stack[-1])
+    if item is not None:
+        frame.push(item)
+        return
+    frame.pop_raw()
+    frame.pc = for_exit(ins)
+
+
+def for_exit(ins: Instruction) -> int:
+    """Where FOR_ITER goes when the iterator ends, the iterator popped."""
+    return ins.target + VERSION.for_exit_skip
+
+
+@op("GET_LEN")
+def get_len(frame: Frame, ins: Instruction) -> None:
+    frame.push(frame.cap.length(frame.stack[-1]))
+
+
+# --- match -----------------------------------------------------------------------------------------------------
+
+
+@op("MATCH_SEQUENCE")
+def match_sequence(frame: Frame, ins: Instruction) -> None:
+    value = frame.cap.realize(frame.stack[-1])
+    frame.push(Constant(isinstance(value, ListValue | TupleValue | RangeValue) or _is_a(value, collections.abc.Sequence)))
+
+
+@op("MATCH_MAPPING")
+def match_mapping(frame: Frame, ins: Instruction) -> None:
+    value = frame.cap.realize(frame.stack[-1])
+    frame.push(Constant(isinstance(value, DictValue) or _is_a(value, collections.abc.Mapping)))
+
+
+def _is_a(value: Value, cls: type) -> bool:
+    kind = value.python_type()
+    return issubclass(kind, cls) and not issubclass(kind, str | bytes | bytearray)
+
+
+@op("MATCH_KEYS")
+def match_keys(frame: Frame, ins: Instruction) -> None:
+    keys, subject = frame.cap.realize(frame.stack[-1]), frame.cap.realize(frame.stack[-2])
+    if not isinstance(subject, DictValue):
+        unsupported(breaks.INSTRUCTION, f"a mapping pattern on {subject.describe()}")
+    found = [subject.get(frame.cap, key) for key in frame.cap.unpack(keys)]
+    if any(v is None for v in found):
+        frame.push(NONE)
+    else:
+        frame.push(TupleValue([v for v in found if v is not None]))
+
+
+@op("MATCH_CLASS")
+def match_class(frame: Frame, ins: Instruction) -> None:
+    cap = frame.cap
+    names, cls, subject = frame.pop(), frame.pop(), frame.pop()
+    if not isinstance(cls, ClassValue):
+        unsupported(breaks.INSTRUCTION, f"a class pattern with {cls.describe()}")
+    if not cap.isinstance(subject, cls):
+        frame.push(NONE)
+        return
+    found: list[Value] = []
+    keys = [cap.realize(n).as_constant() for n in cap.unpack(names)]
+    if ins.arg and cls.cls in (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple):
+        if ins.arg > 1:
+            cap.raise_type_error(f"{cls.cls.__name__}() accepts 1 positional sub-pattern ({ins.arg} given)")
+        found.append(subject)
+    elif ins.arg:
+        keys = [*_match_args(frame, cls, ins.arg), *keys]
+    for key in keys:
+        if isinstance(subject, UserObject) and not cap.has_attribute(subject, key):
+            frame.push(NONE)
+            return
+        found.append(subject.getattr(cap, key))
+    frame.push(TupleValue(found))
+
+
+def _match_args(frame: Frame, cls: ClassValue, n: int) -> list[str]:
+    cap = frame.cap
+    names: list[str] = []
+    if cap.has_attribute(cls, "__match_args__"):
+        names = [cap.realize(v).as_constant() for v in cap.unpack(cls.getattr(cap, "__match_args__"))]
+    if n > len(names):
+        plural = "" if len(names) == 1 else "s"
+        cap.raise_type_error(f"{cls.cls.__name__}() accepts {len(names)} positional sub-pattern{plural} ({n} given)")
+    return names[:n]

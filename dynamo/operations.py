@@ -1,0 +1,525 @@
+"""Operators, comparison, equality, hashing, iteration and formatting over captured values. Part of Capture.
+
+The rule for every binary operator is Python's: constants compute, tensors make a node, containers combine, instances of
+user classes run their special methods (reflected ones too), and what is left ends the graph.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.values.base import NotConstant, Value
+from dynamo.values.constant import Constant
+from dynamo.values.functions import CellValue, FunctionValue
+from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
+from dynamo.values.mappings import DictValue, DictView, SetValue
+from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
+from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
+from dynamo.values.tensor import TensorValue
+from dynamo.sources import type_attribute
+
+# operator function -> (method, reflected method)
+BINARY: Final[dict[Any, tuple[str, str]]] = {
+    getattr(operator, name): (f"__{name.strip('_')}__", f"__r{name.strip('_')}__")
+    for name in "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
+}
+# in-place operator function -> (in-place method, plain operator function)
+INPLACE: Final[dict[Any, tuple[str, Any]]] = {
+    getattr(operator, "i" + name): (f"__i{name}__", getattr(operator, {"and": "and_", "or": "or_"}.get(name, name)))
+    for name in "add sub mul truediv floordiv mod pow matmul lshift rshift and or xor".split()
+}
+COMPARE: Final[dict[Any, tuple[str, str]]] = {
+    operator.eq: ("__eq__", "__eq__"),
+    operator.ne: ("__ne__", "__ne__"),
+    operator.lt: ("__lt__", "__gt__"),
+    operator.le: ("__le__", "__ge__"),
+    operator.gt: ("__gt__", "__lt__"),
+    operator.ge: ("__ge__", "__le__"),
+}
+UNARY: Final[dict[Any, str]] = {
+    operator.neg: "__neg__",
+    operator.pos: "__pos__",
+    operator.invert: "__invert__",
+    abs: "__abs__",
+}
+_SYMBOLS: Final = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
+
+
+class Operations:
+    """Part of Capture: operators and protocols."""
+
+    if TYPE_CHECKING:
+
+        def realize(self, value: Value) -> Value: ...
+        def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
+        def wrap_new(self, real: Any) -> Value: ...
+        def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
+        def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
+        def class_has(self, cls: type, name: str) -> bool: ...
+        def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
+        def raise_(self, cls: type, *args: Any) -> Any: ...
+        def mutating(self, value: Value) -> None: ...
+        def count_unrolled(self) -> None: ...
+
+    def raise_type_error(self, message: str) -> Any:
+        return self.raise_(TypeError, message)
+
+    # -- operators ---------------------------------------------------------------------------------------------
+    def binary(self, fn: Any, a: Value, b: Value) -> Value:
+        """fn(a, b) for an operator of BINARY."""
+        a, b = self.realize(a), self.realize(b)
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            return self._constants(fn, a, b)
+        method, reflected = BINARY[fn]
+        if isinstance(a, UserObject) or isinstance(b, UserObject):
+            return self._special(fn, method, reflected, a, b)
+        if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+            return self.tensor_call(fn, [a, b], {})
+        return self._containers(fn, a, b)
+
+    def _constants(self, fn: Any, a: Constant, b: Constant) -> Value:
+        if fn in (operator.pow, operator.lshift, operator.mul) and type(a.value) is int and type(b.value) is int:
+            if b.value > 10_000 and fn is not operator.mul:
+                unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of huge numbers")
+        result = self.host(fn, a.value, b.value)
+        return self.wrap_new(result)
+
+    def _containers(self, fn: Any, a: Value, b: Value) -> Value:
+        if fn is operator.add and isinstance(a, Sequence) and isinstance(b, Sequence):
+            if issubclass(a.python_type(), tuple) == issubclass(b.python_type(), tuple):
+                return a.like([*a.items, *b.items])
+        if fn is operator.mul:
+            seq, n = (a, b) if isinstance(a, Sequence) else (b, a)
+            if isinstance(seq, Sequence) and isinstance(n, Constant):
+                return seq.like(self.host(operator.mul, seq.items, n.value))
+        if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
+            return self.call_method(a, BINARY[fn][0], [b], {})
+        if fn is operator.or_ and isinstance(a, DictValue) and isinstance(b, DictValue):
+            return self.call_method(a, "__or__", [b], {})
+        if fn is operator.mod and isinstance(a, Constant) and isinstance(a.value, str | bytes):
+            return self._percent(a, b)
+        known = (Constant, Sequence, DictValue, SetValue, RangeValue, ClassValue, FunctionValue)
+        if isinstance(a, known) and isinstance(b, known):
+            if not (isinstance(a, ClassValue) or isinstance(b, ClassValue)):
+                samples = [_sample(v) for v in (a, b)]
+                self.host(fn, *samples)  # TypeError: Python's own
+        unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
+
+    def _percent(self, a: Constant, b: Value) -> Value:
+        try:
+            return Constant(self.host(operator.mod, a.value, b.as_constant()))
+        except NotConstant:
+            unsupported(breaks.DATA_DEPENDENT_VALUE, "formatting of a value that is not constant")
+
+    def _special(self, fn: Any, method: str, reflected: str, a: Value, b: Value) -> Value:
+        """Special methods by Python's order: a subclass's reflected method goes first."""
+        ta, tb = a.python_type(), b.python_type()
+        attempts = [(a, method, b), (b, reflected, a)]
+        if tb is not ta and issubclass(tb, ta) and self._overrides(ta, tb, reflected):
+            attempts.reverse()
+        elif ta is tb:
+            attempts = attempts[:1]
+        for left, name, right in attempts:
+            if not self.class_has(left.python_type(), name):
+                continue
+            if not isinstance(left, UserObject):
+                if isinstance(left, TensorValue):
+                    if isinstance(right, UserObject):
+                        continue  # Tensor's operators answer NotImplemented for foreign objects
+                    return self.tensor_call(fn, [a, b], {})
+                continue  # of constants and containers: NotImplemented for foreign objects
+            result = self.realize(self.call_method(left, name, [right], {}))
+            if not (isinstance(result, Constant) and result.value is NotImplemented):
+                return result
+        symbol = _OPERATOR_TEXT.get(fn, fn.__name__)
+        message = f"unsupported operand type(s) for {symbol}: '{ta.__name__}' and '{tb.__name__}'"
+        return self.raise_type_error(message)  # type: ignore[no-any-return]
+
+    def _overrides(self, base: type, derived: type, name: str) -> bool:
+        return type_attribute(derived, name, None) is not type_attribute(base, name, None)
+
+    def inplace(self, fn: Any, a: Value, b: Value) -> Value:
+        """fn(a, b) for an operator of INPLACE."""
+        a, b = self.realize(a), self.realize(b)
+        method, plain = INPLACE[fn]
+        if isinstance(a, TensorValue):
+            return self.tensor_call(fn, [a, b], {})
+        if isinstance(a, UserObject):
+            if self.class_has(a.cls, method):
+                result = self.realize(self.call_method(a, method, [b], {}))
+                if not (isinstance(result, Constant) and result.value is NotImplemented):
+                    return result
+        elif isinstance(a, ListValue) and method in ("__iadd__", "__imul__"):
+            return self.call_method(a, method, [b], {})
+        elif isinstance(a, DictValue) and method == "__ior__":
+            return self.call_method(a, method, [b], {})
+        elif isinstance(a, SetValue) and a.cls is set and method in SetValue.MUTATORS and isinstance(b, SetValue | DictView):
+            return self.call_method(a, method, [b], {})
+        return self.binary(plain, a, b)
+
+    def unary(self, fn: Any, a: Value) -> Value:
+        """fn(a) for an operator of UNARY."""
+        a = self.realize(a)
+        if isinstance(a, Constant):
+            return self.wrap_new(self.host(fn, a.value))
+        if isinstance(a, TensorValue):
+            return self.tensor_call(fn, [a], {})
+        if isinstance(a, UserObject) and self.class_has(a.cls, UNARY[fn]):
+            return self.call_method(a, UNARY[fn], [], {})
+        unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()}")
+
+    # -- comparison --------------------------------------------------------------------------------------------
+    def compare(self, fn: Any, a: Value, b: Value) -> Value:
+        """fn(a, b) for an operator of COMPARE."""
+        a, b = self.realize(a), self.realize(b)
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            return self.wrap_new(self.host(fn, a.value, b.value))
+        if isinstance(a, UserObject) or isinstance(b, UserObject):
+            return self._compare_objects(fn, a, b)
+        if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+            return self._compare_tensors(fn, a, b)
+        if fn in (operator.eq, operator.ne):
+            return Constant(self.equal(a, b) == (fn is operator.eq))
+        if isinstance(a, Sequence) and isinstance(b, Sequence):
+            return self._compare_sequences(fn, a, b)
+        if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
+            return self.call_method(a, COMPARE[fn][0], [b], {})
+        unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
+
+    def _compare_tensors(self, fn: Any, a: Value, b: Value) -> Value:
+        other = b if isinstance(a, TensorValue) else a
+        comparable = isinstance(other, TensorValue) or (
+            isinstance(other, Constant) and isinstance(other.value, int | float | complex)
+        )
+        if not comparable and isinstance(other, Constant) and fn in (operator.eq, operator.ne):
+            return Constant(fn is operator.ne) if other.value is None or isinstance(other.value, str) else self._no_compare(a, b)
+        return self.tensor_call(fn, [a, b], {})
+
+    def _no_compare(self, a: Value, b: Value) -> Value:
+        unsupported(breaks.OPAQUE_OBJECT, f"comparison of {a.describe()} and {b.describe()}")
+
+    def _compare_sequences(self, fn: Any, a: Sequence, b: Sequence) -> Value:
+        if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple):
+            message = f"'{_SYMBOLS[fn]}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'"
+            return self.raise_type_error(message)  # type: ignore[no-any-return]
+        for x, y in zip(a.items, b.items, strict=False):
+            if not self.equal(x, y):
+                return self.compare(fn, x, y)
+        return Constant(fn(len(a.items), len(b.items)))
+
+    def _compare_objects(self, fn: Any, a: Value, b: Value) -> Value:
+        method, reflected = COMPARE[fn]
+        attempts = [(a, method, b), (b, reflected, a)]
+        ta, tb = a.python_type(), b.python_type()
+        if ta is not tb and issubclass(tb, ta):
+            attempts.reverse()
+        for left, name, right in attempts:
+            if not isinstance(left, UserObject):
+                continue
+            raw = type_attribute(left.cls, name, None)
+            if not isinstance(raw, types.FunctionType):
+                if isinstance(raw, types.WrapperDescriptorType) and raw.__objclass__ is object:
+                    if name == "__ne__" and isinstance(type_attribute(left.cls, "__eq__", None), types.FunctionType):
+                        result = self.realize(self.call_method(left, "__eq__", [right], {}))
+                        if not (isinstance(result, Constant) and result.value is NotImplemented):
+                            return Constant(not self.truth(result))
+                    continue
+                if raw is None:
+                    continue
+                return self._no_compare(a, b)
+            result = self.realize(self.call_method(left, name, [right], {}))
+            if not (isinstance(result, Constant) and result.value is NotImplemented):
+                return result
+        if fn in (operator.eq, operator.ne):
+            return Constant(self.same_object(a, b) == (fn is operator.eq))
+        message = f"'{_SYMBOLS[fn]}' not supported between instances of '{ta.__name__}' and '{tb.__name__}'"
+        return self.raise_type_error(message)  # type: ignore[no-any-return]
+
+    def same_object(self, a: Value, b: Value) -> bool:
+        """a is b"""
+        a, b = self.realize(a), self.realize(b)
+        if isinstance(b, Constant) and not isinstance(a, Constant):
+            return False
+        return a.same_object(self, b)  # type: ignore[arg-type]
+
+    def equal(self, a: Value, b: Value) -> bool:
+        """bool(a == b) with the identity shortcut of containers."""
+        a, b = self.realize(a), self.realize(b)
+        if a is b:
+            return True
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            return bool(a.value is b.value or self.host(operator.eq, a.value, b.value))
+        if isinstance(a, TensorValue) or isinstance(b, TensorValue) or isinstance(a, UserObject) or isinstance(b, UserObject):
+            return self.truth(self.compare(operator.eq, a, b))
+        if isinstance(a, Sequence) and isinstance(b, Sequence):
+            if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple) or len(a.items) != len(b.items):
+                return False
+            return all(self.equal(x, y) for x, y in zip(list(a.items), list(b.items), strict=True))
+        if isinstance(a, DictValue) and isinstance(b, DictValue):
+            return self._equal_dicts(a, b)
+        if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
+            return bool(self.call_method(a, "__eq__", [b], {}).as_constant())
+        if isinstance(a, RangeValue) and isinstance(b, RangeValue):
+            return a.value == b.value
+        if isinstance(a, SliceValue) and isinstance(b, SliceValue):
+            return all(self.equal(x, y) for x, y in zip(a.parts, b.parts, strict=True))
+        plain = (Constant, Sequence, DictValue, SetValue, RangeValue, SliceValue, FunctionValue, ClassValue, PythonModule,
+                 BuiltinValue, Iterator, CellValue, DictView)  # fmt: skip
+        if isinstance(a, plain) and isinstance(b, plain):
+            return a.same_object(self, b) if type(a) is type(b) else False  # type: ignore[arg-type]
+        unsupported(breaks.OPAQUE_OBJECT, f"== of {a.describe()} and {b.describe()}")
+
+    def _equal_dicts(self, a: DictValue, b: DictValue) -> bool:
+        if len(a.entries) != len(b.entries):
+            return False
+        for key, (_, value) in list(a.entries.items()):
+            if key not in b.entries or not self.equal(value, b.entries[key][1]):
+                return False
+        return True
+
+    def contains(self, container: Value, item: Value) -> bool:
+        """item in container"""
+        container = self.realize(container)
+        if isinstance(container, Constant):
+            return bool(self.host(operator.contains, container.value, self.realize(item).as_constant()))
+        if isinstance(container, RangeValue):
+            return self.realize(item).is_constant and self.realize(item).as_constant() in container.value
+        if isinstance(container, Sequence | DictValue | SetValue | DictView):
+            return bool(self.call_method(container, "__contains__", [item], {}).as_constant())
+        if isinstance(container, UserObject) and self.class_has(container.cls, "__contains__"):
+            return self.truth(self.call_method(container, "__contains__", [item], {}))
+        if isinstance(container, ClassValue) and issubclass(container.cls, enum.Enum):
+            return bool(self.host(operator.contains, container.cls, self.object_constant(item)))
+        if isinstance(container, TensorValue):
+            unsupported(breaks.DATA_DEPENDENT_BRANCH, "`in` on a tensor")
+        iterator = self.iterate(container)
+        while (found := self.next(iterator)) is not None:
+            if self.equal(found, item):
+                return True
+        return False
+
+    def object_constant(self, value: Value) -> Any:
+        """The real object behind a constant, a class, or an existing instance."""
+        value = self.realize(value)
+        if isinstance(value, UserObject) and value.real is not None:
+            return value.real
+        try:
+            return value.as_constant()
+        except NotConstant:
+            unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a constant")
+
+    def truth(self, value: Value) -> bool:
+        """bool(value)"""
+        return self.realize(value).truth(self)  # type: ignore[arg-type]
+
+    # -- items -------------------------------------------------------------------------------------------------
+    def getitem(self, container: Value, key: Value) -> Value:
+        """container[key]"""
+        container, key = self.realize(container), self.realize(key)
+        if isinstance(container, Sequence):
+            return container.getitem(self, key)  # type: ignore[arg-type]
+        if isinstance(container, DictValue):
+            return container.getitem(self, key)  # type: ignore[arg-type]
+        if isinstance(container, TensorValue):
+            return self.tensor_call(operator.getitem, [container, key], {})
+        if isinstance(container, Constant | RangeValue):
+            return self.wrap_new(self.host(operator.getitem, container.as_constant(), self.index_constant(key)))
+        if isinstance(container, ClassValue):
+            return self._class_getitem(container, key)
+        return self.call_method(container, "__getitem__", [key], {})
+
+    def _class_getitem(self, container: ClassValue, key: Value) -> Value:
+        if issubclass(container.cls, enum.Enum):
+            return self.wrap_static(self.host(operator.getitem, container.cls, self.object_constant(key)))  # type: ignore[attr-defined,no-any-return]
+        if hasattr(container.cls, "__class_getitem__") and container.cls.__module__ == "builtins":
+            return self.wrap_static(self.host(operator.getitem, container.cls, self.object_constant(key)))  # type: ignore[attr-defined,no-any-return]
+        return self.call_method(container, "__class_getitem__", [key], {})
+
+    def index_constant(self, value: Value) -> Any:
+        """An index, slice or other constant argument as a host value."""
+        value = self.realize(value)
+        if isinstance(value, UserObject) and self.class_has(value.cls, "__index__"):
+            return self.index_constant(self.call_method(value, "__index__", [], {}))
+        if isinstance(value, TensorValue):
+            unsupported(breaks.DATA_DEPENDENT_VALUE, f"{value.describe()} as an index")
+        if isinstance(value, SliceValue):
+            return slice(*(self.index_constant(p) for p in value.parts))
+        try:
+            return value.as_constant()
+        except NotConstant:
+            unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as an index")
+
+    def hash_key(self, value: Value) -> Any:
+        """A host key that is equal exactly when Python's dict finds the keys equal."""
+        value = self.realize(value)
+        if isinstance(value, Constant):
+            return ("c", value.value)
+        if isinstance(value, TupleValue):
+            return ("t", *map(self.hash_key, value.items))
+        if isinstance(value, ClassValue | BuiltinValue | PythonModule):
+            return ("i", id(value.as_constant()))
+        if isinstance(value, FunctionValue):
+            return ("i", id(value.real) if value.real is not None else id(value))
+        if isinstance(value, SetValue) and value.cls is frozenset:
+            return ("f", frozenset(value.entries))
+        if isinstance(value, UserObject):
+            return self._object_key(value)
+        if isinstance(value, TensorValue | CellValue):
+            return ("i", id(value))
+        if isinstance(value, ListValue | DictValue | SetValue):
+            self.raise_type_error(f"unhashable type: '{value.python_type().__name__}'")
+        if isinstance(value, RangeValue):
+            return ("c", value.value)
+        unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key")
+
+    def _object_key(self, value: UserObject) -> Any:
+        hasher, eq = type_attribute(value.cls, "__hash__", None), type_attribute(value.cls, "__eq__", None)
+        if hasher is None:
+            self.raise_type_error(f"unhashable type: '{value.cls.__name__}'")
+        plain = hasher is object.__hash__ and eq is object.__eq__
+        if plain or (issubclass(value.cls, enum.Enum) and eq is object.__eq__):
+            return ("i", id(value.real) if value.real is not None else id(value))
+        unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
+
+    # -- iteration ---------------------------------------------------------------------------------------------
+    def iterate(self, value: Value) -> Value:
+        """iter(value)"""
+        return self.realize(value).iterate(self)  # type: ignore[arg-type]
+
+    def next(self, iterator: Value) -> Value | None:
+        """The next item or None. Counts towards the unroll limit."""
+        self.count_unrolled()
+        return self.realize(iterator).next(self)  # type: ignore[arg-type]
+
+    def exhaust(self, iterator: Value) -> list[Value]:
+        """list(iterator)"""
+        items = []
+        while (item := self.next(iterator)) is not None:
+            items.append(item)
+        return items
+
+    def unpack(self, value: Value) -> list[Value]:
+        """list(value)"""
+        return self.realize(value).unpack(self)  # type: ignore[arg-type]
+
+    def sequence_iterator(self, items: list[Value], owner: Value) -> Value:
+        return SequenceIterator(items, owner)
+
+    def range_iterator(self, value: range) -> Value:
+        return RangeIterator(value)
+
+    def dict_iterator(self, owner: DictValue, kind: str) -> Value:
+        return DictIterator(owner, kind)
+
+    def getitem_iterator(self, obj: Value) -> Value:
+        unsupported(breaks.OPAQUE_ITERATOR, f"iteration of {obj.describe()} by __getitem__")
+
+    def make_tuple(self, items: list[Value]) -> TupleValue:
+        return TupleValue(list(items))
+
+    def set_of(self, items: list[Value]) -> SetValue:
+        new = SetValue()
+        for item in items:
+            new.entries.setdefault(self.hash_key(item), item)
+        return new
+
+    def sorted(self, items: list[Value], kwargs: dict[str, Value]) -> list[Value]:
+        """sorted(items, key=, reverse=) when the keys are constants."""
+        key_fn = kwargs.get("key")
+        keyed = items if key_fn is None or _is_none(self.realize(key_fn)) else [self.call(key_fn, [i], {}) for i in items]
+        reverse = "reverse" in kwargs and self.truth(kwargs["reverse"])
+        try:
+            keys = [self.realize(k).as_constant() for k in keyed]
+        except NotConstant:
+            if len(items) < 2:
+                return items
+            unsupported(breaks.DATA_DEPENDENT_VALUE, "sorting by values that are not constant")
+        order = self.host(sorted, range(len(items)), key=keys.__getitem__, reverse=reverse)
+        return [items[i] for i in order]
+
+    # -- text --------------------------------------------------------------------------------------------------
+    def to_text(self, value: Value, convert: Callable[[Any], str]) -> Value:
+        """str(value), repr(value) or ascii(value)"""
+        value = self.realize(value)
+        if isinstance(value, UserObject):
+            name = "__str__" if convert is str else "__repr__"
+            raw = type_attribute(value.cls, name, None)
+            if name == "__str__" and not isinstance(raw, types.FunctionType):
+                exception_args = getattr(value, "args", None)
+                if issubclass(value.cls, BaseException) and value.source is None and exception_args is not None:
+                    return self._exception_text(value, exception_args)
+                raw, name = type_attribute(value.cls, "__repr__", None), "__repr__"
+            if isinstance(raw, types.FunctionType) and not isinstance(getattr(value, "real", None), enum.Enum):
+                return self.call_method(value, name, [], {})
+            if isinstance(value.real, enum.Enum):
+                return Constant(self.host(convert, value.real))
+        if isinstance(value, TensorValue):
+            unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
+        if isinstance(value, ClassValue):
+            return Constant(self.host(convert, value.cls))
+        try:
+            return Constant(self.host(convert, value.as_constant()))
+        except NotConstant:
+            return self._container_text(value)
+
+    def _exception_text(self, value: Value, args: list[Value]) -> Value:
+        if not args:
+            return Constant("")
+        if len(args) == 1 and not issubclass(value.python_type(), KeyError):
+            return self.to_text(args[0], str)
+        return self.to_text(args[0] if len(args) == 1 else TupleValue(list(args)), repr)
+
+    def _container_text(self, value: Value) -> Value:
+        if isinstance(value, ListValue) and value.cls is list:
+            return Constant("[" + ", ".join(self.to_text(v, repr).as_constant() for v in value.items) + "]")
+        if isinstance(value, TupleValue) and value.cls is tuple:
+            inner = ", ".join(self.to_text(v, repr).as_constant() for v in value.items)
+            return Constant(f"({inner},)" if len(value.items) == 1 else f"({inner})")
+        if isinstance(value, DictValue) and value.cls is dict:
+            pairs = (f"{self.to_text(k, repr).as_constant()}: {self.to_text(v, repr).as_constant()}"
+                     for k, v in value.entries.values())  # fmt: skip
+            return Constant("{" + ", ".join(pairs) + "}")
+        unsupported(breaks.OPAQUE_OBJECT, f"the text of {value.describe()}")
+
+    def format(self, value: Value, spec: str) -> Value:
+        """format(value, spec)"""
+        value = self.realize(value)
+        if isinstance(value, UserObject):
+            if isinstance(type_attribute(value.cls, "__format__", None), types.FunctionType) and value.real is None:
+                return self.call_method(value, "__format__", [Constant(spec)], {})
+            if not spec and not isinstance(value.real, enum.Enum):
+                return self.to_text(value, str)
+        if isinstance(value, TensorValue):
+            unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
+        if not spec and not isinstance(value, Constant):
+            return self.to_text(value, str)
+        return Constant(self.host(format, self.object_constant(value), spec))
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+def _sample(value: Value) -> Any:
+    """A host value of the same kind, for the TypeError that an operator raises."""
+    if isinstance(value, Constant):
+        return value.value
+    kind = value.python_type()
+    return kind() if kind in (list, tuple, dict, set, frozenset) else kind(0) if kind is range else _identity
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+_OPERATOR_TEXT: Final = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+    operator.mod: "%", operator.pow: "** or pow()", operator.matmul: "@", operator.lshift: "<<", operator.rshift: ">>",
+    operator.and_: "&", operator.or_: "|", operator.xor: "^",
+}  # fmt: skip

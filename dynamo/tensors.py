@@ -1,0 +1,296 @@
+"""Tensors under capture: inputs become placeholders, calls become nodes, both run on fakes. Part of Capture."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import eager
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.errors import Raised
+from dynamo.guards import TENSOR_MASK
+from dynamo.sources import ConstSource, Source
+from dynamo.values.base import NotConstant, Value
+from dynamo.values.constant import CONSTANT_TYPES, Constant
+from dynamo.values.mappings import DictValue
+from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
+from dynamo.values.tensor import TensorValue
+from dynamo.wrap import is_named_tuple, refuse_fakes
+from eager import Tensor
+from eager.dispatch import Mode
+from eager.fake import DataDependentError, fake, fake_like
+from eager.ops.table import Kind, Op
+from eager.spec import TensorSpec, spec_of
+from fxir.graph import Graph
+from fxir.node import Node, NodeInfo, Origin
+
+if TYPE_CHECKING:
+    from dynamo.guards import GuardSet
+
+_SOURCELESS: Final = frozenset({Kind.CREATION, Kind.RANDOM, Kind.EFFECT})
+
+
+class FakeMode(Mode):
+    """Ops give fakes whatever they are given: nothing computes, no generator advances.
+
+    effectful: an op ran that has an effect of its own (a generator would have advanced).
+    """
+
+    effectful: bool = False
+
+    def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
+        if op.kind is Kind.EFFECT:
+            self.effectful = True
+        if op.dynamic_output:
+            raise DataDependentError(f"{op.name}: the shape of its result depends on the data")
+        if op.kind in _SOURCELESS:
+            return _fakes(op.infer(*args))
+        mapped = tuple(_faked(a) for a in args)
+        if op.decompose is not None and op.meta is None and op.kind is not Kind.POINTWISE and not op.mutates:
+            with self:
+                return op.decompose(*mapped)
+        return op.execute(mapped)
+
+
+def _faked(arg: Any) -> Any:
+    if isinstance(arg, Tensor):
+        return arg if arg.is_fake else fake_like(arg, False)
+    if isinstance(arg, tuple | list) and any(isinstance(a, Tensor) for a in arg):
+        return type(arg)(_faked(a) for a in arg)
+    return arg
+
+
+def _fakes(specs: Any) -> Any:
+    return fake(specs) if isinstance(specs, TensorSpec) else tuple(fake(s) for s in specs)
+
+
+class TensorCalls:
+    """Part of Capture: the graph and its inputs."""
+
+    graph: Graph
+    guards: GuardSet
+    inputs: list[TensorValue]
+    mode: FakeMode
+    writes_inputs: bool
+    effect_nodes: set[Node]
+
+    if TYPE_CHECKING:
+        origin: Origin | None
+        by_id: dict[int, Value]
+        fakes: dict[int, TensorValue]
+
+        def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
+        def realize(self, value: Value) -> Value: ...
+        def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
+        def wrap_static(self, real: Any, label: str = "") -> Value: ...
+        def mutating(self, value: Value | None) -> None: ...
+        def exception_from(self, error: BaseException) -> Value: ...
+        def hash_key(self, value: Value) -> Any: ...
+        def index_constant(self, value: Value) -> Any: ...
+        def class_has(self, cls: type, name: str) -> bool: ...
+        def object_constant(self, value: Value) -> Any: ...
+
+    # -- inputs ------------------------------------------------------------------------------------------------
+    def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue:
+        """A tensor from outside: a placeholder, guarded by metadata (a parameter's is covered by the epoch)."""
+        refuse_fakes(real)
+        shape, strides = tuple(real.shape), tuple(real.stride())
+        self.guard("tensor", source, type(real), real._meta, TENSOR_MASK, shape, strides)
+        stand_in = fake_like(real)
+        if real.grad_fn is not None:
+            with eager.enable_grad():
+                stand_in = _non_leaf(stand_in)
+        name = _placeholder_name(source)
+        info = NodeInfo(spec_of(real), self.origin)
+        if self.inputs:
+            with self.graph.inserting_after(self.inputs[-1].node):
+                node = self.graph.placeholder(name, info=info)
+        else:
+            with self._at_start():
+                node = self.graph.placeholder(name, info=info)
+        value = TensorValue(node, stand_in, source, real)
+        self.inputs.append(value)
+        self.fakes[id(stand_in)] = value
+        return value
+
+    def _at_start(self) -> Any:
+        first = next(iter(self.graph.nodes), None)
+        return self.graph.inserting_before(first) if first is not None else _nothing
+
+    # -- calls -------------------------------------------------------------------------------------------------
+    def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """fn(*args, **kwargs) as a node."""
+        return self._record("call_function", fn, args, kwargs, fn)
+
+    def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """args[0].name(*args[1:], **kwargs) as a node."""
+
+        def run(x: Any, *rest: Any, **named: Any) -> Any:
+            return getattr(x, name)(*rest, **named)
+
+        return self._record("call_method", name, args, kwargs, run)
+
+    def _record(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
+        both = [self._argument(a) for a in args]
+        named = {k: self._argument(v) for k, v in kwargs.items()}
+        given = [f for _, f in both], {k: f for k, (_, f) in named.items()}
+        used = list(_tensors_in(given))
+        before = [t._version for t in used]
+        if not used:
+            self._depend_on_defaults()
+        self.mode.effectful = False
+        result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
+        written = [t for t, v in zip(used, before, strict=True) if t._version != v]
+        if written:
+            self._wrote(written)
+        effectful = bool(written) or self.mode.effectful
+        if not effectful and not _has_tensor(result):
+            return self._constant_result(result, target)
+        node = self.graph.create_node(op, target, tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()},
+                                      info=NodeInfo(None, self.origin))  # fmt: skip
+        if effectful:
+            self.mutating(None)
+            self.effect_nodes.add(node)
+        return self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
+
+    def _constant_result(self, result: Any, target: Any) -> Value:
+        if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size):
+            return self.wrap_new(result)  # type: ignore[attr-defined,no-any-return]
+        unsupported(breaks.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it gives a {type(result).__name__}")
+
+    def _run(self, run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], who: str) -> Any:
+        try:
+            with self.mode:
+                return run(*args, **kwargs)
+        except DataDependentError as error:
+            unsupported(breaks.DATA_DEPENDENT_VALUE, f"{who}: {error}")
+        except NotImplementedError as error:
+            unsupported(breaks.UNKNOWN_CALL, f"{who}: {error}")
+        except Exception as error:
+            raise Raised(self.exception_from(error)) from error
+
+    def _depend_on_defaults(self) -> None:
+        """A call with no tensors makes one: its dtype may be the default one."""
+        self.guards.add("call_eq", (), eager.get_default_dtype, eager.get_default_dtype(), origin=self.origin)
+
+    def _wrote(self, written: list[Tensor]) -> None:
+        storages = {id(t.untyped_storage()) for t in written}
+        targets = [v for v in self.inputs if id(v.fake.untyped_storage()) in storages]
+        if not targets:
+            return
+        mine = {id(v.real.untyped_storage()) for v in targets if v.real is not None}
+        for other in self.inputs:
+            if other not in targets and other.real is not None and id(other.real.untyped_storage()) in mine:
+                unsupported(breaks.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
+        self.writes_inputs = True
+
+    def _argument(self, value: Value) -> tuple[Any, Any]:
+        """(what stands in the node, what the fake run gets)"""
+        value = self.realize(value)
+        if isinstance(value, TensorValue):
+            return value.node, value.fake
+        if isinstance(value, TupleValue | ListValue):
+            both = [self._argument(v) for v in value.items]
+            nodes, fakes = [n for n, _ in both], [f for _, f in both]
+            cls = value.cls
+            if is_named_tuple(cls):
+                return cls(*nodes), cls(*fakes)
+            return (nodes, fakes) if cls is list else (tuple(nodes), tuple(fakes))
+        if isinstance(value, SliceValue):
+            parts = [self._argument(p) for p in value.parts]
+            return slice(*(n for n, _ in parts)), slice(*(f for _, f in parts))
+        if isinstance(value, DictValue):
+            items = {k.as_constant(): self._argument(v) for k, v in value.entries.values()}
+            return {k: n for k, (n, _) in items.items()}, {k: f for k, (_, f) in items.items()}
+        if isinstance(value, RangeValue):
+            return tuple(value.value), tuple(value.value)
+        if self.class_has(value.python_type(), "__index__") and not isinstance(value, Constant):
+            index = self.index_constant(value)
+            return index, index
+        return self._plain_argument(value)
+
+    def _plain_argument(self, value: Value) -> tuple[Any, Any]:
+        try:
+            constant = value.as_constant()
+        except NotConstant:
+            real = getattr(value, "real", None)
+            if isinstance(real, eager.Generator):
+                unsupported(breaks.UNKNOWN_CALL, "a tensor function with a Generator of its own")
+            unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as an argument of a tensor function")
+        return constant, constant
+
+    # -- results -----------------------------------------------------------------------------------------------
+    def _result(self, result: Any, node: Node) -> Value:
+        if isinstance(result, Tensor):
+            return self._tensor_result(result, node)
+        node.info = NodeInfo(_specs(result), self.origin)
+        items = []
+        for i, item in enumerate(result):
+            if isinstance(item, Tensor):
+                part = self.graph.call_function(operator.getitem, (node, i))
+                items.append(self._tensor_result(item, part))
+            elif isinstance(item, tuple | list):
+                items.append(self._result(item, self.graph.call_function(operator.getitem, (node, i))))
+            else:
+                items.append(Constant(item) if type(item) in CONSTANT_TYPES else self.wrap_static(item))
+        return ListValue(items) if type(result) is list else TupleValue(items, None, type(result))
+
+    def _tensor_result(self, result: Tensor, node: Node) -> TensorValue:
+        known = self.fakes.get(id(result))
+        if known is not None:  # an in-place op, or one that gave its argument back
+            node.info = NodeInfo(spec_of(result), self.origin)
+            return known
+        if not result.is_fake:
+            result = fake_like(result)
+        node.info = NodeInfo(spec_of(result), self.origin)
+        value = TensorValue(node, result)
+        self.fakes[id(result)] = value
+        return value
+
+
+def _non_leaf(leaf: Tensor) -> Tensor:
+    """A fake with a history and the same geometry."""
+    made: Tensor = leaf.clone()
+    return made if made.stride() == leaf.stride() else leaf
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+_nothing: Final = _Nothing()
+
+
+def _placeholder_name(source: Source) -> str:
+    if isinstance(source, ConstSource):
+        return "p_" + source.label.replace(".", "_")
+    return source.name
+
+
+def _tensors_in(given: Any) -> Any:
+    if isinstance(given, Tensor):
+        yield given
+    elif isinstance(given, tuple | list):
+        for item in given:
+            yield from _tensors_in(item)
+    elif isinstance(given, dict):
+        for item in given.values():
+            yield from _tensors_in(item)
+    elif isinstance(given, slice):
+        yield from _tensors_in((given.start, given.stop, given.step))
+
+
+def _has_tensor(result: Any) -> bool:
+    return next(iter(_tensors_in(result)), None) is not None
+
+
+def _specs(result: Any) -> Any:
+    if isinstance(result, Tensor):
+        return spec_of(result)
+    return tuple(_specs(r) for r in result if isinstance(r, Tensor | tuple | list))

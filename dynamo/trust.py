@@ -1,0 +1,142 @@
+"""Which code is looked into, which is called as it is, and which becomes a node of the graph.
+
+Owns the lists. Nothing here looks at values; a function is judged by identity, by its file and by its package.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, Final
+
+import eager
+import eager.nn
+import eager.nn.functional
+from eager.ops.table import OPS, Op
+
+OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
+_EAGER_DIR: Final = os.path.dirname(os.path.abspath(eager.__file__)) + os.sep
+_OWN_DIRS: Final = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(eager.__file__))), package) + os.sep
+    for package in OWN_PACKAGES
+)
+_STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep
+# Parts of our own library that are written to be looked into like user code.
+_INLINED_OWN: Final = (
+    os.path.join(_EAGER_DIR, "nn", ""),
+    os.path.join(_EAGER_DIR, "autograd", "grad_mode.py"),
+)
+# Standard library modules whose Python code is looked into.
+_INLINED_STDLIB: Final = frozenset(
+    "contextlib functools collections/__init__ dataclasses enum abc _collections_abc types operator copy typing reprlib "
+    "numbers".split()
+)
+
+# Functions of the public namespace that cannot be nodes: they read data, change global state, or return no tensors.
+_NOT_IN_GRAPH: Final = frozenset(
+    "manual_seed seed initial_seed get_rng_state set_rng_state set_default_dtype set_printoptions compile allclose equal "
+    "from_numpy frombuffer set_grad_enabled is_grad_enabled get_default_dtype save load is_tensor is_floating_point numel "
+    "can_cast promote_types result_type nonzero masked_select unique item".split()
+)
+
+
+@functools.cache
+def graph_functions() -> frozenset[int]:
+    """ids of the public functions that become nodes when called with tensors."""
+    found: set[int] = {id(op) for op in OPS.values()}
+    for namespace in (eager, eager.nn.functional):
+        for name, fn in vars(namespace).items():
+            if name.startswith("_") or name in _NOT_IN_GRAPH or isinstance(fn, type):
+                continue
+            if isinstance(fn, Op) or (isinstance(fn, types.FunctionType) and is_own(fn.__code__)):
+                found.add(id(fn))
+    return frozenset(found)
+
+
+_allowed: dict[int, Any] = {}
+_constant_result: dict[int, Any] = {}
+_substitutes: dict[int, tuple[Any, Callable[..., Any]]] = {}
+
+
+def allow(fn: Any) -> None:
+    """Make calls of `fn` nodes of the graph."""
+    _allowed[id(fn)] = fn
+
+
+def assume_constant(fn: Any) -> None:
+    """Take the result of `fn` for a constant of the capture."""
+    _constant_result[id(fn)] = fn
+
+
+def substitute(original: Any, replacement: Callable[..., Any]) -> None:
+    """Capture `replacement` wherever `original` is called."""
+    _substitutes[id(original)] = (original, replacement)
+
+
+def is_allowed(fn: Any) -> bool:
+    """Whether calls of `fn` become nodes."""
+    return id(fn) in graph_functions() or id(fn) in _allowed
+
+
+def is_constant_result(fn: Any) -> bool:
+    return id(fn) in _constant_result
+
+
+def substitute_of(fn: Any) -> Callable[..., Any] | None:
+    found = _substitutes.get(id(fn))
+    return found[1] if found is not None else None
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether the code belongs to this distribution."""
+    return code.co_filename.startswith(_OWN_DIRS)
+
+
+@functools.lru_cache(maxsize=4096)
+def _may_inline_file(filename: str) -> bool:
+    if filename.startswith("<"):
+        return not filename.startswith("<frozen") or filename.startswith(("<frozen _collections_abc", "<frozen abc"))
+    path = os.path.abspath(filename)
+    if path.startswith(_OWN_DIRS):
+        return path.startswith(_INLINED_OWN)
+    if "site-packages" in path or "dist-packages" in path:
+        return not path.split("-packages" + os.sep, 1)[1].startswith(("numpy", "rich", "tqdm", "pytest", "_pytest", "bytecode"))
+    if path.startswith(_STDLIB_DIR):
+        return path[len(_STDLIB_DIR) :].removesuffix(".py") in _INLINED_STDLIB
+    return True
+
+
+def may_inline(code: CodeType) -> bool:
+    """Whether a call of this code is followed when met in a captured function."""
+    return _may_inline_file(code.co_filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def _may_capture_file(filename: str) -> bool:
+    if filename.startswith("<frozen"):
+        return False
+    path = os.path.abspath(filename)
+    if path.startswith(_OWN_DIRS):
+        return path.startswith(_INLINED_OWN) and os.sep + "modules" + os.sep in path
+    return not path.startswith(_STDLIB_DIR) and "site-packages" not in path and "dist-packages" not in path
+
+
+def may_capture(code: CodeType) -> bool:
+    """Whether a frame of this code that the hook meets is worth a capture of its own."""
+    return _may_capture_file(code.co_filename)
+
+
+def is_trusted_namespace(namespace: dict[str, Any]) -> bool:
+    """Whether the globals belong to code that nobody patches: ours, and C extension modules of Python itself."""
+    name = namespace.get("__name__")
+    if not isinstance(name, str):
+        return False
+    top = name.partition(".")[0]
+    if top in OWN_PACKAGES:
+        return "__file__" in namespace and str(namespace["__file__"]).startswith(_OWN_DIRS)
+    return top in sys.builtin_module_names or top in ("math", "operator", "itertools", "functools", "contextlib", "collections")

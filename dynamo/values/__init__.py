@@ -1,0 +1,1 @@
+"""Values of the captured program, by kind of Python value."""

@@ -1,0 +1,115 @@
+"""Python constants: numbers, strings, None and the like, dtypes and devices. Specialised by value."""
+
+from __future__ import annotations
+
+import math
+from types import EllipsisType, NoneType, NotImplementedType
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.sources import Source
+from dynamo.values.base import Value
+from eager import device, dtype
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+# Every value of these types is immutable, and equality of type and value makes it interchangeable.
+CONSTANT_TYPES: Final = frozenset(
+    {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, dtype, device}
+)
+_SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, dtype})
+
+
+def guard_constant(cap: Capture, value: Any, source: Source) -> None:
+    """Specialise on `value`."""
+    kind = type(value)
+    if kind in _SINGLETONS:
+        cap.guard("is", source, value)
+    elif kind is int:
+        cap.guard("int_eq", source, value)
+    elif kind is float:
+        cap.guard("float_eq", source, value)
+    elif kind is str:
+        cap.guard("str_eq", source, value)
+    else:
+        cap.guard("const_eq", source, value)
+
+
+class Constant(Value):
+    """A value of one of CONSTANT_TYPES. Seam for dynamic shapes: a symbolic int is another class, not a flag here."""
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"Constant({self.value!r})"
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def as_constant(self) -> Any:
+        return self.value
+
+    def describe(self) -> str:
+        return repr(self.value)
+
+    def truth(self, cap: Capture) -> bool:
+        return bool(cap.host(bool, self.value))
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.wrap_constant_attribute(self, name)
+
+    def iterate(self, cap: Capture) -> Value:
+        if isinstance(self.value, str | bytes):
+            items = [self.value[i : i + 1] for i in range(len(self.value))] if isinstance(self.value, str) else list(self.value)
+            return cap.sequence_iterator([Constant(v) for v in items], self)
+        return cap.raise_type_error(f"'{type(self.value).__name__}' object is not iterable")
+
+    def unpack(self, cap: Capture) -> list[Value]:
+        if isinstance(self.value, str):
+            return [Constant(c) for c in self.value]
+        if isinstance(self.value, bytes):
+            return [Constant(c) for c in self.value]
+        return super().unpack(cap)
+
+    def same_object(self, cap: Capture, other: Value) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Constant):
+            return False
+        if type(self.value) in _SINGLETONS or type(other.value) in _SINGLETONS:
+            return self.value is other.value
+        if type(self.value) is not type(other.value) or self.value != other.value:
+            return False
+        if isinstance(self.value, int) and -5 <= self.value <= 256:
+            return True
+        if self.value is other.value and self.source is None and other.source is None:
+            return True
+        unsupported(breaks.IDENTITY, f"`is` between two equal {type(self.value).__name__} values")
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if type(self.value) in (int, float, complex, str, bytes) and self.source is not None:
+            return cg.source(self.source)  # keeps the identity of the user's object
+        return cg.constant(self.value)
+
+
+def is_plain_literal(value: Any) -> bool:
+    """Whether repr(value) is a Python literal that gives the value back."""
+    kind = type(value)
+    if kind in (bool, NoneType, EllipsisType):
+        return True
+    if kind is int:
+        return abs(value) < 1 << 62
+    if kind is float:
+        return math.isfinite(value) and not (value == 0 and math.copysign(1, value) < 0)
+    return kind in (str, bytes) and len(value) < 200
+
+
+NONE: Final = Constant(None)
+TRUE: Final = Constant(True)
+FALSE: Final = Constant(False)
+NOT_IMPLEMENTED: Final = Constant(NotImplemented)

@@ -1,0 +1,433 @@
+"""Functions, methods, partials, cells and generators of the captured program."""
+
+from __future__ import annotations
+
+import functools
+import types
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.decode import CO_VARARGS, CO_VARKEYWORDS
+from dynamo.errors import Raised
+from dynamo.sources import AttrSource, CellContentsSource, ClosureCellSource, ConstSource, DictAttrSource, DictItemSource
+from dynamo.sources import ItemSource, Source
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.iterators import Iterator
+from dynamo.values.mappings import DictValue
+from dynamo.values.sequences import TupleValue
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+    from dynamo.symbolic import Frame
+
+_PLAIN_ATTRIBUTES: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+
+
+class CellValue(Value):
+    """A variable shared between functions. contents: None while empty. written: an existing cell to write back."""
+
+    def __init__(self, contents: Value | None = None, source: Source | None = None, name: str = "") -> None:
+        self.contents = contents
+        self.source = source
+        self.name = name
+        self.written = False
+
+    def python_type(self) -> type:
+        return types.CellType
+
+    def load(self, cap: Capture) -> Value | None:
+        return self.contents
+
+    def store(self, cap: Capture, value: Value | None) -> None:
+        cap.mutating(self)
+        self.contents = value
+        self.written = True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name == "cell_contents":
+            return self.contents if self.contents is not None else cap.raise_(ValueError, "Cell is empty")
+        return super().getattr(cap, name)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return cg.container(self, f"{cg.helper('make_cell')}()", lambda var: self._fill(cg, var), None)
+
+    def _fill(self, cg: CodeGen, var: str) -> None:
+        if self.contents is not None:
+            cg.statement(f"{var}.cell_contents = {cg.value(self.contents)}")
+
+
+class FunctionValue(Value):
+    """A Python function, existing (real) or made by the captured program (real None)."""
+
+    def __init__(self, code: CodeType, global_ns: dict[str, Any], real: types.FunctionType | None = None,
+                 source: Source | None = None) -> None:  # fmt: skip
+        self.code = code
+        self.globals = global_ns
+        self.real = real
+        self.source = source
+        self.name = real.__qualname__ if real is not None else code.co_qualname
+        self.new_defaults: list[Value] = []
+        self.new_kwdefaults: dict[str, Value] = {}
+        self.new_closure: list[CellValue] = []
+        self.new_annotations: Value | None = None
+        self.attributes: dict[str, Value] = {}
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def describe(self) -> str:
+        return f"function {self.name}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    # -- what a call needs --------------------------------------------------------------------------------------
+    def defaults(self, cap: Capture) -> list[Value]:
+        if self.real is None:
+            return self.new_defaults
+        return self._existing_tuple(cap, "__defaults__")
+
+    def _existing_tuple(self, cap: Capture, name: str) -> list[Value]:
+        real = getattr(self.real, name)
+        assert self.source is not None
+        source = AttrSource(self.source, name)
+        cap.guard("is", source, real)
+        if real is None:
+            return []
+        held = ConstSource(real, source.name)
+        return [cap.lazy(v, ItemSource(held, i)) for i, v in enumerate(real)]
+
+    def kwdefaults(self, cap: Capture) -> dict[str, Value]:
+        if self.real is None:
+            return self.new_kwdefaults
+        real = self.real.__kwdefaults__
+        assert self.source is not None
+        source = AttrSource(self.source, "__kwdefaults__")
+        cap.guard("is", source, real)
+        if real is None:
+            return {}
+        held = ConstSource(real, source.name)
+        cap.guard("dict_keys", held, tuple(real))
+        return {k: cap.lazy(v, DictItemSource(held, k)) for k, v in real.items()}
+
+    def closure(self, cap: Capture) -> list[CellValue]:
+        if self.real is None:
+            return self.new_closure
+        assert self.source is not None
+        cells = self.real.__closure__ or ()
+        names = self.code.co_freevars
+        return [cap.wrap_cell(c, self._cell_source(c, i), names[i]) for i, c in enumerate(cells)]
+
+    def _cell_source(self, cell: Any, index: int) -> Source:
+        assert self.source is not None
+        if isinstance(self.source, ConstSource):
+            return ConstSource(cell, f"{self.name}.{self.code.co_freevars[index]}")
+        return ClosureCellSource(self.source, index)
+
+    # -- protocol ----------------------------------------------------------------------------------------------
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.call_function(self, args, kwargs)
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name in self.attributes:
+            return self.attributes[name]
+        if name == "__get__":
+            return super().getattr(cap, name)
+        if self.real is None:
+            return self._new_attribute(cap, name)
+        assert self.source is not None
+        if name in _PLAIN_ATTRIBUTES:
+            return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
+        if name in self.real.__dict__:
+            return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
+        if name in ("__code__", "__globals__", "__closure__", "__defaults__", "__kwdefaults__", "__dict__", "__annotations__"):
+            unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+        if hasattr(types.FunctionType, name):
+            unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+        cap.guard("no_attr", self.source, name)
+        return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
+
+    def _new_attribute(self, cap: Capture, name: str) -> Value:
+        if name in ("__name__", "__qualname__"):
+            return Constant(self.code.co_name if name == "__name__" else self.code.co_qualname)
+        if name == "__module__":
+            return Constant(self.globals.get("__name__"))
+        if hasattr(types.FunctionType, name):
+            unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+        return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
+
+    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+        if self.real is not None or name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__"):
+            unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+        cap.mutating(self)
+        self.attributes[name] = value
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return cg.container(self, None, lambda var: self._fill(cg, var), None, self._make)
+
+    def _make(self, cg: CodeGen) -> str:
+        code = cg.bind(self.code, self.code.co_name)
+        cells = "".join(cg.value(c) + ", " for c in self.new_closure)
+        namespace = cg.bind(self.globals, "globals")
+        return f"{cg.helper('FunctionType')}({code}, {namespace}, {self.code.co_name!r}, None, ({cells}))"
+
+    def _fill(self, cg: CodeGen, var: str) -> None:
+        if self.new_defaults:
+            cg.statement(f"{var}.__defaults__ = ({''.join(cg.value(v) + ', ' for v in self.new_defaults)})")
+        if self.new_kwdefaults:
+            items = ", ".join(f"{k!r}: {cg.value(v)}" for k, v in self.new_kwdefaults.items())
+            cg.statement(f"{var}.__kwdefaults__ = {{{items}}}")
+        if self.new_annotations is not None:
+            cg.statement(f"{cg.helper('set_annotations')}({var}, {cg.value(self.new_annotations)})")
+        for name, value in self.attributes.items():
+            cg.statement(f"{var}.{name} = {cg.value(value)}")
+
+
+class BoundMethod(Value):
+    """func with its first argument."""
+
+    def __init__(self, self_value: Value, func: Value, source: Source | None = None) -> None:
+        self.self_value = self_value
+        self.func = func
+        self.source = source
+
+    def python_type(self) -> type:
+        return types.MethodType
+
+    def describe(self) -> str:
+        return f"method {self.func.describe()}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return self.func.call(cap, [self.self_value, *args], kwargs)
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name == "__self__":
+            return self.self_value
+        if name == "__func__":
+            return self.func
+        return self.func.getattr(cap, name)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return f"{cg.helper('MethodType')}({cg.value(self.func)}, {cg.value(self.self_value)})"
+
+
+class PartialValue(Value):
+    """functools.partial"""
+
+    def __init__(self, fn: Value, args: list[Value], kwargs: dict[str, Value], source: Source | None = None) -> None:
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.source = source
+
+    def python_type(self) -> type:
+        return functools.partial
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.realize(self.fn).call(cap, [*self.args, *args], {**self.kwargs, **kwargs})
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name == "func":
+            return self.fn
+        if name == "args":
+            return TupleValue(list(self.args))
+        if name == "keywords":
+            d = DictValue()
+            d.update(cap, ((Constant(k), v) for k, v in self.kwargs.items()))
+            return d
+        return super().getattr(cap, name)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        parts = [cg.value(self.fn), *(cg.value(a) for a in self.args)]
+        parts += [f"**{{{', '.join(f'{k!r}: {cg.value(v)}' for k, v in self.kwargs.items())}}}"] if self.kwargs else []
+        return f"{cg.bind(functools.partial, 'partial')}({', '.join(parts)})"
+
+
+class GeneratorValue(Iterator):
+    """A generator of the captured program, run step by step. Once started it cannot be rebuilt outside."""
+
+    kind = types.GeneratorType
+
+    def __init__(self, frame: Frame, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], born: int) -> None:
+        self.frame = frame
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.born = born
+        self.started = False
+        self.finished = False
+        self.running = False
+        self.returned: Value = NONE
+
+    def describe(self) -> str:
+        return f"generator {self.fn.name}"
+
+    def next(self, cap: Capture) -> Value | None:
+        return self.send(cap, NONE)
+
+    def send(self, cap: Capture, value: Value) -> Value | None:
+        """The next value, or None when the generator returned (`returned` holds what)."""
+        if self.finished:
+            self.returned = NONE
+            return None
+        if not self.started and not (value.is_constant and value.as_constant() is None):
+            cap.raise_(TypeError, "can't send non-None value to a just-started generator")
+        self._enter(cap)
+        if self.started:
+            self.frame.push(value)
+        self.started = True
+        return self._step(cap, None)
+
+    def throw(self, cap: Capture, exception: Value) -> Value | None:
+        """Raise `exception` where the generator stands."""
+        if self.finished or not self.started:
+            self.finished = True
+            raise Raised(exception)
+        self._enter(cap)
+        return self._step(cap, exception)
+
+    def _enter(self, cap: Capture) -> None:
+        if self.running:
+            cap.raise_(ValueError, "generator already executing")
+        cap.mutating(self)
+
+    def _step(self, cap: Capture, exception: Value | None) -> Value | None:
+        self.running = True
+        try:
+            yielded, value = cap.run_generator(self.frame, exception)
+        except Raised as error:
+            self.finished = True
+            if cap.is_instance_of(error.value, StopIteration):
+                cap.raise_from(RuntimeError, "generator raised StopIteration", error.value)
+            raise
+        finally:
+            self.running = False
+        if yielded:
+            return value
+        self.finished = True
+        self.returned = value
+        return None
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name in ("__next__", "send", "throw"):
+            if name == "throw":
+                found = self.throw(cap, cap.as_exception(args[0], args[1:]))
+            else:
+                found = self.send(cap, args[0] if args else NONE)
+            if found is None:
+                given = [] if self.returned is NONE else [self.returned]
+                return cap.raise_values(StopIteration, given)
+            return found
+        if name == "close":
+            return self._close(cap)
+        return super().call_method(cap, name, args, kwargs)
+
+    def _close(self, cap: Capture) -> Value:
+        if self.finished or not self.started:
+            self.finished = True
+            return NONE
+        try:
+            found = self.throw(cap, cap.new_exception(GeneratorExit, []))
+        except Raised as error:
+            if cap.is_instance_of(error.value, GeneratorExit) or cap.is_instance_of(error.value, StopIteration):
+                return NONE
+            raise
+        if found is not None:
+            return cap.raise_(RuntimeError, "generator ignored GeneratorExit")
+        return NONE
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.started or self.finished:
+            cg.impossible(self, f"a started {self.describe()}")
+        args = [cg.value(a) for a in self.args]
+        args += [f"{k}={cg.value(v)}" for k, v in self.kwargs.items()]
+        return f"{cg.value(self.fn)}({', '.join(args)})"
+
+
+# --- binding ---------------------------------------------------------------------------------------------------
+
+
+def bind(cap: Capture, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> list[Value | None]:
+    """Values of the argument slots of a call. Raises what Python raises for a wrong call."""
+    code = fn.code
+    n_pos, n_kw = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames[: n_pos + n_kw]
+    slots: list[Value | None] = [None] * (n_pos + n_kw)
+    slots[: min(len(args), n_pos)] = args[:n_pos]
+    surplus = args[n_pos:]
+    extra: dict[str, Value] = {}
+    if surplus and not code.co_flags & CO_VARARGS:
+        _wrong_call(cap, fn, args, kwargs)
+    for name, value in kwargs.items():
+        k = names.index(name) if name in names else -1
+        if k >= code.co_posonlyargcount:
+            if slots[k] is not None:
+                _wrong_call(cap, fn, args, kwargs)
+            slots[k] = value
+        elif code.co_flags & CO_VARKEYWORDS:
+            extra[name] = value
+        else:
+            _wrong_call(cap, fn, args, kwargs)
+    _fill_defaults(cap, fn, slots, args, kwargs)
+    if code.co_flags & CO_VARARGS:
+        slots.append(TupleValue(list(surplus)))
+    if code.co_flags & CO_VARKEYWORDS:
+        d = DictValue()
+        d.entries = {cap.hash_key(c): (c, v) for k, v in extra.items() for c in [Constant(k)]}
+        slots.append(d)
+    return slots
+
+
+def _fill_defaults(cap: Capture, fn: FunctionValue, slots: list[Value | None], args: list[Value],
+                   kwargs: dict[str, Value]) -> None:  # fmt: skip
+    n_pos = fn.code.co_argcount
+    if any(s is None for s in slots[:n_pos]):
+        defaults = fn.defaults(cap)
+        for i in range(n_pos):
+            if slots[i] is None:
+                k = i - (n_pos - len(defaults))
+                if k < 0:
+                    _wrong_call(cap, fn, args, kwargs)
+                slots[i] = defaults[k]
+    if any(s is None for s in slots[n_pos:]):
+        keyword = fn.kwdefaults(cap)
+        for i in range(n_pos, len(slots)):
+            if slots[i] is None:
+                name = fn.code.co_varnames[i]
+                if name not in keyword:
+                    _wrong_call(cap, fn, args, kwargs)
+                slots[i] = keyword[name]
+
+
+def _wrong_call(cap: Capture, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> None:
+    """Raise Python's own TypeError: a function of the same code refuses the same shape of call before it runs."""
+    defaults = tuple([None] * len(fn.defaults(cap)))
+    closure = tuple(types.CellType(None) for _ in fn.code.co_freevars)
+    twin = types.FunctionType(fn.code, {}, fn.code.co_name, defaults, closure)
+    twin.__kwdefaults__ = dict.fromkeys(fn.kwdefaults(cap)) or None
+    twin.__qualname__ = fn.name
+    cap.host(twin, *([None] * len(args)), **dict.fromkeys(kwargs))
+    raise AssertionError(f"{fn.name}: the call was expected not to bind")
+
+
+def contents_source(cell: Source, name: str) -> Source:
+    """Where the contents of the cell at `cell` are."""
+    return CellContentsSource(cell, name)

@@ -1,0 +1,269 @@
+"""Iterators made by the captured program: over sequences, ranges, dicts, and the lazy builtins over others.
+
+Each can be reconstructed in the state it is in, so that a loop can go on after a graph break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.values.base import Value
+from dynamo.values.constant import Constant
+from dynamo.values.mappings import DictValue
+from dynamo.values.sequences import ListValue, TupleValue
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+
+class Iterator(Value):
+    """Base: an iterator is its own iter()."""
+
+    kind: type = type(iter(()))
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def iterate(self, cap: Capture) -> Value:
+        return self
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.builtin_method(self, name)
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__iter__":
+            return self
+        if name == "__next__":
+            found = cap.next(self)
+            return found if found is not None else cap.raise_(StopIteration)
+        unsupported(breaks.OPAQUE_ITERATOR, f"iterator.{name}()")
+
+
+class SequenceIterator(Iterator):
+    """iter() of a sequence; of a list it sees later changes, as Python's does."""
+
+    def __init__(self, items: list[Value], owner: Value) -> None:
+        self.items = items
+        self.owner = owner
+        self.at = 0
+        self.done = False
+        if isinstance(owner, ListValue) and owner.items is items:
+            self.kind = type(iter([]))
+        else:
+            self.kind = type(iter(()))
+
+    def next(self, cap: Capture) -> Value | None:
+        if self.done or self.at >= len(self.items):
+            cap.mutating(self)
+            self.done = True
+            return None
+        cap.mutating(self)
+        self.at += 1
+        return self.items[self.at - 1]
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.done:
+            return "iter(())"
+        live = isinstance(self.owner, ListValue | TupleValue) and self.owner.items is self.items
+        if live and self.at == 0:
+            return f"iter({cg.value(self.owner)})"
+        if live:
+            return f"{cg.helper('advanced')}(iter({cg.value(self.owner)}), {self.at})"
+        rest = "".join(cg.value(v) + ", " for v in self.items[self.at :])
+        return f"iter(({rest}))"
+
+
+class RangeIterator(Iterator):
+    """iter(range(...))"""
+
+    kind = type(iter(range(0)))
+
+    def __init__(self, value: range) -> None:
+        self.value = value
+        self.at = 0
+
+    def next(self, cap: Capture) -> Value | None:
+        cap.mutating(self)
+        if self.at >= len(self.value):
+            return None
+        self.at += 1
+        return Constant(self.value[self.at - 1])
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"iter({self.value[self.at :]!r})"
+
+
+class DictIterator(Iterator):
+    """iter() of a dict or of one of its views."""
+
+    def __init__(self, owner: DictValue, kind: str) -> None:
+        self.owner = owner
+        self.what = kind
+        self.keys = list(owner.entries)
+        self.at = 0
+        self.kind = type(iter(getattr({}, kind)()))
+
+    def next(self, cap: Capture) -> Value | None:
+        if self.at >= len(self.keys) and len(self.owner.entries) == len(self.keys):
+            return None
+        if len(self.owner.entries) != len(self.keys):
+            return cap.raise_(RuntimeError, "dictionary changed size during iteration")
+        key = self.keys[self.at]
+        if key not in self.owner.entries:
+            return cap.raise_(RuntimeError, "dictionary keys changed during iteration")
+        cap.mutating(self)
+        self.at += 1
+        k, v = self.owner.entries[key]
+        return {"keys": lambda: k, "values": lambda: v, "items": lambda: cap.make_tuple([k, v])}[self.what]()
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        base = cg.value(self.owner)
+        view = base if self.what == "keys" else f"{base}.{self.what}()"
+        return f"iter({view})" if self.at == 0 else f"{cg.helper('skipped')}(iter({view}), {self.at})"
+
+
+class EnumerateIterator(Iterator):
+    """enumerate(inner, start)"""
+
+    kind = enumerate
+
+    def __init__(self, inner: Value, start: int) -> None:
+        self.inner = inner
+        self.at = start
+
+    def next(self, cap: Capture) -> Value | None:
+        item = cap.next(self.inner)
+        if item is None:
+            return None
+        cap.mutating(self)
+        self.at += 1
+        return TupleValue([Constant(self.at - 1), item])
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"enumerate({cg.value(self.inner)}, {self.at})"
+
+
+class ZipIterator(Iterator):
+    """zip(*inner, strict=strict)"""
+
+    kind = zip
+
+    def __init__(self, inner: list[Value], strict: bool) -> None:
+        self.inner = inner
+        self.strict = strict
+
+    def next(self, cap: Capture) -> Value | None:
+        found: list[Value] = []
+        for i, iterator in enumerate(self.inner):
+            item = cap.next(iterator)
+            if item is None:
+                if self.strict:
+                    self._check(cap, i)
+                return None
+            found.append(item)
+        return TupleValue(found) if self.inner else None
+
+    def _check(self, cap: Capture, i: int) -> None:
+        plural = "argument 1" if i == 1 else f"arguments 1-{i}"
+        if i > 0:
+            cap.raise_(ValueError, f"zip() argument {i + 1} is shorter than {plural}")
+        for j, iterator in enumerate(self.inner[1:], 1):
+            if cap.next(iterator) is not None:
+                plural = "argument 1" if j == 1 else f"arguments 1-{j}"
+                cap.raise_(ValueError, f"zip() argument {j + 1} is longer than {plural}")
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        inner = "".join(cg.value(v) + ", " for v in self.inner)
+        return f"zip({inner}strict={self.strict})"
+
+
+class MapIterator(Iterator):
+    """map(fn, *inner)"""
+
+    kind = map
+
+    def __init__(self, fn: Value, inner: list[Value]) -> None:
+        self.fn = fn
+        self.inner = inner
+
+    def next(self, cap: Capture) -> Value | None:
+        args: list[Value] = []
+        for iterator in self.inner:
+            item = cap.next(iterator)
+            if item is None:
+                return None
+            args.append(item)
+        return cap.call(self.fn, args, {})
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"map({cg.value(self.fn)}, {', '.join(cg.value(v) for v in self.inner)})"
+
+
+class FilterIterator(Iterator):
+    """filter(fn, inner); fn None keeps what is true."""
+
+    kind = filter
+
+    def __init__(self, fn: Value, inner: Value) -> None:
+        self.fn = fn
+        self.inner = inner
+
+    def next(self, cap: Capture) -> Value | None:
+        while (item := cap.next(self.inner)) is not None:
+            keep = item if self.fn.is_constant and self.fn.as_constant() is None else cap.call(self.fn, [item], {})
+            if cap.truth(keep):
+                return item
+        return None
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"filter({cg.value(self.fn)}, {cg.value(self.inner)})"
+
+
+class CallIterator(Iterator):
+    """iter(fn, sentinel)"""
+
+    kind = type(iter(int, 1))
+
+    def __init__(self, fn: Value, sentinel: Value) -> None:
+        self.fn = fn
+        self.sentinel = sentinel
+        self.done = False
+
+    def next(self, cap: Capture) -> Value | None:
+        if self.done:
+            return None
+        item = cap.call(self.fn, [], {})
+        if cap.equal(item, self.sentinel):
+            cap.mutating(self)
+            self.done = True
+            return None
+        return item
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return "iter(())" if self.done else f"iter({cg.value(self.fn)}, {cg.value(self.sentinel)})"
+
+
+class HostIterator(Iterator):
+    """An itertools object over captured values, run by a host generator; cannot be rebuilt once started."""
+
+    def __init__(self, kind: type, make: Callable[[Capture], Any], born: int) -> None:
+        self.kind = kind
+        self.born = born
+        self._make = make
+        self._running: Any = None
+
+    def next(self, cap: Capture) -> Value | None:
+        cap.mutating(self)
+        if self._running is None:
+            self._running = self._make(cap)
+        return next(self._running, None)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        cg.impossible(self, f"an {self.kind.__name__} object in use")

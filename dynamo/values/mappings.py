@@ -1,0 +1,436 @@
+"""Dicts (OrderedDict, defaultdict and Counter too), their views, and sets.
+
+Keys are compared by Python's rules without running user code: constants by value, tuples of keys by items, everything
+else by identity. A key whose class defines its own __eq__ or __hash__ ends the graph.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.sources import Source
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+DICT_TYPES: Final = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
+
+
+class DictValue(Value):
+    """entries: hash key -> (key, value), in insertion order. factory: of a defaultdict."""
+
+    def __init__(self, cls: type = dict, source: Source | None = None, factory: Value | None = None) -> None:
+        self.cls = cls
+        self.source = source
+        self.factory = factory
+        self.entries: dict[Any, tuple[Value, Value]] = {}
+        self.mutated = False
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def __repr__(self) -> str:
+        return f"DictValue({list(self.entries.values())})"
+
+    def truth(self, cap: Capture) -> bool:
+        return bool(self.entries)
+
+    def changed(self, cap: Capture) -> None:
+        cap.mutating(self)
+        self.mutated = True
+
+    # -- items -------------------------------------------------------------------------------------------------
+    def get(self, cap: Capture, key: Value) -> Value | None:
+        entry = self.entries.get(cap.hash_key(key))
+        return None if entry is None else entry[1]
+
+    def set(self, cap: Capture, key: Value, value: Value) -> None:
+        hashed = cap.hash_key(key)
+        self.changed(cap)
+        old = self.entries.get(hashed)
+        self.entries[hashed] = (key if old is None else old[0], value)
+
+    def keys(self) -> list[Value]:
+        return [k for k, _ in self.entries.values()]
+
+    def values(self) -> list[Value]:
+        return [v for _, v in self.entries.values()]
+
+    def update(self, cap: Capture, pairs: Iterable[tuple[Value, Value]]) -> None:
+        for key, value in pairs:
+            self.set(cap, key, value)
+
+    def getitem(self, cap: Capture, key: Value) -> Value:
+        found = self.get(cap, key)
+        if found is not None:
+            return found
+        if self.cls is collections.defaultdict and self.factory is not None and self.factory is not NONE:
+            value = cap.call(self.factory, [], {})
+            self.set(cap, key, value)
+            return value
+        if self.cls is collections.Counter:
+            return Constant(0)
+        return cap.raise_values(KeyError, [key])
+
+    # -- protocol ----------------------------------------------------------------------------------------------
+    def iterate(self, cap: Capture) -> Value:
+        return cap.dict_iterator(self, "keys")
+
+    def unpack(self, cap: Capture) -> list[Value]:
+        return self.keys()
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name == "default_factory" and self.cls is collections.defaultdict:
+            return self.factory or NONE
+        return cap.builtin_method(self, name)
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        handler = _DICT_METHODS.get(name)
+        if handler is None:
+            unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+        return handler(self, cap, args, kwargs)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        if self.cls is dict:
+            make = "dict()"
+        elif self.cls is collections.defaultdict:
+            make = f"{cg.bind(self.cls, 'defaultdict')}({cg.value(self.factory or NONE)})"
+        else:
+            make = f"{cg.bind(self.cls, self.cls.__name__)}()"
+        return cg.container(self, make, lambda var: self.fill(cg, var), self._literal if self.cls is dict else None)
+
+    def _literal(self, cg: CodeGen) -> str:
+        return "{" + ", ".join(f"{cg.value(k)}: {cg.value(v)}" for k, v in self.entries.values()) + "}"
+
+    def fill(self, cg: CodeGen, var: str) -> None:
+        """Emit the stores of all entries into `var`."""
+        for key, value in self.entries.values():
+            cg.statement(f"{cg.helper('dict_setitem')}({var}, {cg.value(key)}, {cg.value(value)})")
+
+
+def _get(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    found = d.get(cap, args[0])
+    return found if found is not None else (args[1] if len(args) > 1 else NONE)
+
+
+def _pop(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    hashed = cap.hash_key(args[0])
+    if hashed not in d.entries:
+        return args[1] if len(args) > 1 else cap.raise_values(KeyError, [args[0]])
+    d.changed(cap)
+    return d.entries.pop(hashed)[1]
+
+
+def _popitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if not d.entries:
+        name = "dictionary" if d.cls is collections.OrderedDict else "popitem(): dictionary"
+        return cap.raise_(KeyError, f"{name} is empty")
+    last = args[0].truth(cap) if args else kwargs["last"].truth(cap) if "last" in kwargs else True
+    d.changed(cap)
+    hashed = list(d.entries)[-1 if last else 0]
+    return cap.make_tuple(list(d.entries.pop(hashed)))
+
+
+def _setdefault(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    found = d.get(cap, args[0])
+    if found is None:
+        found = args[1] if len(args) > 1 else NONE
+        d.set(cap, args[0], found)
+    return found
+
+
+def _update(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if d.cls is collections.Counter:
+        unsupported(breaks.OPAQUE_OBJECT, "Counter.update()")
+    for other in args:
+        d.update(cap, pairs_of(cap, other))
+    d.update(cap, ((Constant(k), v) for k, v in kwargs.items()))
+    return NONE
+
+
+def pairs_of(cap: Capture, other: Value) -> list[tuple[Value, Value]]:
+    """The (key, value) pairs that dict(other) would take."""
+    other = cap.realize(other)
+    if isinstance(other, DictValue):
+        return list(other.entries.values())
+    if cap.has_attribute(other, "keys"):
+        keys = cap.unpack(cap.call_method(other, "keys", [], {}))
+        return [(k, cap.getitem(other, k)) for k in keys]
+    pairs = []
+    for i, item in enumerate(cap.unpack(other)):
+        both = cap.unpack(item)
+        if len(both) != 2:
+            cap.raise_(ValueError, f"dictionary update sequence element #{i} has length {len(both)}; 2 is required")
+        pairs.append((both[0], both[1]))
+    return pairs
+
+
+def _setitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    d.set(cap, args[0], args[1])
+    return NONE
+
+
+def _delitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    hashed = cap.hash_key(args[0])
+    if hashed not in d.entries:
+        return cap.raise_values(KeyError, [args[0]])
+    d.changed(cap)
+    del d.entries[hashed]
+    return NONE
+
+
+def _clear(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    d.changed(cap)
+    d.entries.clear()
+    return NONE
+
+
+def _copy(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    new = DictValue(d.cls, None, d.factory)
+    new.entries = dict(d.entries)
+    return new
+
+
+def _or(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    other = cap.realize(args[0])
+    if not isinstance(other, DictValue) or collections.Counter in (d.cls, other.cls):
+        unsupported(breaks.OPAQUE_OBJECT, f"{d.describe()} | {other.describe()}")
+    new = _copy(d, cap, [], {})
+    assert isinstance(new, DictValue)
+    new.update(cap, other.entries.values())
+    return new
+
+
+def _ior(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if d.cls is collections.Counter:
+        unsupported(breaks.OPAQUE_OBJECT, "Counter |= ...")
+    d.update(cap, pairs_of(cap, args[0]))
+    return d
+
+
+def _move_to_end(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    hashed = cap.hash_key(args[0])
+    if hashed not in d.entries:
+        return cap.raise_values(KeyError, [args[0]])
+    last = args[1] if len(args) > 1 else kwargs.get("last")
+    d.changed(cap)
+    entry = d.entries.pop(hashed)
+    if last is None or last.truth(cap):
+        d.entries[hashed] = entry
+    else:
+        rest = dict(d.entries)
+        d.entries.clear()
+        d.entries.update({hashed: entry, **rest})
+    return NONE
+
+
+_DICT_METHODS: Final[dict[str, Any]] = {
+    "get": _get,
+    "pop": _pop,
+    "popitem": _popitem,
+    "setdefault": _setdefault,
+    "update": _update,
+    "clear": _clear,
+    "copy": _copy,
+    "move_to_end": _move_to_end,
+    "keys": lambda d, cap, a, k: DictView(d, "keys"),
+    "values": lambda d, cap, a, k: DictView(d, "values"),
+    "items": lambda d, cap, a, k: DictView(d, "items"),
+    "__getitem__": lambda d, cap, a, k: d.getitem(cap, a[0]),
+    "__setitem__": _setitem,
+    "__delitem__": _delitem,
+    "__contains__": lambda d, cap, a, k: Constant(d.get(cap, a[0]) is not None),
+    "__len__": lambda d, cap, a, k: Constant(len(d.entries)),
+    "__iter__": lambda d, cap, a, k: d.iterate(cap),
+    "__reversed__": lambda d, cap, a, k: cap.sequence_iterator(d.keys()[::-1], d),
+    "__or__": _or,
+    "__ior__": _ior,
+    "__eq__": lambda d, cap, a, k: Constant(cap.equal(d, a[0])),
+    "__ne__": lambda d, cap, a, k: Constant(not cap.equal(d, a[0])),
+}
+
+
+class DictView(Value):
+    """dict.keys(), .values() or .items() of a dict: always what the dict holds now."""
+
+    def __init__(self, owner: DictValue, kind: str) -> None:
+        self.owner = owner
+        self.kind = kind
+
+    def python_type(self) -> type:
+        return type(getattr({}, self.kind)())
+
+    def contents(self, cap: Capture) -> list[Value]:
+        if self.kind == "keys":
+            return self.owner.keys()
+        if self.kind == "values":
+            return self.owner.values()
+        return [cap.make_tuple([k, v]) for k, v in self.owner.entries.values()]
+
+    def truth(self, cap: Capture) -> bool:
+        return bool(self.owner.entries)
+
+    def iterate(self, cap: Capture) -> Value:
+        return cap.dict_iterator(self.owner, self.kind)
+
+    def unpack(self, cap: Capture) -> list[Value]:
+        return self.contents(cap)
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.builtin_method(self, name)
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__len__":
+            return Constant(len(self.owner.entries))
+        if name == "__iter__":
+            return self.iterate(cap)
+        if name == "__contains__":
+            if self.kind == "keys":
+                return Constant(self.owner.get(cap, args[0]) is not None)
+            return Constant(any(cap.equal(v, args[0]) for v in self.contents(cap)))
+        if name == "__reversed__":
+            return cap.sequence_iterator(self.contents(cap)[::-1], self)
+        if self.kind != "values" and name in SetValue.OPERATORS:
+            return cap.set_of(self.contents(cap)).call_method(cap, name, args, kwargs)
+        unsupported(breaks.OPAQUE_OBJECT, f"dict view .{name}()")
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.value(self.owner)}.{self.kind}()"
+
+
+class SetValue(Value):
+    """set or frozenset. entries: hash key -> value, kept in insertion order.
+
+    Iteration order of a set with more than one element depends on hashes: constants give the host's own order.
+    """
+
+    OPERATORS: Final = frozenset(
+        "__or__ __and__ __sub__ __xor__ __le__ __lt__ __ge__ __gt__ __eq__ __ne__ union intersection difference "
+        "symmetric_difference issubset issuperset isdisjoint copy".split()
+    )
+    MUTATORS: Final = frozenset(
+        "add discard remove pop clear update difference_update intersection_update symmetric_difference_update "
+        "__ior__ __iand__ __isub__ __ixor__".split()
+    )
+
+    def __init__(self, cls: type = set, source: Source | None = None) -> None:
+        self.cls = cls
+        self.source = source
+        self.entries: dict[Any, Value] = {}
+        self.mutated = False
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def as_constant(self) -> Any:
+        return frozenset(v.as_constant() for v in self.entries.values()) if self.cls is frozenset else super().as_constant()
+
+    def truth(self, cap: Capture) -> bool:
+        return bool(self.entries)
+
+    def changed(self, cap: Capture) -> None:
+        cap.mutating(self)
+        self.mutated = True
+
+    def ordered(self) -> list[Value]:
+        """Elements in the order that iteration would give. Ends the graph when that cannot be known."""
+        if len(self.entries) < 2:
+            return list(self.entries.values())
+        if all(isinstance(v, Constant) for v in self.entries.values()) and self.source is None:
+            by_value = {v.as_constant(): v for v in self.entries.values()}
+            host: set[Any] = set()
+            for value in by_value:
+                host.add(value)
+            return [by_value[value] for value in host]
+        unsupported(breaks.OPAQUE_OBJECT, "the iteration order of a set")
+
+    def iterate(self, cap: Capture) -> Value:
+        return cap.sequence_iterator(self.ordered(), self)
+
+    def unpack(self, cap: Capture) -> list[Value]:
+        return self.ordered()
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.builtin_method(self, name)
+
+    def _others(self, cap: Capture, args: list[Value]) -> list[dict[Any, Value]]:
+        found = []
+        for arg in args:
+            value = cap.realize(arg)
+            items = list(value.entries.values()) if isinstance(value, SetValue) else cap.unpack(value)
+            found.append({cap.hash_key(v): v for v in items})
+        return found
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__len__":
+            return Constant(len(self.entries))
+        if name == "__contains__":
+            return Constant(cap.hash_key(args[0]) in self.entries)
+        if name == "__iter__":
+            return self.iterate(cap)
+        if name in self.OPERATORS:
+            if name.startswith("__") and not isinstance(cap.realize(args[0]), SetValue | DictView):
+                return Constant(NotImplemented) if name not in ("__eq__", "__ne__") else Constant(name == "__ne__")
+            return self._operate(cap, name, args)
+        if name in self.MUTATORS and self.cls is set:
+            return self._mutate(cap, name, args)
+        unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+
+    def _operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+        mine = set(self.entries)
+        others = self._others(cap, args)
+        every: dict[Any, Value] = {}
+        for d in (*reversed(others), self.entries):
+            every.update(d)
+        method = "__eq__" if name == "__eq__" else name
+        found = getattr(mine, method)(*(set(d) for d in others))
+        if not isinstance(found, set):
+            return Constant(found)
+        new = SetValue(self.cls)
+        new.entries = {k: every[k] for k in (*self.entries, *(k for d in others for k in d)) if k in found}
+        return new
+
+    def _mutate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+        if name == "add":
+            hashed = cap.hash_key(args[0])
+            self.changed(cap)
+            self.entries.setdefault(hashed, args[0])
+            return NONE
+        if name in ("discard", "remove"):
+            hashed = cap.hash_key(args[0])
+            if hashed not in self.entries:
+                return NONE if name == "discard" else cap.raise_values(KeyError, [args[0]])
+            self.changed(cap)
+            del self.entries[hashed]
+            return NONE
+        if name == "clear":
+            self.changed(cap)
+            self.entries.clear()
+            return NONE
+        if name == "pop":
+            if not self.entries:
+                return cap.raise_(KeyError, "pop from an empty set")
+            if len(self.entries) > 1:
+                unsupported(breaks.OPAQUE_OBJECT, "which element set.pop() takes")
+            self.changed(cap)
+            return self.entries.pop(next(iter(self.entries)))
+        pure = {"update": "union", "__ior__": "__or__", "__iand__": "__and__", "__isub__": "__sub__", "__ixor__": "__xor__"}
+        result = self._operate(cap, pure.get(name, name.removesuffix("_update")), args)
+        assert isinstance(result, SetValue)
+        self.changed(cap)
+        self.entries = result.entries
+        return self if name.startswith("__") else NONE
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return f"{self.cls.__name__}(({''.join(cg.value(v) + ', ' for v in self.entries.values())}))"

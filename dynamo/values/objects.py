@@ -1,0 +1,306 @@
+"""Instances of user classes, classes, modules of Python, super() and exceptions.
+
+Attribute lookup follows `object.__getattribute__`: data descriptors, the instance's dict, other class attributes,
+`__getattr__`. What it finds on the way is guarded by watching classes and instances.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.errors import Raised
+from dynamo.sources import Source
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.functions import BoundMethod
+from dynamo.values.sequences import TupleValue
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+DELETED: Final = object()
+
+
+class UserObject(Value):
+    """An instance of a Python class, existing (real) or made by the captured program (real None)."""
+
+    def __init__(self, cls: type, real: Any = None, source: Source | None = None, born: int = -1) -> None:
+        self.cls = cls
+        self.real = real
+        self.source = source
+        self.born = born
+        self.new_args: list[Value] = []  # what object creation took beside the class (exceptions, tuples)
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def __repr__(self) -> str:
+        return f"UserObject({self.cls.__name__}{'' if self.source else ', new'})"
+
+    def truth(self, cap: Capture) -> bool:
+        for name in ("__bool__", "__len__"):
+            if cap.class_has(self.cls, name):
+                result = cap.call_method(self, name, [], {})
+                if not result.is_constant:
+                    unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
+                return bool(cap.host(bool, result.as_constant()))
+        return True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.instance_attribute(self, self.cls, name)
+
+    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+        cap.set_instance_attribute(self, name, value)
+
+    def delattr(self, cap: Capture, name: str) -> None:
+        cap.delete_instance_attribute(self, name)
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.call_instance(self, args, kwargs)
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name.startswith("__") and name.endswith("__") and not cap.class_has(self.cls, name):
+            unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+        found = cap.special_method(self, name) if name.startswith("__") else self.getattr(cap, name)
+        return cap.call(found, args, kwargs)
+
+    def iterate(self, cap: Capture) -> Value:
+        if cap.class_has(self.cls, "__iter__"):
+            return cap.call_method(self, "__iter__", [], {})
+        if cap.class_has(self.cls, "__getitem__"):
+            return cap.getitem_iterator(self)
+        return cap.raise_type_error(f"'{self.cls.__name__}' object is not iterable")
+
+    def next(self, cap: Capture) -> Value | None:
+        if not cap.class_has(self.cls, "__next__"):
+            unsupported(breaks.OPAQUE_ITERATOR, f"next() of {self.describe()}")
+        try:
+            return cap.call_method(self, "__next__", [], {})
+        except Raised as error:
+            if cap.is_instance_of(error.value, StopIteration):
+                return None
+            raise
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return cg.new_object(self)
+
+
+class ExceptionValue(UserObject):
+    """An exception: `args` beside the attributes of any object."""
+
+    def __init__(self, cls: type, args: list[Value], real: Any = None, source: Source | None = None) -> None:
+        super().__init__(cls, real, source)
+        self.args = args
+        self.new_args = args
+        self.context: Value = NONE
+        self.cause: Value = NONE
+        self.suppress = False
+        self.notes_at_raise: list[Value] = []
+
+    def describe(self) -> str:
+        return f"exception {self.cls.__name__}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True if not cap.class_has(self.cls, "__bool__") else super().truth(cap)
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if self.source is None:
+            if name == "args":
+                return TupleValue(list(self.args))
+            if name == "__context__":
+                return self.context
+            if name == "__cause__":
+                return self.cause
+            if name == "__suppress_context__":
+                return Constant(self.suppress)
+            if name == "__traceback__":
+                unsupported(breaks.EXCEPTION, "the traceback of an exception")
+            if name == "value" and issubclass(self.cls, StopIteration):
+                return self.args[0] if self.args else NONE
+        return super().getattr(cap, name)
+
+    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+        if self.source is None and name in ("args", "__context__", "__cause__", "__suppress_context__", "__traceback__"):
+            cap.mutating(self)
+            if name == "args":
+                self.args = cap.unpack(value)
+            elif name == "__context__":
+                self.context = value
+            elif name == "__cause__":
+                self.cause, self.suppress = value, True
+            elif name == "__traceback__":
+                return
+            else:
+                self.suppress = value.truth(cap)
+            return
+        super().setattr(cap, name, value)
+
+
+class ClassValue(Value):
+    """A class. Always existing: class statements run in plain Python."""
+
+    def __init__(self, cls: type, source: Source) -> None:
+        self.cls = cls
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return type(self.cls)
+
+    def as_constant(self) -> Any:
+        return self.cls
+
+    def describe(self) -> str:
+        return f"class {self.cls.__qualname__}"
+
+    def truth(self, cap: Capture) -> bool:
+        if type(self.cls) is not type and (hasattr(type(self.cls), "__bool__") or hasattr(type(self.cls), "__len__")):
+            if "Enum" not in type(self.cls).__name__:
+                return super().truth(cap)
+        return True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.class_attribute(self, name)
+
+    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+        unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.call_class(self, args, kwargs)
+
+    def iterate(self, cap: Capture) -> Value:
+        if hasattr(type(self.cls), "__members__"):
+            items = [cap.wrap_static(m) for m in cap.host(list, self.cls)]
+            return cap.sequence_iterator(items, self)
+        return super().iterate(cap)
+
+    def same_object(self, cap: Capture, other: Value) -> bool:
+        return isinstance(other, ClassValue) and other.cls is self.cls
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.bind(self.cls, self.cls.__name__)
+
+
+class PythonModule(Value):
+    """A module object of Python (not of nn)."""
+
+    def __init__(self, module: types.ModuleType, source: Source) -> None:
+        self.module = module
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return types.ModuleType
+
+    def as_constant(self) -> Any:
+        return self.module
+
+    def describe(self) -> str:
+        return f"module {self.module.__name__}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.module_attribute(self.module, name)
+
+    def same_object(self, cap: Capture, other: Value) -> bool:
+        return isinstance(other, PythonModule) and other.module is self.module
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.bind(self.module, self.module.__name__.rpartition(".")[2])
+
+
+class SuperValue(Value):
+    """super(cls, obj)"""
+
+    def __init__(self, cls: type, obj: Value) -> None:
+        self.cls = cls
+        self.obj = obj
+
+    def python_type(self) -> type:
+        return super
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.super_attribute(self, name)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"super({cg.bind(self.cls, self.cls.__name__)}, {cg.value(self.obj)})"
+
+
+class BuiltinValue(Value):
+    """A function or method descriptor of C code, or anything that the builtin table knows by identity."""
+
+    def __init__(self, fn: Any, source: Source) -> None:
+        self.fn = fn
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return type(self.fn)
+
+    def as_constant(self) -> Any:
+        return self.fn
+
+    def describe(self) -> str:
+        return f"builtin {getattr(self.fn, '__qualname__', self.fn)}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.call_builtin(self, args, kwargs)
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name in ("__name__", "__qualname__", "__doc__", "__module__") and hasattr(self.fn, name):
+            return cap.wrap_static(getattr(self.fn, name))
+        return super().getattr(cap, name)
+
+    def same_object(self, cap: Capture, other: Value) -> bool:
+        return isinstance(other, BuiltinValue) and other.fn is self.fn
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.source(self.source)
+
+
+class BuiltinMethod(Value):
+    """A method of a captured container or constant, not yet called: `items.append`."""
+
+    def __init__(self, owner: Value, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    def python_type(self) -> type:
+        return types.BuiltinMethodType
+
+    def describe(self) -> str:
+        return f"method {self.name} of {self.owner.describe()}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name == "__self__":
+            return self.owner
+        if name == "__name__":
+            return Constant(self.name)
+        return super().getattr(cap, name)
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.call_method(self.owner, self.name, args, kwargs)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.value(self.owner)}.{self.name}"
+
+
+def bind_descriptor(cap: Capture, found: Value, raw: Any, obj: Value, owner: type) -> Value:
+    """What `found` (the class attribute `raw`) gives when it is read through an instance."""
+    if isinstance(raw, types.FunctionType) or type(raw).__name__ in ("method_descriptor", "wrapper_descriptor"):
+        return BoundMethod(obj, found)
+    return found

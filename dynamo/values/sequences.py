@@ -1,0 +1,327 @@
+"""Lists, tuples (named ones and Size too), deques, ranges and slices.
+
+List methods run on the host list of values itself, so index arithmetic and errors are Python's own; only what compares
+elements (index, count, remove, sort, in) is written out.
+"""
+
+from __future__ import annotations
+
+import collections
+import operator
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.sources import Source
+from dynamo.values.base import NotConstant, Value
+from dynamo.values.constant import NONE, Constant
+from eager import Size
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+_MUTATORS: Final = frozenset("append appendleft insert pop popleft clear reverse rotate".split())
+_ITEM_MUTATORS: Final = frozenset("__setitem__ __delitem__".split())
+
+
+class Sequence(Value):
+    """What lists and tuples share. items: the elements; lazily looked at when the sequence exists outside."""
+
+    cls: type
+
+    def __init__(self, items: list[Value], source: Source | None = None, cls: type | None = None) -> None:
+        self.items = items
+        self.source = source
+        if cls is not None:
+            self.cls = cls
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.items})"
+
+    def truth(self, cap: Capture) -> bool:
+        return bool(self.items)
+
+    def iterate(self, cap: Capture) -> Value:
+        return cap.sequence_iterator(self.items, self)
+
+    def unpack(self, cap: Capture) -> list[Value]:
+        return list(self.items)
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.builtin_method(self, name)
+
+    def getitem(self, cap: Capture, index: Value) -> Value:
+        """self[index], slices included."""
+        key = cap.index_constant(index)
+        found = cap.host(operator.getitem, self.items, key)
+        if isinstance(key, slice):
+            return self.like(found)
+        return found
+
+    def like(self, items: list[Value]) -> Value:
+        """A new sequence of the kind that slicing and concatenation give."""
+        raise NotImplementedError
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__getitem__" and len(args) == 1:
+            return self.getitem(cap, args[0])
+        if name == "__len__":
+            return Constant(len(self.items))
+        if name == "__iter__":
+            return self.iterate(cap)
+        if name == "__contains__":
+            return Constant(any(cap.equal(item, args[0]) for item in list(self.items)))
+        if name == "count" and len(args) == 1:
+            return Constant(sum(cap.equal(item, args[0]) for item in list(self.items)))
+        if name == "index" and args:
+            return self._index(cap, args)
+        if name in ("__add__", "__mul__", "__rmul__"):
+            return cap.binary({"__add__": operator.add}.get(name, operator.mul), self, args[0])
+        if name == "__reversed__":
+            return cap.sequence_iterator(self.items[::-1], self)
+        if name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+            return cap.compare(getattr(operator, name), self, args[0])
+        unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+
+    def _index(self, cap: Capture, args: list[Value]) -> Value:
+        bounds = [cap.index_constant(a) for a in args[1:]]
+        for i in range(*slice(*bounds, *([None] if len(bounds) == 1 else [])).indices(len(self.items))) if bounds else range(len(self.items)):
+            if cap.equal(self.items[i], args[0]):
+                return Constant(i)
+        if issubclass(self.cls, tuple):
+            return cap.raise_(ValueError, "tuple.index(x): x not in tuple")
+        needle = args[0].as_constant() if args[0].is_constant else args[0].describe()
+        return cap.raise_(ValueError, f"{needle!r} is not in {self.cls.__name__}")
+
+
+class TupleValue(Sequence):
+    """tuple, Size or a named tuple (cls)."""
+
+    cls = tuple
+
+    def as_constant(self) -> Any:
+        values = [v.as_constant() for v in self.items]
+        return self.cls(*values) if hasattr(self.cls, "_fields") else self.cls(values)
+
+    def like(self, items: list[Value]) -> Value:
+        return TupleValue(list(items), None, Size if self.cls is Size else tuple)
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        fields = getattr(self.cls, "_fields", ())
+        if name in fields:
+            return self.items[fields.index(name)]
+        if self.cls is not tuple and self.cls is not Size:
+            return cap.instance_attribute(self, self.cls, name)
+        return super().getattr(cap, name)
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "numel" and self.cls is Size:
+            return Constant(Size(self.as_constant()).numel())
+        if name == "__hash__":
+            return Constant(cap.host(hash, self.as_constant())) if self.is_constant else super().call_method(cap, name, args, kwargs)
+        return super().call_method(cap, name, args, kwargs)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        items = [cg.value(v) for v in self.items]
+        if self.cls is tuple:
+            return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        if hasattr(self.cls, "_fields"):
+            return f"{cg.helper('tuple_new')}({cg.bind(self.cls, self.cls.__name__)}, ({''.join(i + ', ' for i in items)}))"
+        return f"{cg.bind(self.cls, self.cls.__name__)}(({''.join(i + ', ' for i in items)}))"
+
+
+class ListValue(Sequence):
+    """list or deque. mutated: whether an existing one must be written back."""
+
+    cls = list
+
+    def __init__(self, items: list[Value], source: Source | None = None, cls: type | None = None, maxlen: int | None = None) -> None:
+        super().__init__(items, source, cls)
+        self.maxlen = maxlen
+        self.mutated = False
+
+    def like(self, items: list[Value]) -> Value:
+        return ListValue(list(items))
+
+    def changed(self, cap: Capture) -> None:
+        """Note a mutation that is about to happen."""
+        cap.mutating(self)
+        self.mutated = True
+
+    def trim(self, left: bool) -> None:
+        if self.maxlen is not None and len(self.items) > self.maxlen:
+            surplus = len(self.items) - self.maxlen
+            if left:
+                del self.items[-surplus:]
+            else:
+                del self.items[:surplus]
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name in _MUTATORS and not kwargs:
+            return self._mutate(cap, name, args)
+        if name in ("extend", "extendleft", "__iadd__"):
+            self.extend(cap, args[0], name == "extendleft")
+            return self if name == "__iadd__" else NONE
+        if name in _ITEM_MUTATORS:
+            return self._set_items(cap, name, args)
+        if name == "copy" and not args:
+            return ListValue(list(self.items), None, self.cls, self.maxlen)
+        if name == "remove" and len(args) == 1:
+            return self._remove(cap, args[0])
+        if name == "sort" and not args:
+            return self._sort(cap, kwargs)
+        if name == "__imul__":
+            self.changed(cap)
+            self.items[:] = cap.host(operator.mul, list(self.items), cap.index_constant(args[0]))
+            return self
+        return super().call_method(cap, name, args, kwargs)
+
+    def _mutate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+        host: Any = self.items if self.cls is list else collections.deque(self.items)
+        if not hasattr(host, name):
+            return cap.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
+        if name in ("append", "appendleft"):
+            given: list[Any] = list(args)
+        elif name == "insert" and len(args) == 2:
+            given = [cap.index_constant(args[0]), args[1]]
+        else:
+            given = [cap.index_constant(a) for a in args]
+        found = cap.host(getattr(host, name), *given)
+        self.changed(cap)
+        if host is not self.items:
+            self.items[:] = host
+        self.trim(name == "appendleft")
+        return NONE if found is None else found
+
+    def extend(self, cap: Capture, other: Value, left: bool = False) -> None:
+        """Append what iterating `other` gives (one by one, as Python does)."""
+        iterator = cap.iterate(other)
+        if other is self:
+            new = list(self.items)
+            self.changed(cap)
+            self.items.extend(new)
+            return
+        while (item := cap.next(iterator)) is not None:
+            self.changed(cap)
+            self.items.insert(0, item) if left else self.items.append(item)
+            self.trim(left)
+
+    def _set_items(self, cap: Capture, name: str, args: list[Value]) -> Value:
+        key = cap.index_constant(args[0])
+        if name == "__delitem__":
+            cap.host(operator.delitem, self.items, key)
+        elif isinstance(key, slice):
+            new = self.items if args[1] is self else cap.unpack(args[1])
+            cap.host(operator.setitem, self.items, key, list(new))
+        else:
+            cap.host(operator.setitem, self.items, key, args[1])
+        self.changed(cap)
+        return NONE
+
+    def _remove(self, cap: Capture, item: Value) -> Value:
+        for i, candidate in enumerate(self.items):
+            if cap.equal(candidate, item):
+                self.changed(cap)
+                del self.items[i]
+                return NONE
+        return cap.raise_(ValueError, "list.remove(x): x not in list")
+
+    def _sort(self, cap: Capture, kwargs: dict[str, Value]) -> Value:
+        items = cap.sorted(list(self.items), kwargs)
+        self.changed(cap)
+        self.items[:] = items
+        return NONE
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        make = "list()" if self.cls is list else f"{cg.bind(self.cls, 'deque')}(maxlen={self.maxlen})"
+        return cg.container(self, make, lambda var: self._fill(cg, var), self._literal)
+
+    def _literal(self, cg: CodeGen) -> str:
+        inner = f"[{', '.join(cg.value(v) for v in self.items)}]"
+        return inner if self.cls is list else f"{cg.bind(self.cls, 'deque')}({inner}, {self.maxlen})"
+
+    def _fill(self, cg: CodeGen, var: str) -> None:
+        for item in self.items:
+            cg.statement(f"{var}.append({cg.value(item)})")
+
+
+class RangeValue(Value):
+    """A range: a constant in all but the way it is looped over."""
+
+    def __init__(self, value: range, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type:
+        return range
+
+    def as_constant(self) -> Any:
+        return self.value
+
+    def truth(self, cap: Capture) -> bool:
+        return bool(self.value)
+
+    def iterate(self, cap: Capture) -> Value:
+        return cap.range_iterator(self.value)
+
+    def unpack(self, cap: Capture) -> list[Value]:
+        return [Constant(i) for i in self.value]
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name in ("start", "stop", "step"):
+            return Constant(getattr(self.value, name))
+        return cap.builtin_method(self, name)
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__iter__":
+            return self.iterate(cap)
+        try:
+            given = [a.as_constant() for a in args]
+        except NotConstant:
+            unsupported(breaks.OPAQUE_OBJECT, f"range.{name}()")
+        return cap.wrap_new(cap.host(getattr(self.value, name), *given))
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return repr(self.value)
+
+
+class SliceValue(Value):
+    """slice(start, stop, step)"""
+
+    def __init__(self, start: Value, stop: Value, step: Value, source: Source | None = None) -> None:
+        self.parts = (start, stop, step)
+        self.source = source
+
+    def python_type(self) -> type:
+        return slice
+
+    def as_constant(self) -> Any:
+        return slice(*(p.as_constant() for p in self.parts))
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name in ("start", "stop", "step"):
+            return self.parts[("start", "stop", "step").index(name)]
+        return cap.builtin_method(self, name)
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "indices":
+            return cap.wrap_new(cap.host(self.as_constant().indices, args[0].as_constant()))
+        return super().call_method(cap, name, args, kwargs)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return f"slice({', '.join(cg.value(p) for p in self.parts)})"

@@ -1,0 +1,161 @@
+"""Tensors in the graph: a node and a fake that says everything but the data."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks
+from dynamo.breaks import unsupported
+from dynamo.sources import AttrSource, Source
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from eager import Tensor
+from eager.nn.parameter import Parameter
+from fxir.node import Node
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+TENSOR_TYPES: Final = frozenset({Tensor, Parameter})
+
+_READS_DATA: Final = frozenset(
+    "item tolist numpy __bool__ __int__ __float__ __complex__ __index__ __array__ data_ptr __repr__ __str__ "
+    "__contains__ equal allclose".split()
+)
+_NEEDS_ENGINE: Final = frozenset(
+    "backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ detach_ set_ share_memory_ "
+    "untyped_storage storage pin_memory".split()
+)
+_PLAIN_ATTRIBUTES: Final = frozenset(
+    "shape dtype device ndim requires_grad is_leaf is_cuda is_cpu is_meta itemsize nbytes layout is_sparse is_quantized "
+    "is_nested is_mkldnn is_mps is_xpu names output_nr".split()
+)
+_TENSOR_PROPERTIES: Final = frozenset("T mT H mH real imag data".split())
+_NOT_METHODS: Final = _PLAIN_ATTRIBUTES | _TENSOR_PROPERTIES | {"grad", "grad_fn"}
+
+
+class TensorValue(Value):
+    """A tensor of the graph.
+
+    node: its place in the graph. fake: metadata, aliasing and history. cls: Tensor or Parameter.
+    """
+
+    def __init__(self, node: Node, fake: Tensor, source: Source | None = None, real: Tensor | None = None) -> None:
+        self.node = node
+        self.fake = fake
+        self.source = source
+        self.real = real
+        self.cls: type = type(real) if real is not None else type(fake)
+
+    def __repr__(self) -> str:
+        return f"TensorValue({self.node.name})"
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def describe(self) -> str:
+        return f"a tensor {self.source.name if self.source else ''} of shape {list(self.fake.shape)}".replace("  ", " ")
+
+    def truth(self, cap: Capture) -> bool:
+        if self.fake.numel() != 1:
+            cap.host(Tensor.__bool__, self.fake)  # raises what eager raises
+        unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name in _PLAIN_ATTRIBUTES:
+            return cap.wrap_new(getattr(self.fake, name))
+        if name in _TENSOR_PROPERTIES:
+            return cap.tensor_call(getattr, [self, Constant(name)], {})
+        if name == "grad":
+            return self._grad(cap)
+        if name == "__class__":
+            return cap.wrap_static(self.cls)
+        if name == "__dict__":
+            unsupported(breaks.TENSOR_ATTRIBUTE, "tensor.__dict__")
+        if self.real is not None and name in getattr(self.real, "__dict__", {}):
+            assert self.source is not None
+            return cap.wrap(self.real.__dict__[name], AttrSource(self.source, name))
+        if hasattr(Tensor, name):
+            if name in _NOT_METHODS or not callable(getattr(Tensor, name)):
+                unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name}")
+            return TensorMethod(self, name)
+        if self.source is not None:
+            cap.guard("no_attr", self.source, name)
+        return cap.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
+
+    def _grad(self, cap: Capture) -> Value:
+        if self.source is None or self.real is None:
+            if not self.fake.is_leaf:
+                unsupported(breaks.AUTOGRAD, "the grad of an intermediate tensor")
+            return NONE
+        return cap.wrap(self.real.grad, AttrSource(self.source, "grad"))
+
+    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+        unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name in _READS_DATA:
+            unsupported(breaks.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
+        if name in _NEEDS_ENGINE:
+            unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()}")
+        if name == "__len__":
+            return cap.wrap_new(cap.host(len, self.fake))
+        if name in ("__hash__", "__format__", "__reduce_ex__", "__deepcopy__"):
+            unsupported(breaks.IDENTITY, f"{name} of {self.describe()}")
+        if name == "__iter__":
+            return self.iterate(cap)
+        if name == "__setitem__":
+            cap.tensor_call(operator.setitem, [self, *args], kwargs)
+            return NONE
+        if name == "__getitem__":
+            return cap.tensor_call(operator.getitem, [self, *args], kwargs)
+        if name in ("register_forward_hook", "_set_impl"):
+            unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}()")
+        return cap.tensor_method(name, [self, *args], kwargs)
+
+    def iterate(self, cap: Capture) -> Value:
+        if self.fake.ndim == 0:
+            return cap.raise_type_error("iteration over a 0-d tensor")
+        return cap.sequence_iterator(self.unpack(cap), self)
+
+    def unpack(self, cap: Capture) -> list[Value]:
+        if self.fake.ndim == 0:
+            cap.raise_type_error("iteration over a 0-d tensor")
+        return [cap.tensor_call(operator.getitem, [self, Constant(i)], {}) for i in range(self.fake.shape[0])]
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return cg.graph_output(self)
+
+
+class TensorMethod(Value):
+    """A bound method of a tensor, not yet called."""
+
+    def __init__(self, tensor: TensorValue, name: str) -> None:
+        self.tensor = tensor
+        self.name = name
+
+    def python_type(self) -> type:
+        return type(self.tensor.fake.add)
+
+    def describe(self) -> str:
+        return f"method {self.name} of {self.tensor.describe()}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name == "__self__":
+            return self.tensor
+        if name == "__name__":
+            return Constant(self.name)
+        return super().getattr(cap, name)
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return self.tensor.call_method(cap, self.name, args, kwargs)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.value(self.tensor)}.{self.name}"

@@ -1,0 +1,396 @@
+"""From a real object and its source to a captured value, guarded by what the value depends on.
+
+Owns the table by type. Objects that everything below hangs on (functions, classes, modules, nn.Modules, enum members)
+are guarded by identity and from then on are constants of the compiled entry; data is guarded by type and size, and
+its parts when they are looked at.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import enum
+import functools
+import itertools
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import _native, trust
+from dynamo.errors import GiveUp
+from dynamo import breaks
+from dynamo.sources import (
+    AttrSource,
+    CellContentsSource,
+    ConstSource,
+    DictAttrSource,
+    DictItemSource,
+    ItemSource,
+    Source,
+    TypeAttrSource,
+)
+from dynamo.values.base import Lazy, Opaque, Value
+from dynamo.values.constant import CONSTANT_TYPES, Constant, guard_constant
+from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, PartialValue
+from dynamo.values.mappings import DICT_TYPES, DictValue, SetValue
+from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
+from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
+from dynamo.values.tensor import TENSOR_TYPES, TensorValue
+from eager import Size, Tensor
+from eager.nn import Module
+from eager.nn._base import Registry
+from eager.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from dynamo.guards import GuardSet
+    from fxir.node import Origin
+
+BUILTIN_FUNCTION_TYPES: Final = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+    type(functools.lru_cache(lambda: None)),
+)
+_HEAP_TYPE: Final = 1 << 9
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Whether cls was made by namedtuple (no __new__ of its own)."""
+    return issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make") and cls.__bases__ == (tuple,)
+
+
+def is_python_class(cls: type) -> bool:
+    """Whether instances of cls behave as Python code says: no C base but object or an exception."""
+    if not cls.__flags__ & _HEAP_TYPE:
+        return False
+    for base in cls.__mro__:
+        if base is object or issubclass(base, BaseException) or base.__flags__ & _HEAP_TYPE:
+            continue
+        return base.__module__ in ("abc", "typing", "collections.abc")
+    return True
+
+
+class Wrapping:
+    """Part of Capture: guards and wraps."""
+
+    guards: GuardSet
+    by_id: dict[int, Value]
+    keep: list[Any]
+
+    if TYPE_CHECKING:
+        origin: Origin | None
+
+        def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue: ...
+        def hash_key(self, value: Value) -> Any: ...
+
+    # -- guards ------------------------------------------------------------------------------------------------
+    def guard(self, kind: str, sources: Any, *operands: Any) -> None:
+        """Make the compiled entry depend on a fact. Facts about constant objects are watched, not checked."""
+        first = sources if isinstance(sources, Source) else sources[0]
+        watch: tuple[Any, ...] | None = None
+        epoch = False
+        if isinstance(sources, Source) and first.is_constant_rooted:
+            if isinstance(first, ConstSource) and kind in ("is", "type"):
+                return
+            watch, epoch = _watched(kind, first)
+        self.guards.add(kind, sources, *operands, origin=self.origin, watch=watch, epoch=epoch)
+
+    def existing_same(self, a: Value, b: Value) -> bool:
+        """`is` between two existing values: each object has one value, so they differ; guard that they go on to."""
+        assert a.source is not None and b.source is not None
+        if not (a.source.is_constant_rooted and b.source.is_constant_rooted):
+            self.guards.add("distinct", (a.source, b.source), origin=self.origin)
+        return False
+
+    # -- wrapping ----------------------------------------------------------------------------------------------
+    def lazy(self, real: Any, source: Source) -> Value:
+        """A value that is looked at when somebody needs to know it."""
+        return Lazy(real, source)
+
+    def realize(self, value: Value) -> Value:
+        """Look at a lazy value."""
+        return value.realize(self) if isinstance(value, Lazy) else value  # type: ignore[arg-type]
+
+    def wrap_static(self, real: Any, label: str = "") -> Value:
+        """An object known to the capture itself: nothing to guard."""
+        return self.wrap(real, ConstSource(real, label or getattr(real, "__name__", type(real).__name__)))
+
+    def wrap_new(self, real: Any) -> Value:
+        """A host result as a value of the captured program: constants, and containers of them, made anew."""
+        if type(real) in CONSTANT_TYPES:
+            return Constant(real)
+        if type(real) in (tuple, Size) or is_named_tuple(type(real)):
+            return TupleValue([self.wrap_new(v) for v in real], None, type(real))
+        if type(real) is list:
+            return ListValue([self.wrap_new(v) for v in real])
+        if type(real) is dict:
+            new = DictValue()
+            for k, v in real.items():
+                key = self.wrap_new(k)
+                new.entries[self.hash_key(key)] = (key, self.wrap_new(v))
+            return new
+        if type(real) is range:
+            return RangeValue(real)
+        if type(real) is slice:
+            return SliceValue(*(self.wrap_new(p) for p in (real.start, real.stop, real.step)))
+        return self.wrap_static(real)
+
+    def wrap(self, real: Any, source: Source) -> Value:
+        """The value of the existing object `real`, found at `source`."""
+        kind = type(real)
+        if kind in CONSTANT_TYPES:
+            if not isinstance(source, ConstSource):
+                guard_constant(self, real, source)  # type: ignore[arg-type]
+            return Constant(real, source if not isinstance(source, ConstSource) else None)
+        known = self.by_id.get(id(real))
+        if known is not None and known.source is not None:
+            if known.source != source and not (source.is_constant_rooted and known.source.is_constant_rooted):
+                self.guards.add("same", (known.source, source), origin=self.origin)
+            elif known.source != source and not isinstance(source, ConstSource):
+                self.guard("is", source, real)
+            return known
+        value = self._wrap_object(real, kind, source)
+        self.by_id[id(real)] = value
+        self.keep.append(real)
+        return value
+
+    def _held(self, real: Any, source: Source) -> Source:
+        """Guard the identity of `real`; from here on it is a constant of the entry."""
+        if isinstance(source, ConstSource):
+            return source
+        self.guard("is", source, real)
+        return ConstSource(real, source.name)
+
+    def _wrap_object(self, real: Any, kind: type, source: Source) -> Value:
+        if source.is_constant_rooted and kind is not types.CellType:
+            source = self._held(real, source)
+        if kind in TENSOR_TYPES:
+            return self.wrap_tensor(real, source)
+        if isinstance(real, Module):
+            return UserObject(kind, real, self._held(real, source))
+        if kind is types.FunctionType:
+            return self._wrap_function(real, source)
+        if isinstance(real, type):
+            return ClassValue(real, self._held(real, source))
+        if isinstance(real, types.ModuleType):
+            return PythonModule(real, self._held(real, source))
+        maker = _MAKERS.get(kind)
+        if maker is not None:
+            return maker(self, real, source)
+        if isinstance(real, BUILTIN_FUNCTION_TYPES) or trust.is_allowed(real):
+            return self._wrap_builtin(real, source)
+        return self._wrap_instance(real, kind, source)
+
+    def _wrap_function(self, real: types.FunctionType, source: Source) -> Value:
+        if real.__closure__ and not source.is_constant_rooted:
+            self.guard("is", AttrSource(source, "__code__"), real.__code__)
+            self.guard("is", AttrSource(source, "__globals__"), real.__globals__)
+            return FunctionValue(real.__code__, real.__globals__, real, source)
+        held = self._held(real, source)
+        if not trust.is_own(real.__code__):
+            self.guard("is", AttrSource(held, "__code__"), real.__code__)
+        return FunctionValue(real.__code__, real.__globals__, real, held)
+
+    def _wrap_builtin(self, real: Any, source: Source) -> Value:
+        owner = getattr(real, "__self__", None)
+        if isinstance(real, types.BuiltinFunctionType) and owner is not None and not isinstance(owner, types.ModuleType | type):
+            if source.is_constant_rooted:
+                return BuiltinValue(real, source)
+            self.guard("type", source, type(real))
+            self.guard("str_eq", AttrSource(source, "__name__"), real.__name__)
+            from_source = self.wrap(owner, AttrSource(source, "__self__"))
+            return BoundMethod(from_source, BuiltinMethodName(real.__name__, source), source)
+        return BuiltinValue(real, self._held(real, source))
+
+    def _wrap_instance(self, real: Any, kind: type, source: Source) -> Value:
+        if isinstance(real, enum.Enum):
+            return UserObject(kind, real, self._held(real, source))
+        if isinstance(real, _native.CompiledFunction):
+            return self.wrap(real.__wrapped__, ConstSource(real.__wrapped__, self._held(real, source).name))
+        if isinstance(real, tuple) and is_named_tuple(kind):
+            return _tuple(self, real, source)
+        if isinstance(real, BaseException) and is_exception_class(kind):
+            self.guard("type", source, kind)
+            return ExceptionValue(kind, [], real, source)
+        if is_python_class(kind) and not isinstance(real, Tensor | BaseException):
+            self.guard("type", source, kind)
+            return UserObject(kind, real, source)
+        return Opaque(real, source)
+
+    def wrap_cell(self, cell: Any, source: Source, name: str) -> CellValue:
+        """The value of an existing cell object. What it holds is looked at when it is read."""
+        known = self.by_id.get(id(cell))
+        if isinstance(known, CellValue):
+            assert known.source is not None
+            if known.source != source and not (source.is_constant_rooted and known.source.is_constant_rooted):
+                self.guards.add("same", (known.source, source), origin=self.origin)
+            return known
+        value = ExistingCell(cell, source, name)
+        self.by_id[id(cell)] = value
+        self.keep.append(cell)
+        return value
+
+
+class BuiltinMethodName(Value):
+    """The unbound half of an existing bound C method such as `items.append`."""
+
+    def __init__(self, name: str, source: Source) -> None:
+        self.name = name
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return types.MethodDescriptorType
+
+    def call(self, cap: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.call_method(args[0], self.name, args[1:], kwargs)
+
+
+class ExistingCell(CellValue):
+    """A cell from outside; its contents are guarded when they are read."""
+
+    def __init__(self, cell: Any, source: Source, name: str) -> None:
+        super().__init__(None, source, name)
+        self._cell = cell
+        self._loaded = False
+
+    def load(self, cap: Any) -> Value | None:
+        if not self._loaded:
+            self._loaded = True
+            assert self.source is not None
+            try:
+                real = self._cell.cell_contents
+            except ValueError:
+                cap.guard("cell_empty", self.source)
+                return None
+            self.contents = cap.wrap(real, CellContentsSource(self.source, self.name))
+        return self.contents
+
+    def store(self, cap: Any, value: Value | None) -> None:
+        self._loaded = True
+        super().store(cap, value)
+
+
+def _watched(kind: str, source: Source) -> tuple[tuple[Any, ...] | None, bool]:
+    """(containers to watch, whether the epoch matters) of a fact about a constant-rooted source."""
+    if isinstance(source, ConstSource):
+        value = source.value
+        if kind in ("len", "dict_keys", "dict_absent") and isinstance(value, dict):
+            return (value,), isinstance(value, Registry)
+        if kind == "no_attr":
+            return (value, type(value)), isinstance(value, Module)
+        if kind == "tensor" and isinstance(value, Parameter):
+            return (), True
+        return None, False
+    parent = getattr(source, "parent", None)
+    if not isinstance(parent, ConstSource):
+        return None, False
+    owner = parent.value
+    if isinstance(source, AttrSource) and source.key == "__dict__" and kind in ("dict_absent", "dict_keys"):
+        return (owner,), isinstance(owner, Module)
+    if isinstance(source, DictAttrSource):
+        return (owner,), isinstance(owner, Module)
+    if isinstance(source, TypeAttrSource):
+        return (owner,), issubclass(owner, Module)
+    if isinstance(source, DictItemSource) and isinstance(owner, dict):
+        return (owner,), isinstance(owner, Registry)
+    return None, False
+
+
+def is_exception_class(kind: type) -> bool:
+    """Whether instances of kind can be modelled as class, arguments and attributes."""
+    return issubclass(kind, Exception | GeneratorExit | KeyboardInterrupt | SystemExit) and not issubclass(
+        kind, BaseExceptionGroup
+    )
+
+
+# --- makers by exact type -------------------------------------------------------------------------------------
+
+
+def _tuple(cap: Any, real: Any, source: Source) -> Value:
+    if not isinstance(source, ConstSource):
+        cap.guard("type", source, type(real))
+        cap.guard("len", source, len(real))
+    return TupleValue([Lazy(v, ItemSource(source, i)) for i, v in enumerate(real)], source, type(real))
+
+
+def _list(cap: Any, real: Any, source: Source) -> Value:
+    cap.guard("type", source, list)
+    cap.guard("len", source, len(real))
+    return ListValue([Lazy(v, ItemSource(source, i)) for i, v in enumerate(real)], source)
+
+
+def _dict(cap: Any, real: Any, source: Source) -> Value:
+    cap.guard("type", source, type(real))
+    value = DictValue(type(real), source)
+    keys = [cap.wrap_static(k) for k in real]
+    cap.guard("dict_keys", source, tuple(real))
+    for key, (name, item) in zip(keys, dict.items(real), strict=True):
+        value.entries[cap.hash_key(key)] = (key, Lazy(item, DictItemSource(source, name)))
+    if isinstance(real, collections.defaultdict):
+        value.factory = cap.wrap(real.default_factory, AttrSource(source, "default_factory"))
+    return value
+
+
+def _set(cap: Any, real: Any, source: Source) -> Value:
+    if not all(type(v) in CONSTANT_TYPES for v in real):
+        return Opaque(real, source)
+    cap.guard("const_eq", source, type(real)(real))
+    value = SetValue(type(real), source)
+    value.entries = {cap.hash_key(c): c for c in map(Constant, real)}
+    return value
+
+
+def _range(cap: Any, real: Any, source: Source) -> Value:
+    if not isinstance(source, ConstSource):
+        cap.guard("const_eq", source, real)
+    return RangeValue(real, source)
+
+
+def _slice(cap: Any, real: Any, source: Source) -> Value:
+    cap.guard("type", source, slice)
+    return SliceValue(*(cap.wrap(getattr(real, p), AttrSource(source, p)) for p in ("start", "stop", "step")), source)
+
+
+def _method(cap: Any, real: Any, source: Source) -> Value:
+    cap.guard("type", source, types.MethodType)
+    self_value = cap.wrap(real.__self__, AttrSource(source, "__self__"))
+    return BoundMethod(self_value, cap.wrap(real.__func__, AttrSource(source, "__func__")), source)
+
+
+def _partial(cap: Any, real: Any, source: Source) -> Value:
+    if real.__dict__:
+        return Opaque(real, source)
+    cap.guard("type", source, functools.partial)
+    fn = cap.wrap(real.func, AttrSource(source, "func"))
+    args = cap.wrap(real.args, AttrSource(source, "args"))
+    keywords = cap.wrap(real.keywords, AttrSource(source, "keywords"))
+    kwargs = {k.as_constant(): v for k, v in keywords.entries.values()}
+    return PartialValue(fn, list(args.items), kwargs, source)
+
+
+_MAKERS: Final[dict[type, Any]] = {
+    tuple: _tuple,
+    Size: _tuple,
+    list: _list,
+    **dict.fromkeys(DICT_TYPES, _dict),
+    Registry: _dict,
+    set: _set,
+    frozenset: _set,
+    range: _range,
+    slice: _slice,
+    types.MethodType: _method,
+    functools.partial: _partial,
+    # No guard reads the items of a deque, so an existing one can only be passed along.
+    collections.deque: lambda cap, real, source: Opaque(real, source),
+    types.MappingProxyType: lambda cap, real, source: Opaque(real, source),
+}
+
+BUILTINS_NAMESPACE: Final[dict[str, Any]] = vars(builtins)
+ITERTOOLS: Final = frozenset(v for v in vars(itertools).values() if isinstance(v, type))
+
+
+def refuse_fakes(real: Tensor) -> None:
+    """A compiled function called with fakes (tracing through it) runs plainly."""
+    if real.is_fake:
+        raise GiveUp(breaks.OPAQUE_OBJECT, "an argument is a fake tensor")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from helpers_runtime import PRELUDE
-
 from eager.device import device
 from eager.dtypes import dtype
 from eager.spec import TensorSpec
@@ -33,6 +31,7 @@ from inductor.artifact import (
     Spec,
 )
 from inductor.request import Request
+from tests.inductor.helpers_runtime import PRELUDE
 
 CALLS: list[Request] = []  # one for each compilation, for tests that count them
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers_runtime import affine_plan, affine_source
 
 from eager import _logging, _settings
 from inductor import cache, toolchain
 from inductor.artifact import ArtifactPlan
 from inductor.cache import Cache, Key
+from tests.inductor.helpers_runtime import affine_plan, affine_source
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 1 << 30
@@ -172,7 +172,7 @@ RACER = """
 import sys, time
 from pathlib import Path
 sys.path[:0] = {path!r}
-from helpers_runtime import affine_plan, affine_source
+from tests.inductor.helpers_runtime import affine_plan, affine_source
 from inductor.cache import Cache, Key
 folder, library, start = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
 store = Cache(folder, 1 << 30)
@@ -186,7 +186,7 @@ for i in range(40):
 
 
 def test_racing_processes_all_get_whole_entries(tmp_path: Path, library: Path) -> None:
-    code = RACER.format(path=[str(ROOT), str(Path(__file__).parent)])
+    code = RACER.format(path=[str(ROOT)])
     command = [sys.executable, "-c", code, str(tmp_path / "cache"), str(library), str(time.time() + 1.5)]
     racers = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     for racer in racers:

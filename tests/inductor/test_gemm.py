@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_runtime import PRELUDE
 
 import eager
 from eager import _settings
@@ -18,6 +17,7 @@ from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
 from inductor.runtime import host, loader
+from tests.inductor.helpers_runtime import PRELUDE
 
 REAL = {"float32": "float", "float64": "double"}
 

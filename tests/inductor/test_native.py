@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_runtime import PRELUDE, affine_plan, affine_source, make, spec
 
 import eager
 from eager.autograd.grad_mode import no_grad
@@ -36,6 +35,7 @@ from inductor.artifact import (
     Spec,
     ViewOf,
 )
+from tests.inductor.helpers_runtime import PRELUDE, affine_plan, affine_source, make, spec
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -602,10 +602,10 @@ def test_forked_child_can_run_parallel_loops(tmp_path: Path, four_threads: None)
 def test_workers_sleep_when_no_graph_runs(tmp_path: Path) -> None:
     code = f"""
 import sys, time
-sys.path[:0] = {[str(ROOT), str(Path(__file__).parent)]!r}
+sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
 import eager
-from test_native import looping
+from tests.inductor.test_native import looping
 with eager._settings.scope(cpu_threads=4):
     graph = looping(Path({str(tmp_path)!r}), 100_000, 1000)
 x = eager.ones(100_000)
@@ -656,12 +656,12 @@ def _check_gemm(folder: Path, dtype: str, ta: int, tb: int, b: int, m: int, n: i
 def test_gemm_without_a_blas_is_slow_but_right(tmp_path: Path) -> None:
     code = f"""
 import sys
-sys.path[:0] = {[str(ROOT), str(Path(__file__).parent)]!r}
+sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
 from inductor import _native
 from inductor.runtime import host
 host._load_blas = lambda: False
-from test_native import _check_gemm
+from tests.inductor.test_native import _check_gemm
 for dtype in ("float32", "float64"):
     for ta, tb in ((0, 0), (0, 1), (1, 0), (1, 1)):
         assert _check_gemm(Path({str(tmp_path)!r}), dtype, ta, tb, 2, 5, 7, 9), (dtype, ta, tb)

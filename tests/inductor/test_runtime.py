@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import extern_compiler
 import numpy as np
 import pytest
 
@@ -28,9 +27,9 @@ from inductor.artifact import ArtifactPlan, ExternCall, Literal
 from inductor.compiled import ArtifactError
 from inductor.runtime import extern
 from inductor.toolchain import CompileError
+from tests.inductor import extern_compiler
 
 ROOT = Path(__file__).resolve().parents[2]
-HERE = Path(__file__).parent
 DEFAULT = CompileOptions()
 
 
@@ -189,12 +188,12 @@ def test_miss_names_what_differs_in_words() -> None:
 
 SECOND_PROCESS = f"""
 import sys
-sys.path[:0] = {[str(ROOT), str(HERE)]!r}
+sys.path.insert(0, {str(ROOT)!r})
 import eager
 from eager import _settings
-from test_runtime import X, affine, compile_, native
+from tests.inductor.test_runtime import X, affine, compile_, native
 from inductor import backend
-import extern_compiler
+from tests.inductor import extern_compiler
 if sys.argv[1] == "first":
     backend._compiler = lambda: extern_compiler.compile_graph
 run = native(affine, X)

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers_runtime import PRELUDE, affine_source
 
 from eager import _settings
 from inductor import _native, toolchain
 from inductor.artifact import SourceUnit
 from inductor.toolchain import CompileError
+from tests.inductor.helpers_runtime import PRELUDE, affine_source
 
 BROKEN = SourceUnit("broken", "int f( { return 1; }")
 

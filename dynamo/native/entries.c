@@ -203,6 +203,7 @@ static void move_to_front(EntryTable *table, Py_ssize_t i)
 EntryObject *entry_table_find(EntryTable *table, PyObject **slots, int n_inputs, int capacity)
 {
     uint64_t version = table->version;
+    int restarts = 0;
     for (Py_ssize_t i = 0; i < table->count; i++) {
         EntryObject *entry = (EntryObject *)Py_NewRef((PyObject *)table->items[i]);
         int admitted = entry_admits(entry, slots, n_inputs, capacity);
@@ -213,8 +214,9 @@ EntryObject *entry_table_find(EntryTable *table, PyObject **slots, int n_inputs,
         }
         Py_DECREF(entry);
         if (unlikely(admitted < 0)) return NULL;
-        if (unlikely(table->version != version)) {
-            /* A check ran Python code that changed the list: what was passed over may be elsewhere. */
+        if (unlikely(table->version != version) && restarts++ < 8) {
+            /* A check ran Python code that changed the list: what was passed over may be elsewhere. Where it
+             * changes all the time, a miss is the answer: it costs time, never the result. */
             version = table->version;
             i = -1;
         }

@@ -5,11 +5,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
-from eager.device import CPU
+from eager import _native
 from eager.ops.table import OPS
 from eager.optim import _kernels
-from eager.optim.optimizer import Optimizer, check_range, scalar, with_gradients, zeros_like
+from eager.optim.optimizer import Optimizer, check_range, counter, scalar, with_gradients, zeros_like
 from eager.tensor import Tensor
 
 
@@ -47,7 +46,7 @@ class Adam(Optimizer):
         assert g is not None
         state = self.state[p]
         if not state:
-            state["step"] = OPS["full"]((), 0.0, dtypes.float32, CPU)
+            state["step"] = counter(0.0)
             state["exp_avg"] = zeros_like(p)
             state["exp_avg_sq"] = zeros_like(p)
             if group["amsgrad"]:

@@ -9,7 +9,9 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from eager import dtypes
 from eager.autograd.grad_mode import enable_grad
+from eager.device import CPU
 from eager.nn._hooks import RemovableHandle
 from eager.ops.table import OPS
 from eager.tensor import Tensor
@@ -277,6 +279,12 @@ def zeros_like(p: Tensor) -> Tensor:
     if p.is_contiguous():
         return OPS["full"](tuple(p.shape), 0.0, p.dtype, p.device)
     return OPS["fill_"](OPS["clone"](p.detach(), None), 0.0)
+
+
+def counter(value: float) -> Tensor:
+    """A 0-d tensor for a step count or another number of the state: float64 under that default, else float32."""
+    double = dtypes.get_default_dtype() is dtypes.float64
+    return OPS["full"]((), value, dtypes.float64 if double else dtypes.float32, CPU)
 
 
 def scalar(value: Any) -> float:

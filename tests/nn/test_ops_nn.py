@@ -4,11 +4,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import tables
-from tables import OPS, Make
 
 import eager
 from eager.ops import attention, loss, nn, rnn
+
+from . import tables
+from .tables import OPS, Make
 
 MODULES = (nn, attention, loss, rnn)
 NAMES = sorted({v.name for m in MODULES for v in vars(m).values() if isinstance(v, tables.TensorOp)})

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eager import _logging
+from eager.ops.table import OPS, Kind
 from fxir import expr as E
 from inductor import ir
 from inductor.inline import Refusal, inline
@@ -95,13 +96,13 @@ def schedule(program: ir.Program) -> Schedule:
 
 
 def _drop_unread(program: ir.Program) -> ir.Program:
-    """Without the definitions that nothing needs any more."""
+    """Without the definitions that nothing needs any more. Calls with an effect are always needed."""
     needed = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
     needed |= {w.input for w in program.writes} | set(program.inputs) | {n for n, _ in program.constants}
     calls = set()
     for b in reversed(list(program.buffers.values())):
         d = b.definition
-        if b.name in needed and isinstance(d, ir.Extern):
+        if isinstance(d, ir.Extern) and (b.name in needed or OPS[d.op].kind is Kind.EFFECT):
             calls.add(d.call)
         if b.name in needed or (isinstance(d, ir.Extern) and d.call in calls):
             needed.add(b.name)

@@ -15,6 +15,7 @@ from eager.ops.table import OPS, from_array, write_out
 from eager.spec import broadcast_shapes, normalize_dim
 
 TensorBase = _native.TensorBase
+_SELECT, _SLICE = OPS["select"], OPS["slice"]
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -75,26 +76,31 @@ def _slice(x: Any, dim: int, item: slice) -> Any:
     start, end, step = item.start, item.stop, item.step
     if start is None and end is None and step is None:
         return x
+    if step is None and (start is None or type(start) is int) and (end is None or type(end) is int):
+        return _SLICE(x, dim, start, end, 1)
     step = 1 if step is None else int(step)
     if step <= 0:
         raise ValueError("step must be greater than zero")
-    return OPS["slice"](x, dim, None if start is None else int(start), None if end is None else int(end), step)
+    return _SLICE(x, dim, None if start is None else int(start), None if end is None else int(end), step)
 
 
 def _select(x: Any, dim: int, index: int) -> Any:
     if x.ndim == 0:
         raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
                          "a 0-dim tensor to a number")  # fmt: skip
-    n = x.shape[dim]
+    n = x.size(dim)
     if not -n <= index < n:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {n}")
-    return OPS["select"](x, dim, index)
+    return _SELECT(x, dim, index)
 
 
 def _split_key(x: Any, key: Any, writing: bool) -> tuple[Any, list[Any]]:
     """The view that the basic items of a key make, and per dim of it the tensor index, or None."""
-    items = _items(key)
-    total = sum(map(_consumed, items))
+    items = key if type(key) is tuple else _items(key)
+    total = 0
+    for item in items:
+        kind = type(item)
+        total += 1 if kind is int or kind is slice else _consumed(item)
     if total > x.ndim:
         if x.ndim == 0:
             raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "

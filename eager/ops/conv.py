@@ -159,9 +159,21 @@ def _forward(xp: Any, x: Any, weight: Any, stride: Any, padding: Any, dilation: 
     return result.reshape(n, outputs, *out)
 
 
+def _mirrored(weight: Any, groups: int) -> Any:
+    """The kernel turned round and its channels swapped: a convolution with it is the adjoint, for stride one."""
+    outputs, per = weight.shape[:2]
+    turned = weight[(slice(None), slice(None), *[slice(None, None, -1)] * (weight.ndim - 2))]
+    grouped = turned.reshape(groups, outputs // groups, per, *weight.shape[2:]).swapaxes(1, 2)
+    return grouped.reshape(groups * per, outputs // groups, *weight.shape[2:])
+
+
 def _backward_input(xp: Any, g: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int, size: Sequence[int]) -> Any:
     """Adjoint in x: each cotangent times the kernel, added where the kernel had read. `size` is x's spatial size."""
     kernel, out = weight.shape[2:], g.shape[2:]
+    rest = [d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True)]
+    if all(s == 1 for s in stride) and min(rest, default=0) >= 0 and all(
+            n + 2 * p == o + d * (k - 1) for n, p, o, d, k in zip(size, padding, out, dilation, kernel, strict=True)):  # fmt: skip
+        return _forward(xp, g, _mirrored(weight, groups), stride, rest, dilation, groups)
     n, outputs = g.shape[:2]
     per, channels, positions = outputs // groups, weight.shape[1] * groups, math.prod(out)
     reach = [max(s + 2 * p, (o - 1) * t + d * (k - 1) + 1)
@@ -172,7 +184,8 @@ def _backward_input(xp: Any, g: Any, weight: Any, stride: Any, padding: Any, dil
     for part in _chunks(n, channels * math.prod(kernel) * positions * g.itemsize):
         patches = xp.matmul(w, flat[part]).reshape(-1, channels, *kernel, *out)
         for tap in _taps(kernel):
-            total[(part, slice(None), *_under(tap, stride, dilation, out))] += patches[(slice(None), slice(None), *tap)]
+            under = total[(part, slice(None), *_under(tap, stride, dilation, out))]
+            xp.add(under, patches[(slice(None), slice(None), *tap)], out=under)
     return total[(slice(None), slice(None), *(slice(p, p + s) for p, s in zip(padding, size, strict=True)))]
 
 

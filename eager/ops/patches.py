@@ -57,7 +57,8 @@ def _col2im(xp: Any, out: Any, x: Any, size: Any, kernel: Any, dilation: Any, pa
     wide = "f4" if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x.dtype
     total = xp.zeros((*out.shape[:2], *(n + 2 * p for n, p in zip(size, padding, strict=True))), wide)
     for tap in np.ndindex(*kernel):
-        total[_under(tap, counts, dilation, stride)] += blocks[(slice(None), slice(None), *tap)]
+        under = total[_under(tap, counts, dilation, stride)]
+        xp.add(under, blocks[(slice(None), slice(None), *tap)], out=under)
     inside = tuple(slice(p, p + n) for p, n in zip(padding, size, strict=True))
     xp.copyto(out, total[(slice(None), slice(None), *inside)], casting="unsafe")
 

@@ -79,20 +79,29 @@ def _max_pool(xp: Any, outs: Any, x: Any, kernel: Any, stride: Any, padding: Any
     if not values.size:
         return
     size, out = x.shape[2:], values.shape[2:]
-    best = xp.full(values.shape, -np.inf if x.dtype.kind in "fV" else np.iinfo(x.dtype).min, x.dtype)
-    at = xp.full(values.shape, -1, "i8")
+    lowest = -np.inf if x.dtype.kind in "fV" else False if x.dtype.kind == "b" else np.iinfo(x.dtype).min
+    values.fill(lowest)
+    index.fill(-1)
+    nans = x.dtype.kind in "fV" and bool(xp.isnan(x).any())
     whole = (slice(None), slice(None))
     for tap in np.ndindex(*kernel):
         found = _reads(tap, out, size, stride, padding, dilation)
         if found is None:
             continue
         to, read = found
-        here, current = x[whole + read], best[whole + to]
-        take = (here > current) | (here != here) | (at[whole + to] < 0)
-        best[whole + to] = xp.where(take, here, current)
-        at[whole + to] = xp.where(take, _flat_positions(xp, size, read), at[whole + to])
-    xp.copyto(values, best)
-    xp.copyto(index, at)
+        here, best, at = x[whole + read], values[whole + to], index[whole + to]
+        take = here > best
+        if nans:
+            take |= xp.isnan(here)
+        xp.copyto(best, here, where=take)
+        xp.copyto(at, _flat_positions(xp, size, read), where=take)
+    lost = index < 0  # nothing in the window is above the lowest value: its first element stands for it
+    if lost.any():
+        first = [xp.maximum(xp.arange(o) * s - p, 0) for o, s, p in zip(out, stride, padding, strict=True)]
+        at = xp.zeros((1,) * len(size), "i8")
+        for i, (step, along) in enumerate(zip(contiguous_strides(size), first, strict=True)):
+            at = at + (along * step).reshape([-1 if j == i else 1 for j in range(len(size))])
+        xp.copyto(index, at, where=lost)
 
 
 def _max_vjp(gs: Any, ys: Any, x_spec: SpecLike) -> Any:
@@ -147,7 +156,8 @@ def _avg_pool(xp: Any, out: Any, x: Any, kernel: Any, stride: Any, padding: Any,
     for tap in np.ndindex(*kernel):
         found = _reads(tap, count, size, stride, padding, ones)
         if found is not None:
-            total[whole + found[0]] += wide[whole + found[1]]
+            under = total[whole + found[0]]
+            xp.add(under, wide[whole + found[1]], out=under)
     divisor = _divisors(xp, size, count, kernel, stride, padding, count_include_pad, divisor_override)
     xp.copyto(out, total / divisor, casting="unsafe")
 
@@ -162,7 +172,8 @@ def _avg_backward(xp: Any, out: Any, grad: Any, size: Any, kernel: Any, stride: 
     for tap in np.ndindex(*kernel):
         found = _reads(tap, count, spatial, stride, padding, ones)
         if found is not None:
-            total[whole + found[1]] += share[whole + found[0]]
+            under = total[whole + found[1]]
+            xp.add(under, share[whole + found[0]], out=under)
     xp.copyto(out, total, casting="unsafe")
 
 

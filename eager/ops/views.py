@@ -149,8 +149,8 @@ def _slice(x: SpecLike, dim: int, start: int | None, end: int | None, step: int)
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
         raise RuntimeError(f"slice step must be positive, got {step}")
-    low, high = slice_bounds(x.shape[d], start, end)
     sizes, strides = list(x.shape), list(x.stride())
+    low, high = slice_bounds(sizes[d], start, end)
     sizes[d] = -(-(high - low) // step)
     offset = _offset(x) + low * strides[d]
     strides[d] *= step
@@ -171,13 +171,12 @@ def _select(x: SpecLike, dim: int, index: int) -> Geometry:
     if x.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d = normalize_dim(dim, x.ndim)
-    n = x.shape[d]
+    sizes, strides = list(x.shape), list(x.stride())
+    n, stride = sizes.pop(d), strides.pop(d)
     if not -n <= index < n:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(x.shape)} at dimension {d}")
-    strides = x.stride()
     index += n if index < 0 else 0
-    return (tuple(x.shape[:d]) + tuple(x.shape[d + 1 :]), tuple(strides[:d]) + tuple(strides[d + 1 :]),
-            _offset(x) + index * strides[d])  # fmt: skip
+    return tuple(sizes), tuple(strides), _offset(x) + index * stride
 
 
 SELECT = declare("select(Tensor x, int dim, int index) -> Tensor", Kind.VIEW, view=_select,

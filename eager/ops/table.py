@@ -264,7 +264,7 @@ class Op:
                 return self._execute_fake(args)
             if where is None or where.type == "cpu":
                 where = t.device
-        if where is None and self.kind is Kind.CREATION:
+        if where is None and self.kind in (Kind.CREATION, Kind.EFFECT):
             where = self.meta(*args).device  # type: ignore[misc]
         if where is not None and where.type == "meta":
             return self._execute_fake(args)

@@ -404,7 +404,8 @@ for _name, (_kind, _settings) in _OPTIMIZERS.items():
     add(f"optim.{_name}", _optimize(lambda t, p, k=_kind, s=_settings: getattr(t.optim, k)(p, **s)))
 add("optim.LBFGS", _optimize(lambda t, p: t.optim.LBFGS(p, lr=0.5, max_iter=4), closure=True, steps=3))
 add("optim.LBFGS_wolfe", _optimize(lambda t, p: t.optim.LBFGS(p, max_iter=5, line_search_fn="strong_wolfe"), closure=True, steps=2))
-add("optim.groups", _optimize(lambda t, p: t.optim.AdamW([{"params": [p[0]], "lr": 0.2}, {"params": [p[1]], "weight_decay": 0.0}], lr=0.01)))
+add("optim.groups", _optimize(lambda t, p: t.optim.AdamW(
+    [{"params": [p[0]], "lr": 0.2}, {"params": [p[1]], "weight_decay": 0.0}], lr=0.01)))  # fmt: skip
 
 _SCHEDULES: dict[str, Callable[[Any, Any], Any]] = {
     "StepLR": lambda s, o: s.StepLR(o, 3, 0.5),

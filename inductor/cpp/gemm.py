@@ -104,7 +104,7 @@ def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmC
     """The choices worth measuring for `request`, none twice."""
     found = [GemmChoice("blas")] if has_blas and blas_strides(request.problem) else []
     for rows, vectors in _TILES[tools.simd_bits]:
-        for depth in (256, 512):
+        for depth in (192, 384):
             choice = _template(request, tools, rows, vectors, depth)
             taller = replace(choice, mc=choice.mc * 2, nc=max(_panel(request.problem, tools, vectors), choice.nc // 2))
             swapped = replace(choice, a_direct=not choice.a_direct)
@@ -139,14 +139,16 @@ def _tile_for(problem: GemmProblem, tools: Toolchain) -> tuple[int, int]:
     lanes = tools.simd_bits // 8 // _BYTES[problem.dtype]
     if problem.n <= lanes:
         return tiles[-1]
-    if tools.simd_bits == 512 and problem.m <= 7:
-        return 7, 4
     if tools.simd_bits == 512 and problem.m == 8:
         return 8, 3
+    # Low wide tiles share out rows more evenly and read a less often; a last panel of few columns spoils that.
+    waste = -problem.n % (4 * lanes) / problem.n
+    if tools.simd_bits == 512 and (problem.m <= 7 or waste < 0.05):
+        return 7, 4
     return tiles[0]
 
 
-def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth: int = 512) -> GemmChoice:
+def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth: int = 384) -> GemmChoice:
     p = request.problem
     panel = _panel(p, tools, vectors)
     steps = max(1, -(-p.k // depth))

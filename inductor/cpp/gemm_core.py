@@ -353,7 +353,6 @@ extern "C" void @SYMBOL@(const GemmTask *g, const Runtime *rt) {
     job.panels = panels;
   }
   job.row_blocks = (g->m + job.rows - 1) / job.rows;
-  job.rows = (g->m + job.row_blocks - 1) / job.row_blocks;
   if (!job.panels && !g->direct) job.columns = round_up(g->n, NR); /* packed once per product, by one task */
   /* At least two blocks a thread, as long as a block keeps a few panels. */
   long wanted = parallel ? 2 * rt->threads : 1;
@@ -361,6 +360,11 @@ extern "C" void @SYMBOL@(const GemmTask *g, const Runtime *rt) {
          g->batch * job.row_blocks * ((g->n + job.columns - 1) / job.columns) < wanted)
     job.columns = round_up(job.columns / 2, NR);
   job.column_blocks = (g->n + job.columns - 1) / job.columns;
+  /* Few blocks must come out even: five on two threads take as long as six. */
+  while (parallel && g->batch * job.row_blocks * job.column_blocks < 8 * rt->threads &&
+         g->batch * job.row_blocks * job.column_blocks % rt->threads && job.row_blocks * MR < g->m)
+    job.row_blocks++;
+  job.rows = (g->m + job.row_blocks - 1) / job.row_blocks;
   long tasks = g->batch * job.row_blocks * job.column_blocks;
   rt->parallel_for(rt, run_tasks, &job, tasks, parallel ? 1 : tasks);
   if (job.failed) plainly(g);

@@ -14,7 +14,7 @@ from dynamo import breaks, opcodes
 from dynamo.decode import Decoded, Handler, Instruction, decode
 from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import HANDLERS, Return, Yield
-from dynamo.values.base import Lazy, Value
+from dynamo.values.base import Lazy, NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
 from dynamo.values.sequences import TupleValue
@@ -120,6 +120,8 @@ class Frame:
                 self._unwind(error)
             except Unsupported as error:
                 cap.stop(self, error.cause, error.detail)
+            except NotConstant as error:
+                cap.stop(self, breaks.OPAQUE_OBJECT, f"a constant is needed, and {error.args[0].describe()} is none")
             else:
                 if signal is not None:
                     return signal

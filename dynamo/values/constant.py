@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from types import EllipsisType, NoneType, NotImplementedType
+from types import CodeType, EllipsisType, NoneType, NotImplementedType
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 # Every value of these types is immutable, and equality of type and value makes it interchangeable.
 CONSTANT_TYPES: Final = frozenset(
-    {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, dtype, device}
+    {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, device}
 )
-_SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, dtype})
+_SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, CodeType, dtype})
 
 
 def guard_constant(cap: Capture, value: Any, source: Source) -> None:

@@ -1,0 +1,1 @@
+"""Programs a capture must get right, by family."""

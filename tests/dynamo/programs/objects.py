@@ -1,0 +1,316 @@
+"""Classes, instances, descriptors, modules, dataclasses, enums."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import functools
+
+import eager as torch
+from eager import nn
+from tests.dynamo.programs.flow import x23
+from tests.dynamo.support import Table
+
+PROGRAMS = Table()
+
+
+class Point:
+    kind = "point"
+
+    def __init__(self, a, b):
+        self.a = a
+        self.b = b
+
+    def total(self):
+        return self.a + self.b
+
+    @property
+    def double(self):
+        return self.total() * 2
+
+    @double.setter
+    def double(self, v):
+        self.a = v
+
+    @staticmethod
+    def make(a):
+        return Point(a, a)
+
+    @classmethod
+    def of(cls, a):
+        return cls(a, 0)
+
+    @functools.cached_property
+    def cached(self):
+        return self.a * 10
+
+    def __add__(self, other):
+        return Point(self.a + other.a, self.b + other.b) if isinstance(other, Point) else NotImplemented
+
+    def __radd__(self, other):
+        return Point(other + self.a, self.b)
+
+    def __eq__(self, other):
+        return isinstance(other, Point) and self.a is other.a
+
+    def __getitem__(self, k):
+        return (self.a, self.b)[k]
+
+    def __len__(self):
+        return 2
+
+    def __contains__(self, v):
+        return v in (1, 2)
+
+    def __call__(self, k):
+        return self.a * k
+
+    def __bool__(self):
+        return self.b != 0
+
+
+class Derived(Point):
+    def __init__(self, a):
+        super().__init__(a, 1)
+
+    def total(self):
+        return super().total() + 100
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+    def __init__(self, a):
+        self.a = a
+
+
+class Dynamic:
+    def __init__(self):
+        self.real = 1
+
+    def __getattr__(self, name):
+        if name.startswith("dyn_"):
+            return len(name)
+        raise AttributeError(name)
+
+
+class Guarded:
+    def __setattr__(self, name, value):
+        object.__setattr__(self, "_" + name, value)
+
+
+@dataclasses.dataclass
+class Data:
+    a: int
+    b: list = dataclasses.field(default_factory=list)
+
+    def __post_init__(self):
+        self.c = self.a + 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frozen:
+    a: int
+    b: int = 2
+
+
+Pair = collections.namedtuple("Pair", "p q", defaults=(9,))
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+    def label(self):
+        return self.name.lower()
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def new_objects(log, x):
+    p = Point(x, 1)
+    q = Derived(2)
+    p.double = x * 2
+    r = Point.make(3) + Point.of(4)
+    log.append(p.total())
+    return p.double, q.total(), q.double, r.a, r.b, p.kind, isinstance(q, Point), p
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def operators_on_objects(log, x):
+    p = Point(x, 2)
+    s = 5 + Point(1, 2)
+    return p[0], p[1], len(p), 1 in p, p(3), bool(p), s.a, Point(1, 2) == Point(1, 3), Point(1, 2) != 3, p.cached
+
+
+@PROGRAMS.program(lambda: (x23(), Point(1, 2)), lambda: (x23(), Point(5, 2)))
+def existing_object(log, x, p):
+    y = x * p.a
+    p.b = y
+    p.extra = 3
+    z = p.total() if False else p.a
+    print(end="")
+    del p.extra
+    return y, z, hasattr(p, "extra"), getattr(p, "nope", "default")
+
+
+@PROGRAMS.program(lambda: (x23(), Point(1, 2)))
+def object_effects_before_error(log, x, p):
+    p.a = x + 1
+    raise KeyError("after")
+
+
+@PROGRAMS.program(lambda: (x23(), Slotted(3)))
+def slots(log, x, s):
+    n = Slotted(2)
+    try:
+        n.b
+    except AttributeError as e:
+        log.append(str(e))
+    s.b = x
+    n.b = s.a
+    return n.a + n.b, s.b
+
+
+@PROGRAMS.program(lambda: (x23(), Dynamic()))
+def dynamic_attributes(log, x, d):
+    n = Dynamic()
+    try:
+        n.other
+    except AttributeError as e:
+        log.append(str(e))
+    g = Guarded()
+    g.v = 4
+    return d.dyn_a + n.dyn_bb, d.real, g._v, x
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def data_classes(log, x):
+    d = Data(1)
+    d.b.append(x)
+    f = Frozen(3)
+    try:
+        f.a = 4
+    except dataclasses.FrozenInstanceError as e:
+        log.append(str(e))
+    return d.a, d.b, d.c, f.a, f.b, Data(1, [2]) == Data(1, [2])
+
+
+@PROGRAMS.program(lambda: (x23(), Pair(1)))
+def named_tuples(log, x, pair):
+    p = Pair(x)
+    q = p._replace(q=3)
+    return p.p, p.q, q, pair.p, pair._asdict(), Pair._fields
+
+
+@PROGRAMS.program(lambda: (x23(), Color.RED), lambda: (x23(), Color.BLUE))
+def enums(log, x, c):
+    if c is Color.RED:
+        x = x + 1
+    return x * c.value, c.name, c.label(), Color["BLUE"], Color(1), {Color.RED: 1}.get(c), [m.name for m in Color], c == Color.RED
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def class_inside(log, x):
+    class Local:
+        z = 3
+
+        def __init__(self, v):
+            self.v = v
+
+        def m(self):
+            return self.v * self.z
+
+    return Local(x).m()
+
+
+@PROGRAMS.factory(lambda: (x23(),))
+def method_patched():
+    class K:
+        def m(self, v):
+            return v + 1
+
+    k = K()
+    calls = []
+
+    def f(log, x):
+        return k.m(x)
+
+    def g(log, x):
+        calls.append(1)
+        if len(calls) == 2:
+            K.m = lambda self, v: v * 100
+        return f(log, x)
+
+    return g
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.items = nn.ModuleList([nn.Linear(3, 3) for _ in range(2)])
+        self.register_buffer("scale", torch.full((3,), 2.0))
+        self.p = 0.5
+        with torch.no_grad():
+            for i, w in enumerate(self.parameters()):
+                w.copy_(torch.arange(w.numel()).reshape(w.shape).float() * 0.01 * (i + 1))
+
+    def forward(self, x, flag=True):
+        y = torch.relu(self.lin(x)) * self.scale
+        for item in self.items:
+            y = item(y) + self.p
+        return y if self.training and flag else -y
+
+
+@PROGRAMS.factory(lambda: (x23(),), lambda: (x23() + 1,))
+def module():
+    net = Net()
+
+    def f(log, x):
+        log.append(net.training)
+        return net(x), net(x, flag=False)
+
+    return f
+
+
+@PROGRAMS.factory(lambda: (x23(),))
+def module_changes():
+    net = Net()
+    calls = []
+
+    def f(log, x):
+        calls.append(0)
+        print(end="")
+        return inner(log, x)
+
+    def inner(log, x):
+        return net(x)
+
+    def g(log, x):
+        out = f(log, x)
+        if len(calls) == 1:
+            net.eval()
+        else:
+            net.p = 3.0
+            net.__dict__["p"] = 4.0
+        return out
+
+    return g
+
+
+@PROGRAMS.factory(lambda: (x23(),))
+def training_step():
+    net = Net()
+
+    def f(log, x):
+        loss = net(x).pow(2).mean()
+        loss.backward()
+        grads = [p.grad.clone() for p in net.parameters()]
+        with torch.no_grad():
+            for p in net.parameters():
+                p.sub_(p.grad * 0.01)
+                p.grad = None
+        return loss.detach(), grads, [p.detach().clone() for p in net.parameters()]
+
+    return f

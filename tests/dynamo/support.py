@@ -1,0 +1,152 @@
+"""Programs run eager and captured, compared in everything a user can see.
+
+A program is a function `f(log, *args)`; `log` is a list it appends to, so that the order of effects is compared too.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import dynamo
+from eager import Tensor, _settings
+
+
+@dataclass(frozen=True)
+class Program:
+    """make(): a fresh function (its closures and classes its own). inputs: argument tuples, called in this order."""
+
+    name: str
+    make: Callable[[], Callable[..., Any]]
+    inputs: tuple[Callable[[], tuple[Any, ...]], ...]
+
+
+class Table(list[Program]):
+    """Programs of one family, collected by decorators."""
+
+    def program(self, *inputs: Callable[[], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """The decorated function is the program itself (it may not keep state between calls)."""
+
+        def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self.append(Program(fn.__name__, lambda: fn, inputs))
+            return fn
+
+        return register
+
+    def factory(self, *inputs: Callable[[], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """The decorated function makes the program, with state of its own."""
+
+        def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self.append(Program(fn.__name__, fn, inputs))
+            return fn
+
+        return register
+
+
+@dataclass
+class Seen:
+    """What one call showed."""
+
+    result: Any = None
+    error: BaseException | None = None
+    log: Any = None
+    args: Any = None
+
+
+def observe(fn: Callable[..., Any], make_args: Callable[[], tuple[Any, ...]]) -> Seen:
+    log: list[Any] = []
+    args = make_args()
+    seen = Seen(log=log, args=args)
+    try:
+        seen.result = fn(log, *args)
+    except Exception as error:
+        seen.error = error
+    return seen
+
+
+def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = None) -> None:
+    """Assert that two observed values are alike: types, values, structure, sharing."""
+    memo = {} if memo is None else memo
+    if id(a) in memo:
+        assert memo[id(a)] == id(b), f"{path}: shared with another value in one run but not in the other"
+        return
+    assert type(a).__name__ == type(b).__name__, f"{path}: {type(a)} against {type(b)}: {a!r} {b!r}"
+    if isinstance(a, Tensor):
+        assert a.dtype is b.dtype and tuple(a.shape) == tuple(b.shape), f"{path}: {a.dtype} {a.shape}, {b.dtype} {b.shape}"
+        assert a.stride() == b.stride(), f"{path}: strides {a.stride()} against {b.stride()}"
+        assert a.requires_grad == b.requires_grad, f"{path}: requires_grad {a.requires_grad} against {b.requires_grad}"
+        x, y = a.detach().tolist(), b.detach().tolist()
+        assert x == y or _close(x, y), f"{path}: {x} against {y}"
+        memo[id(a)] = id(b)
+        return
+    if isinstance(a, float):
+        assert a == b and math.copysign(1, a) == math.copysign(1, b) or (a != a and b != b), f"{path}: {a} against {b}"
+        return
+    if isinstance(a, tuple | list):
+        memo[id(a)] = id(b)
+        assert len(a) == len(b), f"{path}: {a} against {b}"
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            same(x, y, f"{path}[{i}]", memo)
+        return
+    if isinstance(a, dict):
+        memo[id(a)] = id(b)
+        assert [str(k) for k in a] == [str(k) for k in b], f"{path}: keys {list(a)} against {list(b)}"
+        for (k, x), y in zip(a.items(), b.values(), strict=True):
+            same(x, y, f"{path}[{k!r}]", memo)
+        return
+    if isinstance(a, BaseException):
+        same(a.args, b.args, f"{path}.args", memo)
+        return
+    if callable(a) or isinstance(a, type):
+        assert getattr(a, "__qualname__", None) == getattr(b, "__qualname__", None), path
+        return
+    namespace = getattr(a, "__dict__", None)
+    if namespace is not None and not hasattr(type(a), "__eq__"):
+        memo[id(a)] = id(b)
+        same(namespace, b.__dict__, f"{path}.__dict__", memo)
+        return
+    if namespace:
+        memo[id(a)] = id(b)
+        same(dict(namespace), dict(b.__dict__), f"{path}.__dict__", memo)
+        return
+    if type(a).__eq__ is not object.__eq__:
+        assert a == b, f"{path}: {a!r} against {b!r}"
+
+
+def _close(x: Any, y: Any) -> bool:
+    if isinstance(x, list):
+        return isinstance(y, list) and len(x) == len(y) and all(_close(a, b) for a, b in zip(x, y, strict=True))
+    if isinstance(x, float) and isinstance(y, float):
+        return x == y or (x != x and y != y) or math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-6)
+    return x == y
+
+
+def same_call(eager: Seen, captured: Seen) -> None:
+    if eager.error is not None or captured.error is not None:
+        assert type(eager.error) is type(captured.error) or type(eager.error).__name__ == type(captured.error).__name__, (
+            f"eager {eager.error!r}, captured {captured.error!r}"
+        )
+        assert str(eager.error) == str(captured.error)
+    memo: dict[Any, Any] = {}
+    same(eager.args, captured.args, "args", memo)
+    same(eager.log, captured.log, "log", memo)
+    same(eager.result, captured.result, "result", memo)
+
+
+def check(program: Program, force: str = "none", backend: str = "eager") -> Any:
+    """Run every input eager and captured, each twice, and compare."""
+    dynamo.reset()
+    eager_fn, captured_fn = program.make(), program.make()
+    compiled = dynamo.compile(captured_fn, backend=backend)
+    with _settings.scope(capture_force_break=force):
+        for make_args in (*program.inputs, *program.inputs):
+            same_call(observe(eager_fn, make_args), observe(compiled, make_args))
+    return compiled
+
+
+def clone(value: Any) -> Any:
+    """A deep copy for before-and-after comparison."""
+    return copy.deepcopy(value)

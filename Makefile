@@ -42,7 +42,7 @@ clean:
 
 # The environment, the package in editable form (which builds the extensions), then each extra on its own stamp.
 $(VENV)/.core: pyproject.toml
-	@test -x $(VENV)/bin/python || { echo "making $(VENV)"; python=$$(sh tools/find-python.sh) && "$$python" -m venv $(VENV); }
+	@test -x $(VENV)/bin/python || { echo "making $(VENV)"; python=$$(sh .ci/find-python.sh) && "$$python" -m venv $(VENV); }
 	@echo "installing framejit and building its extensions"
 	@$(LOCK) $(PIP) install "setuptools>=74.1" -e .
 	@touch $@

@@ -6,6 +6,8 @@ outputs. Knows nothing of g++, the disk cache or how a plan is run.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,8 +29,10 @@ from inductor.lowering import lower
 from inductor.memory import lifetimes, plan_arena
 from inductor.request import Request
 from inductor.schedule import Nest, Schedule, Single, Step, schedule
+from inductor.substitute import free_axes
 
 KERNEL_CODE: Final = _logging.artifact("kernel_code")
+CHECK_BYTES: Final = 64  # at the start of the arena of a program with checks
 KERNELS_PER_UNIT: Final = 10  # two units compile on two cores; below this a second prelude costs more
 
 
@@ -68,6 +72,7 @@ class _Compiler:
         self.packs: list[A.Pack] = []
         self.products: dict[int, _Product] = {}
         self.places: dict[str, Place] = {}
+        self.taken: dict[str, str] = {}  # targets of scatters -> who goes on in their memory
 
     # ---- the plan ----
 
@@ -86,10 +91,11 @@ class _Compiler:
             self._put(n, plan.constant_buffer(i), 0)
         arena = self._arena(plan)
         steps, text = self._steps()
-        units = self._source_units(text)
+        units = self._source_units(text, plan.arena_buffer)
         outputs = tuple(self._output(r, returned) for r in self.program.outputs)
         written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
-        plan = A.ArtifactPlan(inputs, outputs, allocations, constants, tuple(self.packs), arena, steps, written)
+        plan = A.ArtifactPlan(inputs, outputs, allocations, constants, tuple(self.packs), arena, steps, written,
+                              checks=tuple(A.Check(*c) for c in self.program.checks))  # fmt: skip
         return A.Compiled(plan, (*units, *self.units.values()), tuple(self.notes))
 
     def _put(self, name: str, entry: int, offset: int) -> None:
@@ -107,14 +113,36 @@ class _Compiler:
         for i, step in enumerate(self.made.steps):
             uses.append(self._touched(i, step))
         uses.append({w.value.buffer for w in self.program.writes})
+        self._take_over()
+        uses = [{self._holder(n) for n in names} for names in uses]
         for names in uses:
             for n in names:
                 if n in self.memory and n not in self.places:
                     sizes[n] = self.program.buffers[n].layout.nbytes
         offsets, total = plan_arena(lifetimes(sizes, uses))
+        head = CHECK_BYTES if self.program.checks else 0
         for n, at in offsets.items():
-            self._put(n, plan.arena_buffer, at)
-        return total
+            self._put(n, plan.arena_buffer, head + at)
+        for n in self.taken:
+            holder = self.places[self._holder(n)]
+            self._put(n, holder.entry, holder.offset_bytes)
+        return head + total
+
+    def _take_over(self) -> None:
+        """A scatter works in the memory of its target, where nobody else reads that."""
+        readers = Counter(n for b in self.program.buffers.values() for n in ir.reads(b.definition))
+        loaded = {v.buffer for s in self.made.steps if isinstance(s, Single) and s.member.definition is not None
+                  for v in ir.walk(ir.operands(s.member.definition)) if isinstance(v, ir.Load)}  # fmt: skip
+        for step in self.made.steps:
+            d = step.member.definition if isinstance(step, Single) else None
+            if isinstance(d, ir.Scatter) and readers[d.target] == 1 and d.target not in self.places and d.target not in loaded:
+                self.taken[d.target] = step.member.name  # type: ignore[union-attr]
+
+    def _holder(self, name: str) -> str:
+        """The buffer whose memory `name` is in."""
+        while name in self.taken:
+            name = self.taken[name]
+        return name
 
     def _touched(self, i: int, step: Step) -> set[str]:
         if isinstance(step, Single):
@@ -263,8 +291,10 @@ class _Compiler:
 
         return load
 
-    def _function(self, name: str, title: str, pointers: dict[str, bool], body: list[str]) -> str:
-        lines = [f"/* {title} */", f"static void {name}(char** bufs) {{"]
+    def _function(self, name: str, title: str, pointers: dict[str, bool], body: list[str], signature: str = "char** bufs") -> str:
+        lines = [f"/* {title} */", f"static void {name}({signature}) {{"]
+        if signature != "char** bufs":
+            lines.append("  char** bufs = (char**)ctx;")
         for n, written in pointers.items():
             p = self.places[n]
             t = ("" if written else "const ") + TYPE[p.dtype]
@@ -292,20 +322,34 @@ class _Compiler:
                      cost_ns=float(ir.Layout(b.ranges, b.layout.strides, b.layout.dtype).numel))  # fmt: skip
 
     def _scatter(self, i: int, b: ir.Buffer, d: ir.Scatter) -> _Code:
+        """Loops in order, for the last write must win. Where the innermost axis moves the position by itself, its
+        iterations never meet: they run as a vector, and in parts on several threads."""
         pointers = {b.name: True}
+        last = len(d.ranges) - 1
+        split = last >= 0 and _moves(d, ir.axis(last, d.ranges[last]))
+        outer: list[str] = []
         inner: list[str] = []
-        scope = Scope(inner, inner, (), self._body(pointers), {}, [0])
+        axes = [ir.axis(last, d.ranges[last])] if split else [ir.axis(k, n) for k, n in enumerate(d.ranges)]
+        scope = Scope(outer, inner, axes, self._body(pointers), {}, [0])  # type: ignore[arg-type]
         bound = {s.name: scope.print(v) for s, v in d.indirect}
         value = scope.print(d.value)
-        at = index_source(d.index, bound)
-        inner.append(f"p_{b.name}[{at}] {'+=' if d.mode == 'add' else '='} {value};")
-        body = [f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {b.layout.nbytes});"]
-        body += _nested(d.ranges, inner)
-        count = 1
-        for n in d.ranges:
-            count *= n
-        return _Code(self._function(f"scatter{i}", f"{b.name}: {d.mode} into {d.target}", pointers, body), [f"scatter{i}(bufs);"],
-                     cost_ns=2.0 * count + b.layout.nbytes / 8)  # fmt: skip
+        inner.append(f"p_{b.name}[{index_source(d.index, bound)}] {'+=' if d.mode == 'add' else '='} {value};")
+        statements = []
+        if d.target not in self.taken:
+            statements.append(f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {b.layout.nbytes});")
+        cost = 2.0 * math.prod(d.ranges) * (0.3 if split else 1.0)
+        title = f"{b.name}: {d.mode} into {d.target}"
+        if not split:
+            body = [*outer, *_nested(d.ranges, inner)]
+            text, call = self._function(f"scatter{i}", title, pointers, body), f"scatter{i}(bufs);"
+        else:
+            loop = ["#pragma omp simd", f"for (i64 i{last} = begin; i{last} < end; i{last}++) {{", *(f"  {x}" for x in inner), "}"]
+            body = _nested(d.ranges[:-1], [*outer, *loop])
+            text = self._function(f"scatter{i}", title, pointers, body, "void* ctx, long begin, long end")
+            n = d.ranges[last]
+            call = (f"rt->parallel_for(rt, scatter{i}, bufs, {n}, {max(64, -(-n // 8))});" if cost > self.request.knobs.parallel_ns
+                    else f"scatter{i}(bufs, 0, {n});")  # fmt: skip
+        return _Code(text, [*statements, call], cost_ns=cost + b.layout.nbytes / 8)
 
     def _write(self, i: int, w: ir.Write) -> _Code:
         target = self.program.buffers[w.input].layout
@@ -318,27 +362,32 @@ class _Compiler:
 
     # ---- source units ----
 
-    def _source_units(self, codes: list[_Code]) -> list[A.SourceUnit]:
+    def _source_units(self, codes: list[_Code], arena: int) -> list[A.SourceUnit]:
         if not any(c.statements for c in codes):
             return []
         head = prelude(self.request.tools.vector_functions)
         texts = [c.text for c in codes if c.text]
-        calls = codes_segments(codes)
+        checked = bool(self.program.checks)
+        if checked:
+            head += f"#define FJ_CHECKS ((i64*)bufs[{arena}]) /* 1 + the check that failed, and the value */\n"
+        calls = codes_segments(codes, checked)
         unit = head + "\n" + "\n".join(texts) + "\n" + calls
         if KERNEL_CODE.enabled:
             KERNEL_CODE.log("\n".join([*texts, calls]))
         return [A.SourceUnit("graph", unit)]
 
 
-def codes_segments(codes: Sequence[_Code]) -> str:
+def codes_segments(codes: Sequence[_Code], checked: bool) -> str:
     """The `extern "C"` functions: one per run of native steps between extern calls."""
+    before = "  FJ_CHECKS[0] = 0;\n" if checked else ""
+    after = "  if (FJ_CHECKS[0]) rt->fail(rt, (int)FJ_CHECKS[0] - 1, FJ_CHECKS[1]);\n" if checked else ""
     text, number, run = "", 0, []
     for c in [*codes, _Code(extern=A.ExternCall("", (), ()))]:
         if c.extern is None:
             run += c.statements
             continue
         if run:
-            body = "".join(f"  {s}\n" for s in run)
+            body = before + "".join(f"  {s}\n" for s in run) + after
             text += f'extern "C" __attribute__((visibility("default"))) void seg_{number}(char** bufs, const Runtime* rt) {{\n{body}}}\n'
             number, run = number + 1, []
     return text
@@ -358,6 +407,15 @@ def _segments(codes: list[_Code]) -> tuple[tuple[A.Step, ...], list[_Code]]:
         if c.extern.op:
             steps.append(c.extern)
     return tuple(steps), codes
+
+
+def _moves(d: ir.Scatter, axis: E.Expr) -> bool:
+    """Whether different iterations of `axis` alone write different positions."""
+    if any(axis in free_axes(v) for _, v in d.indirect):
+        return False
+    steps = E.strides_of(d.index, [axis])
+    step = None if steps is None else steps[0].get(axis)
+    return isinstance(step, E.Int) and int(step) != 0
 
 
 def _nested(sizes: Sequence[int], body: list[str]) -> list[str]:

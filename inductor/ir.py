@@ -59,9 +59,10 @@ ELEMENTARY: Final = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 "
     "erf erfc erfinv lgamma digamma copysign".split()
 )
-# where(c, a, b); cast(x) to the dtype of the node; check_index(i, n): i, reported as an error unless 0 <= i < n;
+# where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i, but if not 0 <= i < n then 0, and check c of
+# the program fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end;
 # philox(seed, counter_low, counter_high, lane): 32 random bits, as int64, of Philox4x32-10.
-SPECIAL: Final = frozenset("where cast check_index philox".split())
+SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
 OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
 
 REDUCTIONS: Final = ("sum", "prod", "max", "min", "any", "all")
@@ -488,7 +489,8 @@ class Program:
     """A whole graph. buffers: every buffer by name, definitions in an order that can run.
 
     inputs, constants: names of buffers without definition, in the order of the call; `constants` are named by
-    their key in the graph's root. outputs: Refs, or plain Python values.
+    their key in the graph's root. outputs: Refs, or plain Python values. checks: (builtin exception, text) of what
+    `check_index` may report; {} in the text is the value.
     """
 
     buffers: Mapping[str, Buffer]
@@ -497,6 +499,7 @@ class Program:
     outputs: tuple[Ref | None | bool | int | float | str, ...]
     writes: tuple[Write, ...] = ()
     device: str = "cpu"
+    checks: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return print_program(self)

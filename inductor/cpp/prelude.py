@@ -115,6 +115,15 @@ FI T fj_pow(T a, T b) {
 
 _SPECIAL: Final = """\
 FI i64 fj_floormod(i64 a, i64 b) { return fj_remainder(a, b); }
+/* A position that is out of range is noted where the segment will look, and replaced by one that is not. */
+FI i64 fj_check_index(i64 i, i64 n, i64 check, i64* failed) {
+  if (__builtin_expect((u64)i >= (u64)n, 0)) { failed[1] = i; failed[0] = check + 1; i = 0; }
+  return i;
+}
+FI i64 fj_wrap_index(i64 i, i64 n, i64 check, i64* failed) {
+  if (__builtin_expect(i >= n || i < -n, 0)) { failed[1] = i; failed[0] = check + 1; i = 0; }
+  return i < 0 ? i + n : i;
+}
 FI i64 fj_min(i64 a, i64 b) { return a < b ? a : b; }
 FI i64 fj_max(i64 a, i64 b) { return a > b ? a : b; }
 /* Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then two Newton steps. */

@@ -146,8 +146,8 @@ def operation(v: ir.Op, args: list[str]) -> str:
         return f"({TYPE[v.dtype]})({args[0]} {_BITS[name]} {args[1]})"
     if name == "bitwise_not":
         return f"(b8)!{args[0]}" if of is dtypes.bool_ else f"({TYPE[of]})~{args[0]}"
-    if name == "check_index":
-        return f"fj_check_index({args[0]}, {args[1]})"
+    if name in ("check_index", "wrap_index"):
+        return f"fj_{name}({', '.join(args)}, FJ_CHECKS)"
     if name in ("isnan", "isinf", "isfinite") and of.is_integral:
         return "(b8)1" if name == "isfinite" else "(b8)0"
     return f"fj_{name}({', '.join(args)})"

@@ -43,14 +43,33 @@ def wide(d: dtype) -> dtype:
     return dtypes.float32 if d.itemsize == 2 and d.is_floating_point else d
 
 
+class ViewRule:
+    """A Ref as the view rule of an op sees a tensor."""
+
+    def __init__(self, r: ir.Ref) -> None:
+        self.shape, self.dtype, self._ref = r.layout.shape, r.dtype, r
+        self.ndim = len(self.shape)
+
+    def stride(self) -> tuple[int, ...]:
+        return self._ref.layout.strides
+
+    def storage_offset(self) -> int:
+        return self._ref.offset
+
+    def numel(self) -> int:
+        return self._ref.layout.numel
+
+
 class Builder:
     """Collects the buffers of a program in order."""
 
     def __init__(self) -> None:
         self.buffers: dict[str, ir.Buffer] = {}
         self.source = ir.Source()
+        self.checks: dict[tuple[str, str], int] = {}
         self._count = 0
         self._calls = 0
+        self._symbols = 0
 
     # ---- buffers ----
 
@@ -100,9 +119,19 @@ class Builder:
 
     # ---- values ----
 
-    def load(self, x: ir.Ref, point: Point, mask: ir.Value | None = None) -> ir.Value:
-        """The element of `x` at a logical point."""
-        return ir.load(x.buffer, x.at(point), x.dtype, mask)
+    def load(self, x: ir.Ref, point: Point, mask: ir.Value | None = None,
+             indirect: tuple[tuple[E.Sym, ir.Value], ...] = ()) -> ir.Value:  # fmt: skip
+        """The element of `x` at a logical point. indirect: bindings of symbols in the point."""
+        return ir.load(x.buffer, x.at(point), x.dtype, mask, indirect)
+
+    def symbol(self, n: int) -> E.Expr:
+        """A fresh symbol for a position in 0..n-1 that data decides (never a constant, so that its check stays)."""
+        self._symbols += 1
+        return E.sym(f"s{self._symbols - 1}", 0, max(n - 1, 1))
+
+    def check(self, error: str, text: str) -> int:
+        """The number of a check of the program (see `ir.Program.checks`)."""
+        return self.checks.setdefault((error, text), len(self.checks))
 
     def broadcast(self, x: ir.Ref, point: Point) -> ir.Value:
         """The element of `x` that broadcasts to `point` of a larger shape."""

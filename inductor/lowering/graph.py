@@ -12,28 +12,12 @@ from eager.spec import TensorSpec, spec_of
 from fxir.graph import Graph
 from fxir.node import Node, map_nodes
 from inductor import ir
-from inductor.lowering.builder import Builder, Point, layout_of, wide
+from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
 from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value
+from inductor.lowering import indexing  # noqa: F401 - registers its rules
 from inductor.lowering.rules import RULES
 
 _REDUCE: Final = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
-
-
-class _Tensor:
-    """A Ref as a view rule sees it."""
-
-    def __init__(self, r: ir.Ref) -> None:
-        self.shape, self.dtype, self._ref = r.layout.shape, r.dtype, r
-        self.ndim = len(self.shape)
-
-    def stride(self) -> tuple[int, ...]:
-        return self._ref.layout.strides
-
-    def storage_offset(self) -> int:
-        return self._ref.offset
-
-    def numel(self) -> int:
-        return self._ref.layout.numel
 
 
 def lower(graph: Graph) -> ir.Program:
@@ -63,7 +47,7 @@ class _Lowering:
             elif node.op != "output":
                 raise ValueError(f"lower: a {node.op} node ({node.name}) in a functional graph")
         outputs = tuple(self.value(x) for x in self.graph.outputs)
-        return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs)
+        return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs, checks=tuple(self.b.checks))
 
     def value(self, x: Any) -> Any:
         return self.env[x] if isinstance(x, Node) else x
@@ -100,7 +84,7 @@ class _Lowering:
 
     def _pointwise(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref:
         layout = layout_of(spec)
-        like = tuple(_Tensor(a) if isinstance(a, ir.Ref) else a for a in args)
+        like = tuple(ViewRule(a) if isinstance(a, ir.Ref) else a for a in args)
         compute = wide(op.compute_dtype(*like))
         as_given = op._tensor_at if op.promotion == "raw" else op._tensor_at[: op.promotion == "select"]
         scalar = op.scalar
@@ -172,7 +156,7 @@ class _Lowering:
     def _view(self, op: Op, args: tuple[Any, ...]) -> ir.Ref:
         x = args[0]
         assert op.view is not None
-        sizes, strides, offset, *d = op.view(_Tensor(x), *args[1:])
+        sizes, strides, offset, *d = op.view(ViewRule(x), *args[1:])
         return ir.Ref(x.buffer, ir.Layout(tuple(sizes), tuple(strides), d[0] if d else x.dtype), offset)
 
     def _extern(self, op: Op, node: Node, args: tuple[Any, ...]) -> Any:

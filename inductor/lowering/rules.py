@@ -18,7 +18,7 @@ from inductor import ir
 from inductor.lowering.builder import Builder, Point, layout_of
 from inductor.lowering.protocol import cast_value
 
-Rule = Callable[..., ir.Ref]
+Rule = Callable[..., ir.Ref | None]
 RULES: Final[dict[str, Rule]] = {}
 
 
@@ -32,19 +32,19 @@ def rule(name: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _less(a: E.IntLike, b: int) -> ir.Value:
+def less(a: E.IntLike, b: int) -> ir.Value:
     return ir.make_op("lt", (ir.index(a), ir.const(b, dtypes.int64)), dtypes.bool_)
 
 
-def _at_least(a: E.IntLike, b: int) -> ir.Value:
+def at_least(a: E.IntLike, b: int) -> ir.Value:
     return ir.make_op("ge", (ir.index(a), ir.const(b, dtypes.int64)), dtypes.bool_)
 
 
-def _where(c: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+def where(c: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
     return ir.make_op("where", (c, a, b), a.dtype)
 
 
-def _all(*conditions: ir.Value | None) -> ir.Value | None:
+def all_of(*conditions: ir.Value | None) -> ir.Value | None:
     result: ir.Value | None = None
     for c in conditions:
         if c is not None:
@@ -85,10 +85,10 @@ def _cat(b: Builder, spec: TensorSpec, tensors: Any, dim: int) -> ir.Ref:
         for t in reversed(parts):
             start -= t.shape[d]
             here = [*p[:d], 0 if t.shape[d] == 1 else E.add(p[d], -start), *p[d + 1 :]]
-            inside = _all(_at_least(p[d], start) if start else None,
-                          _less(p[d], start + t.shape[d]) if result is not None else None)  # fmt: skip
+            inside = all_of(at_least(p[d], start) if start else None,
+                          less(p[d], start + t.shape[d]) if result is not None else None)  # fmt: skip
             value = cast_value(b.load(t, here, inside if len(parts) > 1 else None), spec.dtype)
-            result = value if result is None else _where(_less(p[d], start + t.shape[d]), value, result)
+            result = value if result is None else where(less(p[d], start + t.shape[d]), value, result)
         assert result is not None
         return result
 
@@ -116,11 +116,11 @@ def _slice_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: in
     def at(p: Point) -> ir.Value:
         if high <= low:
             return b.load(x, p)
-        inside = _all(_at_least(p[d], low) if low else None, _less(p[d], high) if high < spec.shape[d] else None,
+        inside = all_of(at_least(p[d], low) if low else None, less(p[d], high) if high < spec.shape[d] else None,
                       _on_step(p[d], low, step))  # fmt: skip
         at_src = [*p[:d], 0 if src.shape[d] == 1 else E.floordiv(E.add(p[d], -low), step), *p[d + 1 :]]
         value = cast_value(b.load(src, at_src, inside), spec.dtype)
-        return value if inside is None else _where(inside, value, cast_value(b.load(x, p), spec.dtype))
+        return value if inside is None else where(inside, value, cast_value(b.load(x, p), spec.dtype))
 
     return b.pointwise(layout_of(spec), at)
 
@@ -140,7 +140,7 @@ def _select_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: i
     def at(p: Point) -> ir.Value:
         inside = ir.make_op("eq", (ir.index(p[d]), ir.const(at_index, dtypes.int64)), dtypes.bool_)
         value = cast_value(b.load(src, [*p[:d], *p[d + 1 :]], inside), spec.dtype)
-        return _where(inside, value, cast_value(b.load(x, p), spec.dtype))
+        return where(inside, value, cast_value(b.load(x, p), spec.dtype))
 
     return b.pointwise(layout_of(spec), at)
 
@@ -150,7 +150,7 @@ def _triangle(keep_low: bool) -> Rule:
         def at(p: Point) -> ir.Value:
             offset = E.add(p[-1], E.mul(p[-2], -1))
             kept = ir.make_op("le" if keep_low else "ge", (ir.index(offset), ir.const(diagonal, dtypes.int64)), dtypes.bool_)
-            return _where(kept, b.load(x, p), ir.const(0, spec.dtype))
+            return where(kept, b.load(x, p), ir.const(0, spec.dtype))
 
         return b.pointwise(layout_of(spec), at)
 

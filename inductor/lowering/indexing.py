@@ -1,0 +1,303 @@
+"""Lowering rules of ops that read or write at positions held in index tensors, or at shifted positions.
+
+Reads become indirect loads, writes `ir.Scatter`s over a copy of the first input. A position outside its dim is
+reported through a check of the program, with the exception and text of the eager kernel, and the element at 0 is
+used in its place, so that no memory outside a buffer is ever touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eager import dtypes
+from eager.dtypes import dtype
+from eager.ops.table import OPS
+from eager.spec import TensorSpec, broadcast_shapes, normalize_dim
+from fxir import expr as E
+from inductor import ir
+from inductor.lowering.builder import Builder, Point, ViewRule, layout_of
+from inductor.lowering.protocol import cast_value
+from inductor.lowering.rules import all_of, at_least, less, rule, where
+
+Bindings = tuple[tuple[E.Sym, ir.Value], ...]
+_SELF = ("IndexError", "index out of range in self")
+
+
+def _bounds(error: str, d: int, n: int) -> tuple[str, str]:
+    return error, f"index {{}} is out of bounds for dimension {d} with size {n}"
+
+
+def _position(b: Builder, index: ir.Ref, point: Point, n: int, check: tuple[str, str], negative: bool = False) -> tuple[E.Expr, Bindings]:
+    """The position that `index[point]` holds, as a symbol of 0..n-1 and its binding; `negative` ones count from the end."""
+    value = cast_value(b.load(index, point), dtypes.int64)
+    operands = (value, ir.const(n, dtypes.int64), ir.const(b.check(*check), dtypes.int64))
+    symbol = b.symbol(n)
+    return symbol, ((symbol, ir.make_op("wrap_index" if negative else "check_index", operands, dtypes.int64)),)  # type: ignore[return-value]
+
+
+def _empty(*refs: Any) -> bool:
+    return any(0 in r.shape for r in refs if isinstance(r, ir.Ref))
+
+
+# ---- reads ----
+
+
+@rule("gather")
+def _gather(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref) -> ir.Ref | None:
+    if not x.shape or not index.shape or _empty(x, index):
+        return None
+    d = normalize_dim(dim, len(x.shape))
+    check = _bounds("RuntimeError", d, x.shape[d])
+
+    def at(p: Point) -> ir.Value:
+        here, bound = _position(b, index, p, x.shape[d], check)
+        return b.load(x, [*p[:d], here, *p[d + 1 :]], indirect=bound)
+
+    return b.pointwise(layout_of(spec), at)
+
+
+@rule("index_select")
+def _index_select(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref) -> ir.Ref | None:
+    if not x.shape or _empty(x, index):
+        return None
+    d = normalize_dim(dim, len(x.shape))
+
+    def at(p: Point) -> ir.Value:
+        here, bound = _position(b, index, p[d : d + 1] if index.shape else (), x.shape[d], _SELF)
+        return b.load(x, [*p[:d], here, *p[d + 1 :]], indirect=bound)
+
+    return b.pointwise(layout_of(spec), at)
+
+
+@rule("embedding")
+def _embedding(b: Builder, spec: TensorSpec, weight: ir.Ref, indices: ir.Ref, padding_idx: int) -> ir.Ref | None:
+    if _empty(weight, indices):
+        return None
+
+    def at(p: Point) -> ir.Value:
+        row, bound = _position(b, indices, p[:-1], weight.shape[0], _SELF)
+        return b.load(weight, [row, p[-1]], indirect=bound)
+
+    return b.pointwise(layout_of(spec), at)
+
+
+def _advanced(x: ir.Ref, indices: Sequence[ir.Ref | None]) -> tuple[list[int], tuple[int, ...], int]:
+    """Dims that have an index, the indices' broadcast shape, and where it stands in the result."""
+    dims = [i for i, t in enumerate(indices) if t is not None]
+    shape = broadcast_shapes(*(t.shape for t in indices if t is not None))
+    return dims, shape, dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
+
+
+def _advanced_point(b: Builder, x: ir.Ref, indices: Sequence[ir.Ref | None], p: Point) -> tuple[list[E.IntLike], Bindings]:
+    """The point of `x` that point `p` of `x[indices]` stands for."""
+    dims, shape, start = _advanced(x, indices)
+    chosen, rest = p[start : start + len(shape)], iter([*p[:start], *p[start + len(shape) :]])
+    point: list[E.IntLike] = []
+    bindings: Bindings = ()
+    for d in range(len(x.shape)):
+        t = indices[d] if d < len(indices) else None
+        if t is None:
+            point.append(next(rest))
+            continue
+        lead = len(shape) - len(t.shape)
+        own = [0 if n == 1 else chosen[lead + i] for i, n in enumerate(t.shape)]
+        here, bound = _position(b, t, own, x.shape[d], _bounds("IndexError", d, x.shape[d]), negative=True)
+        point.append(here)
+        bindings += bound
+    return point, bindings
+
+
+@rule("index")
+def _index(b: Builder, spec: TensorSpec, x: ir.Ref, indices: Sequence[ir.Ref | None]) -> ir.Ref | None:
+    if _empty(x, *indices):
+        return None
+
+    def at(p: Point) -> ir.Value:
+        point, bound = _advanced_point(b, x, indices, p)
+        return b.load(x, point, indirect=bound)
+
+    return b.pointwise(layout_of(spec), at)
+
+
+# ---- writes ----
+
+
+def _axes(shape: Sequence[int]) -> tuple[tuple[int, ...], list[E.IntLike]]:
+    """(ranges, point) of loops over `shape` in row-major order."""
+    ranges: list[int] = []
+    point: list[E.IntLike] = []
+    for n in shape:
+        point.append(0 if n == 1 else ir.axis(len(ranges), n))
+        if n != 1:
+            ranges.append(n)
+    return tuple(ranges), point
+
+
+def _may_add(d: dtype) -> bool:
+    """Whether `+=` in memory is addition in this dtype, with the eager kernel's rounding."""
+    return d is not dtypes.bool_ and d.itemsize >= (4 if d.is_floating_point else 1)
+
+
+def _write(b: Builder, spec: TensorSpec, x: ir.Ref, shape: Sequence[int], target: Any, value: Any, mode: str) -> ir.Ref | None:
+    """A copy of `x` with `value(p)` written at `target(p)` = (point, bindings), for every p of `shape`."""
+    if mode == "add" and not _may_add(spec.dtype):
+        return None
+    layout = layout_of(spec)
+    copied = b.copy(x, layout)
+    if 0 in layout.shape or 0 in shape:
+        return copied
+    ranges, p = _axes(shape)
+    point, bound = target(p)
+    definition = ir.Scatter(ranges, copied.buffer, layout.position(point), bound, cast_value(value(p), spec.dtype), mode)
+    return b.define(layout, definition)
+
+
+def _element(b: Builder, source: Any, of: dtype) -> Any:
+    """value(p) for a source that is a Ref broadcast to the written shape, or a number."""
+    if isinstance(source, ir.Ref):
+        return lambda p: b.broadcast(source, p[max(len(p) - len(source.shape), 0) :] if len(source.shape) <= len(p) else p)
+    return lambda p: ir.const(source, of)
+
+
+def _scatter_with(mode: str) -> Any:
+    def lower(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref, src: Any) -> ir.Ref | None:
+        if not x.shape or not index.shape:
+            return None
+        d = normalize_dim(dim, len(x.shape))
+        check = _bounds("RuntimeError", d, x.shape[d])
+
+        def target(p: Point) -> tuple[list[E.IntLike], Bindings]:
+            here, bound = _position(b, index, p, x.shape[d], check)
+            return [*p[:d], here, *p[d + 1 :]], bound
+
+        # The part of src that the index covers starts at its first element: the same point.
+        value = (lambda p: b.load(src, p)) if isinstance(src, ir.Ref) and src.shape else _element(b, src, spec.dtype)
+        return _write(b, spec, x, index.shape, target, value, mode)
+
+    return lower
+
+
+rule("scatter")(_scatter_with("set"))
+rule("scatter_add")(_scatter_with("add"))
+
+
+def _along(b: Builder, x: ir.Ref, d: int, index: ir.Ref, check: tuple[str, str], negative: bool = False) -> Any:
+    def target(p: Point) -> tuple[list[E.IntLike], Bindings]:
+        here, bound = _position(b, index, p[d : d + 1] if index.shape else (), x.shape[d], check, negative)
+        return [*p[:d], here, *p[d + 1 :]], bound
+
+    return target
+
+
+@rule("index_add")
+def _index_add(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref, source: ir.Ref, alpha: Any) -> ir.Ref | None:
+    if not x.shape or not source.shape:
+        return None
+    d = normalize_dim(dim, len(x.shape))
+
+    def value(p: Point) -> ir.Value:
+        v = b.load(source, p)
+        return v if alpha == 1 else ir.make_op("mul", (v, ir.const(alpha, spec.dtype)), spec.dtype)
+
+    return _write(b, spec, x, source.shape, _along(b, x, d, index, _SELF), value, "add")
+
+
+@rule("index_copy")
+def _index_copy(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref, source: ir.Ref) -> ir.Ref | None:
+    if not x.shape or not source.shape:
+        return None
+    d = normalize_dim(dim, len(x.shape))
+    check = _bounds("IndexError", d, x.shape[d])
+    return _write(b, spec, x, source.shape, _along(b, x, d, index, check), lambda p: b.load(source, p), "set")
+
+
+@rule("index_fill")
+def _index_fill(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref, value: Any) -> ir.Ref | None:
+    if not x.shape or not index.shape:
+        return None
+    d = normalize_dim(dim, len(x.shape))
+    shape = (*x.shape[:d], *index.shape, *x.shape[d + 1 :])
+    target = _along(b, x, d, index, _bounds("IndexError", d, x.shape[d]), negative=True)
+    return _write(b, spec, x, shape, target, _element(b, value, spec.dtype), "set")
+
+
+@rule("index_put")
+def _index_put(b: Builder, spec: TensorSpec, x: ir.Ref, indices: Sequence[ir.Ref | None], values: Any,
+               accumulate: bool) -> ir.Ref | None:  # fmt: skip
+    dims, shape, start = _advanced(x, indices)
+    rest = [x.shape[i] for i in range(len(x.shape)) if i not in dims]
+    full = (*rest[:start], *shape, *rest[start:])
+    if isinstance(values, ir.Ref) and len(values.shape) > len(full):
+        return None
+    return _write(b, spec, x, full, lambda p: _advanced_point(b, x, indices, p), _element(b, values, spec.dtype),
+                  "add" if accumulate else "set")  # fmt: skip
+
+
+def _write_part(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, view: str, *args: Any) -> ir.Ref | None:
+    """A copy of `x` with `src` in the part that a view op of the copy shows."""
+    layout = layout_of(spec)
+    rule_of = OPS[view].view
+    assert rule_of is not None
+    sizes, strides, offset = rule_of(ViewRule(ir.Ref("", layout)), *args)[:3]
+    part = ir.Layout(tuple(sizes), tuple(strides), spec.dtype)
+    copied = b.copy(x, layout)
+    if 0 in part.shape:
+        return copied
+    ranges, p = _axes(part.shape)
+    value = cast_value(b.load(src, p), spec.dtype)
+    return b.define(layout, ir.Scatter(ranges, copied.buffer, part.position(p) + offset, (), value, "set"))
+
+
+@rule("diagonal_scatter")
+def _diagonal_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, offset: int, dim1: int, dim2: int) -> ir.Ref | None:
+    return _write_part(b, spec, x, src, "diagonal", offset, dim1, dim2)
+
+
+@rule("as_strided_scatter")
+def _as_strided_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, size: Any, stride: Any, offset: Any) -> ir.Ref | None:
+    if tuple(x.layout.strides) != tuple(spec.strides):
+        return None
+    return _write_part(b, spec, x, src, "as_strided", size, stride, offset or 0)
+
+
+# ---- shifted positions ----
+
+
+@rule("constant_pad_nd")
+def _constant_pad(b: Builder, spec: TensorSpec, x: ir.Ref, pad: Sequence[int], value: Any) -> ir.Ref:
+    before = [0] * len(x.shape)
+    for i in range(len(pad) // 2):
+        before[-1 - i] = pad[2 * i]
+    if _empty(x):
+        return b.pointwise(layout_of(spec), lambda p: ir.const(value, spec.dtype))
+
+    def at(p: Point) -> ir.Value:
+        inside = all_of(*(c for i, low, n, m in zip(p, before, x.shape, spec.shape, strict=True) for c in (
+            at_least(i, low) if low > 0 else None, less(i, low + n) if low + n < m else None)))  # fmt: skip
+        point = [0 if n == 1 else E.add(i, -low) for i, low, n in zip(p, before, x.shape, strict=True)]
+        read = b.load(x, point, inside)
+        return read if inside is None else where(inside, read, ir.const(value, spec.dtype))
+
+    return b.pointwise(layout_of(spec), at)
+
+
+@rule("roll")
+def _roll(b: Builder, spec: TensorSpec, x: ir.Ref, shifts: Sequence[int], dims: Sequence[int]) -> ir.Ref | None:
+    if _empty(x) or not x.shape:
+        return None
+    by = [0] * len(x.shape)
+    for s, d in zip(shifts, dims, strict=False):
+        by[normalize_dim(d, len(x.shape))] += s
+
+    def at(p: Point) -> ir.Value:
+        if not dims:
+            moved = E.mod(ir.linear_position(x.shape, p) + x.layout.numel - shifts[0] % x.layout.numel, x.layout.numel)
+            return b.load(x, ir.split_position(moved, x.shape))
+        point = [E.mod(E.add(i, n - s % n), n) if s % n else i for i, s, n in zip(p, by, x.shape, strict=True)]
+        return b.load(x, point)
+
+    return b.pointwise(layout_of(spec), at)
+
+
+__all__: list[str] = []

@@ -29,6 +29,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+# Ends the prelude in a generated unit; logs show what stands after it.
+PRELUDE_END = "/* ---- end of the prelude ---- */\n"
+
 ABI_VERSION = 3
 
 RUNTIME_ABI = r"""
@@ -215,13 +218,15 @@ class SourceUnit:
     """One translation unit of the graph's shared object. `language` is "c++".
 
     reusable: other graphs will ask for exactly this text (the GEMM cores), so its object file is kept and compiled
-    once per machine; its name and symbols depend on nothing but the text.
+    once per machine; its name and symbols depend on nothing but the text. vector_bits: preferred SIMD width, 0 for the
+    widest there is.
     """
 
     name: str
     text: str
     language: str = "c++"
     reusable: bool = False
+    vector_bits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

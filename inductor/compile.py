@@ -371,7 +371,7 @@ class _Compiler:
         if checked:
             head += f"#define FJ_CHECKS ((i64*)bufs[{arena}]) /* 1 + the check that failed, and the value */\n"
         calls = codes_segments(codes, checked)
-        unit = head + "\n" + "\n".join(texts) + "\n" + calls
+        unit = head + A.PRELUDE_END + "\n".join(texts) + "\n" + calls
         if KERNEL_CODE.enabled:
             KERNEL_CODE.log("\n".join([*texts, calls]))
         return [A.SourceUnit("graph", unit)]

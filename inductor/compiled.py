@@ -22,7 +22,7 @@ import numpy as np
 from eager import _native as eager_native
 from eager import dtypes
 from eager.tensor import Tensor
-from inductor.artifact import ArtifactPlan, ExternCall, NativeSegment, Spec
+from inductor.artifact import PRELUDE_END, ArtifactPlan, ExternCall, NativeSegment, Spec
 from inductor.cache import Entry, Key
 from inductor.runtime import loader
 from inductor.runtime.loader import CompiledGraph
@@ -145,8 +145,14 @@ def explain_entry(entry: Entry, sources: bool = False) -> str:
     lines.append(f"memory: {new} bytes of outputs, {plan.arena_bytes} of scratch")
     lines += entry.notes()
     if sources:
-        lines += [f"// {name}\n{text}" for name, text in entry.sources().items()]
+        lines += [f"// {name}\n{_without_prelude(text)}" for name, text in entry.sources().items()]
     return "\n".join(lines)
+
+
+def _without_prelude(text: str) -> str:
+    """The kernels of a unit; what every unit starts with is named, not shown."""
+    head, mark, kernels = text.partition(PRELUDE_END)
+    return f"// (after {head.count(chr(10))} lines of prelude, inductor/cpp/prelude.py)\n{kernels}" if mark else text
 
 
 def _spec(s: Spec) -> str:

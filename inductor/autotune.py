@@ -274,7 +274,6 @@ def knob_variants(tools: Toolchain, threads: int) -> list[Knobs]:
         found.append(Knobs(vector_bits=256))  # 512-bit code lowers the clock of some CPUs
     if threads > 1:
         found += [Knobs(parallel_ns=8_000), Knobs(parallel_ns=120_000), Knobs(parallel_ns=1 << 60)]
-    found += [Knobs(unroll=1), Knobs(unroll=8)]
     return found
 
 

@@ -289,7 +289,7 @@ def _autotuned(
     with gemm.decided(winners), TemporaryDirectory(prefix="framejit-tune-") as folder:
 
         def load(knobs: Knobs) -> CompiledGraph | None:
-            compiled = made[knobs] = compile_(graph, kind, replace(request, knobs=knobs))
+            compiled = made[knobs] = _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs)))
             if any(c.units == compiled.units and c.plan == compiled.plan for k, c in made.items() if k != knobs):
                 return None
             place = Path(folder) / str(len(made))
@@ -301,6 +301,12 @@ def _autotuned(
         inputs = autotune.synthetic_inputs(first.plan.inputs)
         variants = autotune.knob_variants(request.tools, request.threads)
         return made[autotune.tune_knobs(variants, load, inputs, budget_s * 0.4)]
+
+
+def _preferring(knobs: Knobs, compiled: Compiled) -> Compiled:
+    """With the vector width of `knobs`; the GEMM cores are written for one width."""
+    units = tuple(u if u.reusable else replace(u, vector_bits=knobs.vector_bits) for u in compiled.units)
+    return replace(compiled, units=units)
 
 
 # --------------------------------------------------------------------------- looking at it

@@ -17,14 +17,12 @@ __all__ = ["Knobs", "Request"]
 class Knobs:
     """What autotuning may vary; a plan made with other knobs computes the same values.
 
-    vector_bits: preferred SIMD width of loops, 0 for the widest there is. parallel_ns: least estimated time of a
-    loop that is given to several threads. unroll: least number of independent accumulators of a reduction, 0 for
-    the code generator's own rule.
+    vector_bits: preferred SIMD width of loops, 0 for the widest there is; a compiler flag, not a matter of the code.
+    parallel_ns: least estimated time of a loop that is given to several threads.
     """
 
     vector_bits: int = 0
     parallel_ns: int = 30_000
-    unroll: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,8 @@ class CompileError(RuntimeError):
 
 
 class Unit(Protocol):
-    """One translation unit: a name (a C identifier), its whole text, and whether other graphs will
-    ask for exactly this text again, so that its object file is worth keeping."""
+    """One translation unit: a name (a C identifier), its whole text, whether other graphs will ask
+    for exactly this text again, so that its object file is worth keeping, and the SIMD width it prefers (0: the widest)."""
 
     @property
     def name(self) -> str: ...
@@ -88,6 +88,8 @@ class Unit(Protocol):
     def text(self) -> str: ...
     @property
     def reusable(self) -> bool: ...
+    @property
+    def vector_bits(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,13 @@ class Toolchain:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The compiler flags of every unit."""
-        width = (f"-mprefer-vector-width={self.simd_bits}",) if self.simd_bits >= 256 else ()
+        """The compiler flags of a unit that prefers no vector width."""
+        return self.flags_for(0)
+
+    def flags_for(self, vector_bits: int) -> tuple[str, ...]:
+        """The compiler flags of a unit that prefers vectors of `vector_bits`; 0 means the widest."""
+        bits = vector_bits or self.simd_bits
+        width = (f"-mprefer-vector-width={bits}",) if self.simd_bits >= 256 else ()
         return (*_BASE_FLAGS, f"-march={self.march}", *width)
 
     @property
@@ -303,7 +310,8 @@ def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path |
     try:
         sources = [_write_source(work, unit) for unit in units]
         if len(units) == 1 and not (units[0].reusable and objects):
-            _run([tools.cxx, *tools.flags, *_LINK_FLAGS, str(sources[0]), "-o", str(target), *_LIBRARIES], sources[0])
+            flags = tools.flags_for(units[0].vector_bits)
+            _run([tools.cxx, *flags, *_LINK_FLAGS, str(sources[0]), "-o", str(target), *_LIBRARIES], sources[0])
         else:
             made = _compile_all(units, sources, tools, objects)
             _run([tools.cxx, *_LINK_FLAGS, *map(str, made), "-o", str(target), *_LIBRARIES], sources[0])
@@ -338,12 +346,12 @@ def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, o
 
 
 def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | None) -> Path:
-    command = [tools.cxx, *tools.flags, "-c", str(source), "-o"]
+    command = [tools.cxx, *tools.flags_for(unit.vector_bits), "-c", str(source), "-o"]
     if objects is None or not unit.reusable:
         target = source.with_suffix(".o")
         _run([*command, str(target)], source)
         return target
-    digest = hashlib.sha256(f"{tools.key()}\0{unit.text}".encode()).hexdigest()[:40]
+    digest = hashlib.sha256(f"{tools.key()}\0{unit.vector_bits}\0{unit.text}".encode()).hexdigest()[:40]
     kept = objects / f"{digest}.o"
     if _sealed(kept):
         return kept

@@ -161,18 +161,18 @@ def test_winners_decide_what_is_emitted(tmp_path: Path) -> None:
 
 
 def test_clearly_fastest_knobs_win() -> None:
-    variants = [Knobs(), Knobs(unroll=1), Knobs(unroll=8)]
+    variants = [Knobs(), Knobs(parallel_ns=1), Knobs(parallel_ns=8)]
     cost = {variants[0]: 2e-3, variants[1]: 4e-3, variants[2]: 5e-4}
     assert autotune.tune_knobs(variants, lambda k: lambda: _busy(cost[k])(), [], 5.0) == variants[2]
 
 
 def test_default_knobs_stay_without_a_clear_winner() -> None:
-    variants = [Knobs(), Knobs(unroll=8)]
+    variants = [Knobs(), Knobs(parallel_ns=8)]
     assert autotune.tune_knobs(variants, lambda k: lambda: _busy(1e-3)(), [], 2.0) == variants[0]
 
 
 def test_knobs_that_change_nothing_are_not_measured() -> None:
-    variants = [Knobs(), Knobs(unroll=8)]
+    variants = [Knobs(), Knobs(parallel_ns=8)]
     with _logging.capture("autotuning") as records:
         autotune.tune_knobs(variants, lambda k: (lambda: None) if k == Knobs() else None, [], 2.0)
     assert "1 different variants" in records[0].message

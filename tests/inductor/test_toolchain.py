@@ -175,3 +175,11 @@ def test_flags_of_an_ordinary_kernel_keep_its_compilation_short(tmp_path: Path) 
     tools = toolchain.toolchain()
     best = min(toolchain.build([affine_source(8)], tmp_path / f"{i}.so", tools) for i in range(3))
     assert best < 0.4
+
+
+def test_unit_may_prefer_narrower_vectors() -> None:
+    tools = toolchain.toolchain()
+    if tools.simd_bits < 512:
+        pytest.skip("this CPU has one vector width")
+    assert "-mprefer-vector-width=256" in tools.flags_for(256)
+    assert "-mprefer-vector-width=512" in tools.flags

@@ -299,10 +299,11 @@ def _compile_training(program: _Program, compile_graph: CompileGraph, options: C
     joint, wanting = _joint(program)
     cut = partition(joint)
     forward = _compile(cut.forward, GraphKind.FORWARD, compile_graph, options)
+    backward_graph = cut.backward  # all that the closure keeps of the trace
     backward = Backward(
         tuple(n.info.spec for n in joint.tangents),  # type: ignore[misc]
         cut.grads,
-        lambda: _compile_backward(cut.backward, compile_graph, options),
+        lambda: _compile_backward(backward_graph, compile_graph, options),
     )
     region = program.region(
         differentiable=tuple(program.differentiable), wanting=tuple(wanting), saved=cut.saved, backward=backward

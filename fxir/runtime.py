@@ -81,7 +81,7 @@ class Backward:
 
     specs: tuple[TensorSpec, ...]
     grads: tuple[tuple[str, int] | None, ...]
-    compile: Callable[[], Callable[..., Any]]
+    compile: Callable[[], Callable[..., Any]] | None
     _run: Callable[..., Any] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -90,7 +90,9 @@ class Backward:
         if self._run is None:
             with self._lock:
                 if self._run is None:
+                    assert self.compile is not None
                     self._run = self.compile()
+                    self.compile = None  # lets go of the graph
         return self._run
 
 

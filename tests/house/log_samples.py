@@ -146,7 +146,7 @@ def rewrite() -> None:
             print(f"{name}: {PROGRAM_OF[name]} printed nothing for it", file=sys.stderr)
             continue
         sample = "\n".join(_shortened(lines)) + "\n"
-        pattern = rf"(^### {name}\n(?:(?!^#|^```).*\n)*```\n)(.*?)(^```$)"
+        pattern = rf"(^### {name}\n(?:(?!#|```)[^\n]*\n)*```\n)(.*?)(^```$)"
         text, done = re.subn(pattern, lambda m, s=sample: m[1] + s + m[3], text, flags=re.M | re.S)
         if done != 1:
             raise RuntimeError(f"{DOCUMENT.name}: no sample block under '### {name}'")

@@ -5,6 +5,7 @@ A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names
 from typing import Any
 
 from eager.functions import (
+    complex,
     convert,
     convolution,
     creation,
@@ -24,7 +25,8 @@ from eager.functions import (
 from eager.tensor import attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting,
-            convolution, pooling, resampling, linalg)  # fmt: skip
+            convolution, pooling, resampling, linalg,
+            complex)  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     FUNCTIONS.update(_family.FUNCTIONS)

@@ -1,6 +1,7 @@
 """The op table: importing this package declares every family. `eager.ops.table.OPS` holds them by name."""
 from eager.ops import (
     attention,
+    complex,
     conv,
     creation,
     indexing,
@@ -23,6 +24,6 @@ from eager.ops import (
 )
 
 __all__ = [
-    "attention", "conv", "creation", "indexing", "linalg", "loss", "masking", "matmul", "nn", "patches", "pointwise", "pool", "random",
+    "attention", "complex", "conv", "creation", "indexing", "linalg", "loss", "masking", "matmul", "nn", "patches", "pointwise", "pool", "random",
     "reduction", "rnn", "scan", "shape", "sorting", "table", "views",
 ]  # fmt: skip

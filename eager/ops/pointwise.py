@@ -58,10 +58,10 @@ def _zero(g: Any) -> Any:
 
 ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add")
 SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract")
-MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * _conj(other), "other": lambda g, x: g * _conj(x)},
+MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * other, "other": lambda g, x: g * x},
              ufunc="multiply")  # fmt: skip
 DIV = binary("div", lambda k, x, y: x / y,
-             {"x": lambda g, other: g / _conj(other), "other": lambda g, y, other: -g * _conj(y / other)},
+             {"x": lambda g, other: g / other, "other": lambda g, y, other: -g * (y / other)},
              ufunc="true_divide", promotion="float")  # fmt: skip
 FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), ufunc="floor_divide")
 TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y))
@@ -344,10 +344,3 @@ FILL = declare("fill(Tensor x, Scalar value) -> Tensor", Kind.POINTWISE, promoti
                scalar=lambda k, x, value: value, meta=_fill_meta, vjp={"x": _zero},
                kernel=lambda xp, out, x, value: out.fill(value), casts_result=True, inplace=True, over_input=True,
                samples=lambda make: iter([(make(3, 4), 2.5), (make.int(3, high=4), 2)]))  # fmt: skip
-
-
-def _conj(x: Any) -> Any:
-    """Complex conjugate; anything real is returned as it is."""
-    if hasattr(x, "dtype") and x.dtype.is_complex:
-        raise NotImplementedError("gradients of complex tensors are not implemented")
-    return x

@@ -156,6 +156,9 @@ class Op:
         if not single:
             grads = [zeros(s) if g is None and i not in self.nondifferentiable_outputs else g
                      for i, (g, s) in enumerate(zip(grads, output_specs, strict=True))]  # fmt: skip
+        conjugate = any(s.dtype.is_complex for s in output_specs)
+        if conjugate:  # formulas are g * f'(x), cotangents of complex numbers g * conj(f'(x))
+            grads = [_conjugated(g) for g in grads]
         spread = self._spread(args, needed)
         values: dict[str, Any] = {"g": grads[0], "gs": grads, "ys": outputs, "y": outputs[0] if outputs else None}
         for p, a in zip(self.schema.params, args, strict=True):
@@ -171,7 +174,8 @@ class Op:
             values["needs"] = tuple(bool(spread.get(name)) for name in rule.inputs)
             out = rule.fn(*(values[n] for n in rule.params))
             results.update(zip(rule.inputs, out, strict=True) if rule.joint else ((rule.inputs[0], out),))
-        return self._flatten(results, args)
+        flat = self._flatten(results, args)
+        return [_conjugated(g) for g in flat] if conjugate else flat
 
     def _spread(self, args: Sequence[Any], needed: Sequence[bool]) -> dict[str, bool]:
         """Which parameters are needed, from the flat list of needed edges."""
@@ -480,6 +484,10 @@ def from_array(a: Any) -> Any:
 def zeros(spec: TensorSpec) -> Any:
     """A tensor of zeros, through dispatch."""
     return OPS["full"](spec.shape, 0, spec.dtype, spec.device)
+
+
+def _conjugated(g: Any) -> Any:
+    return OPS["conj"](g) if g is not None and g.dtype.is_complex else g
 
 
 def cast_to(g: Any, d: dtype) -> Any:

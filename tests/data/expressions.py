@@ -25,8 +25,17 @@ def inputs(T: Any) -> dict[str, Any]:  # noqa: N803 - stands for a module
         y[key] = value
         return y
 
+    def grad(f: Any, *xs: Any) -> Any:
+        """Gradients of the weighted sum of f's result in its arguments."""
+        leaves = [x.detach().clone().requires_grad_(True) for x in xs]
+        y = f(*leaves)
+        if y.is_complex():
+            y = T.view_as_real(y)
+        weights = T.linspace(0.5, 1.5, y.numel()).reshape(y.shape).to(y.dtype)
+        return T.autograd.grad((y * weights).sum(), leaves)
+
     return {
-        "T": T, "F": getattr(getattr(T, "nn", T), "functional", T), "put": put,
+        "T": T, "grad": grad, "c": t((_wave(2, 3) + 1j * _wave(2, 3, seed=0.6)).astype(np.complex64)), "F": getattr(getattr(T, "nn", T), "functional", T), "put": put,
         "x": t(_wave(3, 4)), "y": t(_wave(3, 4, seed=0.7)), "xt": t(_wave(4, 3)).t(), "x3": t(_wave(2, 3, 4)),
         "x3p": t(_wave(4, 2, 3)).permute(1, 2, 0), "x4": t(_wave(2, 3, 4, 5)), "v": t(_wave(5)), "s": t(_wave(1)[0:1]).reshape(()),
         "e": t(np.zeros((0, 4), np.float32)), "q": t(np.array([3, 1, 2, 3, 0, 1, 3], np.int64)),
@@ -121,7 +130,20 @@ T.linalg.norm(x) | T.linalg.norm(x, 2) | T.linalg.norm(v) | T.linalg.norm(x, 1) 
 T.einsum('ij,kj->ik', x, y) | T.einsum('ij->ji', x) | T.einsum('ii->i', sq) | T.einsum('ii', sq) | T.einsum('bij,bjk->bik', x3, x3.mT) | T.einsum('...ij,...kj->...ik', x3, x3) | T.einsum('i,j->ij', v, v) | T.einsum('ij,ij->', x, y) | T.einsum('ij,kj', x, y) | T.einsum('bij,ij->b', x3, x) | T.einsum('ij,jk,kl->il', x, x.t(), x) | T.einsum(x, [0, 1], y, [2, 1], [0, 2]) | T.einsum('ij,jk', x, y) | T.einsum('ijk->ki', x3) | T.einsum('ij,j', x, v[:4])
 T.linalg.inv(x) | T.linalg.inv(T.zeros(2, 2)) | T.linalg.cholesky(-spd) | T.linalg.solve(T.zeros(2, 2), T.zeros(2, 2)) | T.linalg.det(x) | T.linalg.inv(k[:3, :3]) | T.linalg.norm(k)
 """
-FAMILIES = {"getitem": GETITEM, "setitem": SETITEM, "gather": GATHER, "join": JOIN, "shape": SHAPE, "sort": SORT, "pool": POOL,
+COMPLEX = """
+c.real | c.imag | c.conj() + 0 | c.abs() | c.angle() | c * c | c / (c + 1) | c + x[:2, :3] | c * 2j | T.view_as_real(c) | T.view_as_complex(x3.reshape(2, 6, 2)) | T.polar(x.abs(), y) | T.complex(x, y) | c.exp() | c @ c.mH | c.sum() | c.is_complex() | x.real | x.is_complex() | T.view_as_complex(x3[..., :3]) | T.view_as_real(x) | c.mean(1) | c[0, 1:] | c.t() | c.sgn() | x.angle() | c == c | c.tolist() | c.isreal()
+grad(lambda c: c * c, c) | grad(lambda c: c.exp(), c) | grad(lambda c: c.abs(), c) | grad(lambda c: c.real * c.imag, c) | grad(lambda c: c.conj() * c, c) | grad(lambda c: c / (c + 2), c) | grad(lambda c, x: c * x[:2, :3], c, x) | grad(lambda c: c @ c.mT, c) | grad(lambda x: T.view_as_complex(x.reshape(3, 2, 2)) * 1j, x) | grad(lambda x, y: T.polar(x * x, y), x, y) | grad(lambda x, y: T.complex(x, y) ** 2, x, y) | grad(lambda c: T.view_as_real(c) ** 2, c) | grad(lambda c: c.angle(), c) | grad(lambda c: c.sqrt(), c)
+grad(lambda q, f: T.view_as_real(T.view_as_complex(q.reshape(2, 3, 2, 2)) * T.polar(T.ones(3, 2), f)).flatten(2), x3, x[:, :2])
+"""
+GRADS = """
+grad(lambda x: x[i2], x) | grad(lambda x: x[iq], x) | grad(lambda x: x[m], x) | grad(lambda x, y: put(x, i2, y[:2]), x, y) | grad(lambda x: put(x, m, 0.), x) | grad(lambda x: x.gather(0, iq), x) | grad(lambda x, y: x.scatter_add(0, iq, y), x, y[:2]) | grad(lambda x, y: x.scatter(0, iq[:1], y), x, y[:1])
+grad(lambda x, y: x.scatter_reduce(0, iq, y, 'amax'), x, y[:2]) | grad(lambda x, y: x.scatter_reduce(0, iq, y, 'prod'), x, y[:2]) | grad(lambda x, y: x.scatter_reduce(0, iq, y, 'mean', include_self=False), x, y[:2]) | grad(lambda x: x.sort(1)[0], x) | grad(lambda x: x.topk(2)[0], x) | grad(lambda x: x.cumsum(1), x) | grad(lambda x: x.cumprod(1), x) | grad(lambda x: (x * (x > -1)).cumprod(1), x) | grad(lambda x: x.logcumsumexp(1), x) | grad(lambda x: x.cummax(1)[0], x)
+grad(lambda x: x.median(1)[0], x) | grad(lambda x: x.median(), x) | grad(lambda x: x.max(1)[0], x) | grad(lambda x: x.max(), x) | grad(lambda x: x.amax(1), T.ones(2, 3)) | grad(lambda x: x.norm(), x) | grad(lambda x: x.norm(), x * 0) | grad(lambda x: x.norm(dim=1), x) | grad(lambda x: x.norm(3, dim=1), x) | grad(lambda x: x.norm(1), x) | grad(lambda x, y: T.cdist(x, y), x, y) | grad(lambda x: T.cdist(x, x), x) | grad(lambda x: x.quantile(0.3, dim=1), x) | grad(lambda x: x.prod(1), x * (x > 0)) | grad(lambda x: x.std(1), x)
+grad(lambda x4, w: F.conv2d(x4, w, stride=2, padding=1), x4, w) | grad(lambda x4, w: F.conv2d(x4, w, padding=1), x4, w) | grad(lambda x4, w: F.conv_transpose2d(x4, w[:3], stride=2), x4, w) | grad(lambda x4, w: F.conv2d(x4, w[:, :1], groups=3, dilation=(1, 2)), x4, w) | grad(lambda x4: F.max_pool2d(x4, 2), x4) | grad(lambda x4: F.avg_pool2d(x4, 3, 2, 1), x4) | grad(lambda x4: F.adaptive_avg_pool2d(x4, (2, 3)), x4) | grad(lambda x4: F.adaptive_max_pool2d(x4, (2, 3)), x4) | grad(lambda x4: F.interpolate(x4, scale_factor=2, mode='bilinear'), x4) | grad(lambda x4: F.interpolate(x4, size=(3, 7)), x4) | grad(lambda x4: F.interpolate(x4, size=(7, 9), mode='bicubic'), x4)
+grad(lambda x4, g: F.grid_sample(x4, g, align_corners=False), x4, T.linspace(-1.2, 1.2, 36).reshape(2, 3, 3, 2)) | grad(lambda x4, g: F.grid_sample(x4, g, mode='bicubic', align_corners=False), x4, T.linspace(-0.9, 0.9, 36).reshape(2, 3, 3, 2)) | grad(lambda x3: F.pad(x3, (1, 2), mode='reflect'), x3) | grad(lambda x3: F.pad(x3, (1, 2), mode='circular'), x3) | grad(lambda x4: F.unfold(x4, 2), x4) | grad(lambda x: x.unfold(1, 2, 1), x) | grad(lambda x: x.repeat(2, 3), x) | grad(lambda x: x.roll(1, 0), x) | grad(lambda x: x.tril(), x) | grad(lambda x: T.diag(x), x) | grad(lambda x, y: T.cat([x, y], 1), x, y) | grad(lambda x, y: T.stack([x, y], 1), x, y)
+grad(lambda a: T.linalg.inv(a), sq) | grad(lambda a: T.linalg.det(a), sq) | grad(lambda a, b: T.linalg.solve(a, b), sq, x) | grad(lambda a: T.linalg.cholesky(a), spd) | grad(lambda a: T.linalg.qr(a)[1], sq) | grad(lambda a: T.linalg.svdvals(a), sq) | grad(lambda a: T.linalg.eigh(a)[0], spd) | grad(lambda a: T.linalg.pinv(a), sq) | grad(lambda a: T.linalg.matrix_exp(a), sq * 0.3) | grad(lambda x, y: T.einsum('ij,kj->ik', x, y), x, y) | grad(lambda a: T.linalg.slogdet(a)[1], sq) | grad(lambda a, b: T.linalg.lstsq(a, b).solution, x.t()[:, :2], y.t()[:, :2])
+"""
+FAMILIES = {"complex": COMPLEX, "grads": GRADS, "getitem": GETITEM, "setitem": SETITEM, "gather": GATHER, "join": JOIN, "shape": SHAPE, "sort": SORT, "pool": POOL,
             "linalg": LINALG}  # fmt: skip
 
 

@@ -70,8 +70,9 @@ def test_expression_agrees_with_torch(text: str, expected: Any) -> None:
             assert not missing or theirs[0] == "NotImplementedError", f"missing: {caught.value}"
             return
         actual = eval(text, inputs(eager))  # noqa: S307
-    factorised = text in REFERENCE["linalg"]  # torch's factorisations come column-major, as LAPACK leaves them
-    _compare(actual, expected, text not in OTHER_STRIDES and not factorised, text)
+    # torch's factorisations come column-major, as LAPACK leaves them; layouts of gradients are no promise
+    free = text in REFERENCE["linalg"] or text.startswith("grad(")
+    _compare(actual, expected, text not in OTHER_STRIDES and not free, text)
 
 
 def _result(fn: Any) -> str:

@@ -140,7 +140,7 @@ def test_in_place_form_agrees_with_functional(name: str, number: int) -> None:
                                                     and not OPS[n].name.startswith("as_strided")]))  # fmt: skip
 def test_layout_of_inputs_does_not_change_values(name: str, number: int) -> None:
     op = OPS[name]
-    if op.name == "view":
+    if op.name in ("view", "view_as_complex"):
         pytest.skip("a view of a non-contiguous tensor need not exist")
     plain = flat(op(*map_tensors(lambda t: t.contiguous(), sample(name, number))))
     spread = flat(op(*map_tensors(non_contiguous, sample(name, number))))

@@ -1,0 +1,91 @@
+"""Public functions of complex numbers."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eager.ops.table import OPS
+
+
+def real(input: Any) -> Any:  # noqa: A002
+    """A view of the real parts; a real tensor as it is."""
+    return OPS["real"](input) if input.dtype.is_complex else input
+
+
+def imag(input: Any) -> Any:  # noqa: A002
+    """A view of the imaginary parts. Raises RuntimeError for a real tensor."""
+    return OPS["imag"](input)
+
+
+def conj(input: Any) -> Any:  # noqa: A002
+    """The conjugate; a real tensor as it is."""
+    return OPS["conj"](input) if input.dtype.is_complex else input
+
+
+def resolve_conj(input: Any) -> Any:  # noqa: A002
+    """The tensor: conjugates are made at once here."""
+    return input
+
+
+def angle(input: Any) -> Any:  # noqa: A002
+    """The argument in radians; of real numbers 0, or pi where negative."""
+    if input.dtype.is_complex:
+        return OPS["atan2"](OPS["imag"](input), OPS["real"](input))
+    x = input if input.dtype.is_floating_point else input.float()
+    return OPS["where"](OPS["isnan"](x), x, OPS["where"](x < 0, math.pi, x * 0))
+
+
+def complex_(real: Any, imag: Any) -> Any:
+    """A complex tensor of two real ones."""
+    return OPS["complex"](real, imag)
+
+
+def polar(abs: Any, angle: Any) -> Any:  # noqa: A002
+    """A complex tensor of magnitudes and angles."""
+    return OPS["complex"](abs * OPS["cos"](angle), abs * OPS["sin"](angle))
+
+
+def view_as_real(input: Any) -> Any:  # noqa: A002
+    """Complex numbers as pairs in a new last dim, over the same memory."""
+    return OPS["view_as_real"](input)
+
+
+def view_as_complex(input: Any) -> Any:  # noqa: A002
+    """Pairs in the last dim as complex numbers, over the same memory."""
+    return OPS["view_as_complex"](input)
+
+
+def isreal(input: Any) -> Any:  # noqa: A002
+    """Whether each element has no imaginary part."""
+    return OPS["eq"](OPS["imag"](input), 0) if input.dtype.is_complex else OPS["eq"](input, input) | OPS["isnan"](input)
+
+
+def sgn(input: Any) -> Any:  # noqa: A002
+    """x / |x|, and 0 at 0."""
+    if not input.dtype.is_complex:
+        return OPS["sign"](input)
+    magnitude = OPS["abs"](input)
+    return input / OPS["masked_fill"](magnitude, magnitude == 0, 1)
+
+
+def is_complex(input: Any) -> bool:  # noqa: A002
+    """Whether the dtype is complex."""
+    return bool(input.dtype.is_complex)
+
+
+def _adjoint(self: Any) -> Any:
+    if self.ndim < 2:
+        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    return conj(self.transpose(-2, -1))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "real": real, "imag": imag, "conj": conj, "conj_physical": conj, "resolve_conj": resolve_conj, "angle": angle,
+    "complex": complex_, "polar": polar, "view_as_real": view_as_real, "view_as_complex": view_as_complex, "isreal": isreal,
+    "sgn": sgn, "is_complex": is_complex, "adjoint": _adjoint,
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    **{name: fn for name, fn in FUNCTIONS.items() if name not in ("complex", "polar", "view_as_real", "view_as_complex", "is_complex",
+                                                                  "real", "imag")},
+    "real": property(real), "imag": property(imag), "mH": property(_adjoint), "H": property(_adjoint),
+}  # fmt: skip

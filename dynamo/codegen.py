@@ -287,6 +287,9 @@ class CodeGen:
             if hasattr(node, "lineno"):
                 node.lineno = node.end_lineno = line
                 node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+        for key in ("__name__", "__builtins__"):  # what warnings and imports of callees look at
+            if key in frame.globals:
+                self.namespace[key] = frame.globals[key]
         exec(compile(tree, code.co_filename, "exec"), self.namespace)
         made = self.namespace.pop(name)
         assert isinstance(made, FunctionType)

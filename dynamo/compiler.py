@@ -28,6 +28,7 @@ from dynamo.errors import (
     UnsupportedUnderFullgraph,
 )
 from dynamo.guards import build_program
+from dynamo.runtime import give_traceback
 from dynamo.sources import AttrSource, SlotSource
 from dynamo.symbolic import Frame
 from dynamo.values.base import NULL, Lazy, Value
@@ -378,6 +379,10 @@ def _reentry(code: CodeType, namespace: dict[str, Any], region: _native.Region) 
     fn = _twin(code, namespace)
 
     def reenter(offset: int, locals_: tuple[Any, ...], stack: tuple[Any, ...], exc: Any, handled: Any) -> Any:
+        if isinstance(handled, BaseException):
+            for item in (handled, *stack):
+                if isinstance(item, BaseException) and item.__traceback__ is None:
+                    give_traceback(item)
         return _native.call_in_region(region, _native.resume, fn, offset, locals_, stack, exc, handled)
 
     return reenter

@@ -226,6 +226,8 @@ def _liveness(decoded: Decoded) -> list[int]:
         return [(1 << len(decoded.slots)) - 1] * n
     # Cells and free variables may be read by other functions.
     always = sum(1 << i for i, kind in enumerate(decoded.kinds) if kind & (KIND_CELL | KIND_FREE))
+    if "__class__" in decoded.slots:
+        always |= 1  # super() without arguments reads the first one
     touched = [_touched(ins) for ins in instructions]
     handlers = [decoded.handler(i) for i in range(n)]
     live = [always] * (n + 1)

@@ -6,7 +6,10 @@ re-entered at it.
 
 from __future__ import annotations
 
+import inspect
 import operator
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,7 +18,7 @@ from dynamo.decode import VERSION, Instruction
 from dynamo.opcodes.access import comparison
 from dynamo.opcodes.calls import split_names
 from dynamo.opcodes.flow import for_exit
-from dynamo.values.base import NULL, Value
+from dynamo.values.base import NULL, Lazy, Value
 
 if TYPE_CHECKING:
     from dynamo.codegen import CodeGen
@@ -40,7 +43,7 @@ class Performed:
     outcomes: tuple[Outcome, ...]
 
 
-Writer = Callable[["CodeGen", "Frame", Instruction, list[Value]], Performed]
+Writer = Callable[["CodeGen", "Frame", Instruction, list[Value]], "Performed | None"]
 WRITERS: Final[dict[str, Writer]] = {}
 
 
@@ -77,7 +80,23 @@ def _null_and(result: str) -> tuple[str, str]:
 # --- calls -----------------------------------------------------------------------------------------------------
 
 
-def _call(cg: CodeGen, ins: Instruction, pops: int, fn: Value, args: list[Value], kwargs: dict[str, Value]) -> Performed:
+# These look at the frame that calls them, so only the original frame can call them.
+_FRAME_BOUND: Final = frozenset(
+    map(id, (super, locals, vars, dir, eval, exec, globals, sys._getframe, sys.exc_info, inspect.currentframe, warnings.warn))
+)
+
+
+def _is_frame_bound(fn: Value) -> bool:
+    known = fn.seen if isinstance(fn, Lazy) else fn
+    real = getattr(known, "cls", None) or getattr(known, "fn", None) or getattr(known, "real", None)
+    return id(real) in _FRAME_BOUND
+
+
+def _call(
+    cg: CodeGen, ins: Instruction, pops: int, fn: Value, args: list[Value], kwargs: dict[str, Value]
+) -> Performed | None:
+    if _is_frame_bound(fn):
+        return None
     parts = [cg.value(fn), *(cg.value(a) for a in args)]
     if kwargs:
         parts.append("**{" + ", ".join(f"{k!r}: {cg.value(v)}" for k, v in kwargs.items()) + "}")
@@ -93,13 +112,13 @@ def _callable_at(stack: list[Value], n: int) -> tuple[Value, list[Value]]:
 
 
 @writer("CALL")
-def call(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
+def call(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed | None:
     fn, args = _callable_at(stack, ins.arg)
     return _call(cg, ins, ins.arg + 2, fn, *split_names(args, frame.kw_before))
 
 
 @writer("CALL_KW")
-def call_kw(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
+def call_kw(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed | None:
     names = stack[-1].as_constant()
     fn, args = _callable_at(stack[:-1], ins.arg)
     return _call(cg, ins, ins.arg + 3, fn, *split_names(args, names))

@@ -76,6 +76,15 @@ def exception_new(cls: type, args: tuple[Any, ...], cause: Any, context: Any, su
     return made
 
 
+def give_traceback(exception: BaseException) -> None:
+    """Raise and catch `exception`: the interpreter takes for granted that one being handled has a traceback."""
+    context, cause, suppress = exception.__context__, exception.__cause__, exception.__suppress_context__
+    try:
+        raise exception
+    except BaseException:  # noqa: BLE001 - exactly the one raised
+        exception.__context__, exception.__cause__, exception.__suppress_context__ = context, cause, suppress
+
+
 def set_annotations(fn: Any, annotations: Any) -> None:
     """What MAKE_FUNCTION does with annotations: a tuple of names and values alternating, or a dict."""
     if isinstance(annotations, tuple):

@@ -155,7 +155,8 @@ class Frame:
     def origin(self, stack: tuple[tuple[str, int, str], ...] = ()) -> Origin:
         """The user's line that the frame is at."""
         code = self.code
-        return Origin(code.co_filename, self.ins.line, "", code.co_qualname, stack)
+        source = linecache.getline(code.co_filename, self.ins.line).strip()
+        return Origin(code.co_filename, self.ins.line, source, code.co_qualname, stack)
 
     def live_locals(self, index: int) -> list[int]:
         """Bound slots that may be read at or after instruction `index`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynamo import breaks
 from dynamo.breaks import unsupported
+from dynamo.decode import VERSION
 from dynamo.opcodes.table import op
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
@@ -107,7 +108,7 @@ def dict_merge(frame: Frame, ins: Instruction) -> None:
     other = frame.pop()
     target = frame.at(ins.arg)
     assert isinstance(target, DictValue)
-    callee = frame.cap.realize(frame.stack[-(ins.arg + 2)])
+    callee = frame.cap.realize(frame.stack[-(ins.arg + 2 + VERSION.callable_first)])
     name = _callee_name(callee)
     if not isinstance(other, DictValue) and not frame.cap.has_attribute(other, "keys"):
         kind = other.python_type().__name__

@@ -346,9 +346,9 @@ static void graph_dealloc(GraphObject *g)
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         PyMem_Free(arrays[i]);
     Py_XDECREF(g->arena);
-    Py_XDECREF(g->library);
-    Py_XDECREF(g->checks); /* last: it holds the code */
+    Py_XDECREF(g->checks);
     Py_XDECREF(g->name);
+    Py_XDECREF(g->library);
     Py_TYPE(g)->tp_free(g);
 }
 

@@ -18,7 +18,8 @@ from eager.promotion import result_type
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from eager.tensor import Size, Tensor
 from eager.functions import FUNCTIONS as _FUNCTIONS
-from eager import autograd, compiler, cuda, nn, optim, random  # noqa: E402
+from eager import autograd, compiler, cuda, nn, optim, random, serialization  # noqa: E402
+from eager.serialization import load, save  # noqa: E402
 
 for _d in _dtypes.ALL:
     globals()[_d.name] = _d

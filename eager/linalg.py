@@ -2,10 +2,9 @@
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native, dtypes, return_types
 from eager.ops.linalg import LinAlgError, check_matrix, check_square
 from eager.ops.matmul import transpose_last
 from eager.ops.table import OPS, write_out
@@ -13,15 +12,6 @@ from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase
 
-_slogdet_result = namedtuple("slogdet", ["sign", "logabsdet"])
-_qr_result = namedtuple("qr", ["Q", "R"])
-_svd_result = namedtuple("svd", ["U", "S", "Vh"])
-_eigh_result = namedtuple("eigh", ["eigenvalues", "eigenvectors"])
-_eig_result = namedtuple("eig", ["eigenvalues", "eigenvectors"])
-_lu_factor_result = namedtuple("lu_factor", ["LU", "pivots"])
-_lu_result = namedtuple("lu", ["P", "L", "U"])
-_lstsq_result = namedtuple("lstsq", ["solution", "residuals", "rank", "singular_values"])
-_cholesky_ex_result = namedtuple("cholesky_ex", ["L", "info"])
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -49,7 +39,7 @@ def det(A: Any, *, out: Any = None) -> Any:  # noqa: N803
 
 def slogdet(A: Any) -> Any:  # noqa: N803
     """Sign and logarithm of the magnitude of determinants."""
-    return _slogdet_result(*OPS["slogdet"](A))
+    return return_types.linalg_slogdet(*OPS["slogdet"](A))
 
 
 def logdet(A: Any) -> Any:  # noqa: N803
@@ -86,7 +76,8 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     m, n = A.shape[-2:]
     rest = OPS["sum"](OPS["square"](OPS["matmul"](A, x) - b), (b.ndim - 2,), False, None) if m > n else A.new_empty((0,))
     solution = OPS["squeeze"](x, (-1,)) if vector else x
-    return _lstsq_result(solution, rest, matrix_rank(A) if driver != "gels" else A.new_empty((0,), dtype=dtypes.int64), A.new_empty((0,)))
+    rank = matrix_rank(A) if driver != "gels" else A.new_empty((0,), dtype=dtypes.int64)
+    return return_types.linalg_lstsq(solution, rest, rank, A.new_empty((0,)))
 
 
 # ---- factorisations ----
@@ -103,11 +94,11 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> A
     """`cholesky` with a status per matrix (0: succeeded) in place of an error."""
     info = OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device)
     try:
-        return _cholesky_ex_result(cholesky(A, upper=upper), info)
+        return return_types.linalg_cholesky_ex(cholesky(A, upper=upper), info)
     except LinAlgError:
         if check_errors:
             raise
-        return _cholesky_ex_result(OPS["clone"](A, None) * math.nan, info + 1)
+        return return_types.linalg_cholesky_ex(OPS["clone"](A, None) * math.nan, info + 1)
 
 
 def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
@@ -115,12 +106,12 @@ def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
     q, r = OPS["qr"](A, mode == "complete")
-    return _qr_result(A.new_empty((0,)) if mode == "r" else q, r)
+    return return_types.linalg_qr(A.new_empty((0,)) if mode == "r" else q, r)
 
 
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803
     """U, S, Vh with U @ diag(S) @ Vh = A; singular values fall."""
-    return _svd_result(*OPS["svd"](A, full_matrices))
+    return return_types.linalg_svd(*OPS["svd"](A, full_matrices))
 
 
 def svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803
@@ -132,7 +123,7 @@ def eigh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
     """Eigenvalues, rising, and eigenvectors of symmetric matrices, of which triangle `UPLO` is read."""
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    return _eigh_result(*OPS["eigh"](A, UPLO.upper() == "U"))
+    return return_types.linalg_eigh(*OPS["eigh"](A, UPLO.upper() == "U"))
 
 
 def eigvalsh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
@@ -142,7 +133,7 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
 
 def eig(A: Any) -> Any:  # noqa: N803
     """Complex eigenvalues and eigenvectors of square matrices. Not differentiable."""
-    return _eig_result(*OPS["eig"](A))
+    return return_types.linalg_eig(*OPS["eig"](A))
 
 
 def eigvals(A: Any) -> Any:  # noqa: N803
@@ -154,7 +145,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
     """L and U in one matrix, and the pivots, counted from 1."""
     if not pivot:
         raise NotImplementedError("linalg.lu_factor: pivot=False is not implemented; leave pivot=True")
-    return _lu_factor_result(*OPS["lu_factor"](A))
+    return return_types.linalg_lu_factor(*OPS["lu_factor"](A))
 
 
 def _unpack(lu_matrix: Any) -> tuple[Any, Any]:
@@ -179,7 +170,7 @@ def lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
     """P, L, U with P @ L @ U = A."""
     matrix, pivots = lu_factor(A, pivot=pivot)
     lower, upper = _unpack(matrix)
-    return _lu_result(_permutation(OPS["pivot_order"](pivots, A.shape[-2]), A.dtype), lower, upper)
+    return return_types.linalg_lu(_permutation(OPS["pivot_order"](pivots, A.shape[-2]), A.dtype), lower, upper)
 
 
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803

@@ -5,7 +5,7 @@ A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names
 from typing import Any
 
 from eager.functions import (
-    complex,
+    complex_numbers,
     convert,
     convolution,
     creation,
@@ -26,7 +26,7 @@ from eager.tensor import attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, linalg,
-            complex)  # fmt: skip
+            complex_numbers)  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     FUNCTIONS.update(_family.FUNCTIONS)

@@ -41,7 +41,8 @@ def _pad_same(x: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tup
 def _conv(n: int) -> Any:
     who = f"conv{n}d"
 
-    def conv(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:  # noqa: A002
+    def conv(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,  # noqa: A002
+             groups: int = 1) -> Any:  # fmt: skip
         """Cross-correlation. input: (b, c, *spatial) or (c, *spatial); weight: (out, c / groups, *kernel); bias: (out,)."""
         x, single = batched(input, n, who)
         if weight.ndim != n + 2:
@@ -66,8 +67,8 @@ def _conv(n: int) -> Any:
 def _conv_transpose(n: int) -> Any:
     who = f"conv_transpose{n}d"
 
-    def conv_transpose(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,  # noqa: A002
-                       groups: int = 1, dilation: Any = 1) -> Any:  # fmt: skip
+    def conv_transpose(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,  # noqa: A002
+                       output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Any:  # fmt: skip
         """Adjoint of a convolution in its input. weight: (c, out / groups, *kernel)."""
         x, single = batched(input, n, who)
         if weight.ndim != n + 2:

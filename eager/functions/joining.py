@@ -1,6 +1,7 @@
 """Joining tensors and cutting them apart: cat, stack, split, chunk, unbind and their kin."""
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from eager import _native
@@ -168,7 +169,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[An
         base, more = divmod(n, indices_or_sections)
         return _split_sizes(input, [base + (i < more) for i in range(indices_or_sections)], d)
     cuts = [0, *(int(i) for i in indices_or_sections), n]
-    return tuple(OPS["slice"](input, d, a, b, 1) for a, b in zip(cuts, cuts[1:], strict=False))
+    return tuple(OPS["slice"](input, d, a, b, 1) for a, b in itertools.pairwise(cuts))
 
 
 def _along(who: str, min_ndim: int, dim: Any) -> Any:
@@ -255,7 +256,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     n = input.shape[0]
     grids = meshgrid(*([OPS["arange"](0, n, 1, None, input.device)] * r), indexing="ij")
     keep = OPS["full"]((n,) * r, True, None, input.device)
-    for a, b in zip(grids, grids[1:], strict=False):
+    for a, b in itertools.pairwise(grids):
         keep = keep & ((a <= b) if with_replacement else (a < b))
     if r == 0:
         return OPS["full"]((0,), 0, input.dtype, input.device)

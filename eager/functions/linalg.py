@@ -2,17 +2,15 @@
 from __future__ import annotations
 
 import string
-from collections import namedtuple
 from typing import Any
 
-from eager import _native, linalg
+from eager import _native, linalg, return_types
 from eager.functions.views import transpose
 from eager.ops.matmul import transpose_last
 from eager.ops.table import OPS, write_out
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase
-_svd_result = namedtuple("svd", ["U", "S", "V"])
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -100,7 +98,7 @@ def _contract(x: Any, a: list[str], y: Any, b: list[str], keep: set[str]) -> tup
     """Product of two operands, summed over labels in both that are not in `keep`: one batched matrix product."""
     x, a = _summed(x, a, keep | set(b))
     y, b = _summed(y, b, keep | set(a))
-    sizes = {c: n for c, n in zip(a, x.shape, strict=True)}
+    sizes = dict(zip(a, x.shape, strict=True))
     for c, n in zip(b, y.shape, strict=True):
         have = sizes.get(c, n)
         if have != n and 1 not in (have, n):
@@ -293,9 +291,9 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:  # noqa:
     if not compute_uv:
         m, n = input.shape[-2:]
         blank = [OPS["full"]((*input.shape[:-2], k, k), 0, input.dtype, input.device) for k in (m, n)]
-        return _svd_result(blank[0], OPS["svdvals"](input), blank[1])
+        return return_types.svd(blank[0], OPS["svdvals"](input), blank[1])
     u, s, vh = OPS["svd"](input, not some)
-    return _svd_result(u, s, transpose_last(vh))
+    return return_types.svd(u, s, transpose_last(vh))
 
 
 def qr(input: Any, some: bool = True) -> Any:  # noqa: A002
@@ -324,7 +322,7 @@ def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False
     """(X, A) with A @ X = b for triangular A."""
     a = transpose_last(A) if transpose else A
     x = linalg.solve_triangular(a, b, upper=upper != transpose, unitriangular=unitriangular)
-    return namedtuple("triangular_solve", ["solution", "cloned_coefficient"])(x, OPS["clone"](A, None))
+    return return_types.triangular_solve(x, OPS["clone"](A, None))
 
 
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803

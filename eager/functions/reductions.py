@@ -2,19 +2,14 @@
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native, dtypes, return_types
 from eager.ops.table import OPS, write_out
 from eager.spec import normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase
 _MISSING: Any = object()
-max_result = namedtuple("max", ["values", "indices"])
-min_result = namedtuple("min", ["values", "indices"])
-var_mean_result = namedtuple("var_mean", ["var", "mean"])
-aminmax_result = namedtuple("aminmax", ["min", "max"])
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -50,7 +45,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None) -
 
 
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    return aminmax_result(amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim))
+    return return_types.aminmax(amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim))
 
 
 def any(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
@@ -107,12 +102,12 @@ def _extreme(name: str, result: Any, pair: Any, input: Any, dim: Any, keepdim: b
 
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:  # noqa: A001
     """`max(x)`; `max(x, dim, keepdim)` with values and indices; `max(x, other)` elementwise."""
-    return _out(_extreme("max", max_result, "maximum", input, dim, keepdim, other), out)
+    return _out(_extreme("max", return_types.max, "maximum", input, dim, keepdim, other), out)
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:  # noqa: A001
     """`min(x)`; `min(x, dim, keepdim)` with values and indices; `min(x, other)` elementwise."""
-    return _out(_extreme("min", min_result, "minimum", input, dim, keepdim, other), out)
+    return _out(_extreme("min", return_types.min, "minimum", input, dim, keepdim, other), out)
 
 
 def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
@@ -135,7 +130,7 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
-    return var_mean_result(var(input, dim, unbiased, keepdim, correction=correction),
+    return return_types.var_mean(var(input, dim, unbiased, keepdim, correction=correction),
                            mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip
 
 

@@ -91,7 +91,7 @@ def _antialiased(x: Any, dim: int, out: int, scale: float | None, align_corners:
     stretch, radius = max(ratio, 1.0), 2.0 if cubic else 1.0
     support = radius * stretch
     centers = ratio * (np.arange(out) + 0.5)
-    taps = int(math.ceil(support)) * 2 + 1
+    taps = math.ceil(support) * 2 + 1
     starts = np.maximum((centers - support + 0.5).astype(np.int64), 0)
     ends = np.minimum((centers + support + 0.5).astype(np.int64), n)
     positions = starts[None] + np.arange(taps)[:, None]
@@ -121,7 +121,7 @@ def _sizes(x: Any, size: Any, scale_factor: Any, recompute: bool | None) -> tupl
     if len(scales) != n:
         raise ValueError(f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
                          f"dimensions of {list(x.shape[2:])} and scale_factor of {scale_factor}.")  # fmt: skip
-    wanted = tuple(int(math.floor(m * s)) for m, s in zip(x.shape[2:], scales, strict=True))
+    wanted = tuple(math.floor(m * s) for m, s in zip(x.shape[2:], scales, strict=True))
     return wanted, (None,) * n if recompute else scales
 
 

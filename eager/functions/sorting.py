@@ -1,24 +1,13 @@
 """Sorting, order statistics, unique values, scans and counting, with torch's overloads and named results."""
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native, dtypes, return_types
 from eager.ops.table import OPS, write_out
 from eager.spec import normalize_dim
 
 TensorBase = _native.TensorBase
-
-
-def _type(name: str) -> Any:
-    return namedtuple(name, ["values", "indices"])
-
-
-_sort_result, _topk_result, _kthvalue_result = _type("sort"), _type("topk"), _type("kthvalue")
-_median_result, _nanmedian_result, _mode_result = _type("median"), _type("nanmedian"), _type("mode")
-_cummax_result, _cummin_result = _type("cummax"), _type("cummin")
-_histogram_result = namedtuple("histogram", ["hist", "bin_edges"])
 
 
 def _pair(kind: Any, result: Any, out: Any = None) -> Any:
@@ -29,7 +18,7 @@ def _pair(kind: Any, result: Any, out: Any = None) -> Any:
 
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:  # noqa: A002
     """(values, indices) in order along `dim`; equal elements keep their order."""
-    return _pair(_sort_result, OPS["sort"](input, normalize_dim(dim, input.ndim), descending, bool(stable)), out)
+    return _pair(return_types.sort, OPS["sort"](input, normalize_dim(dim, input.ndim), descending, bool(stable)), out)
 
 
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
@@ -44,12 +33,12 @@ def msort(input: Any) -> Any:  # noqa: A002
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:  # noqa: A002
     """The `k` largest (or smallest) elements along `dim` with their positions, in order."""
-    return _pair(_topk_result, OPS["topk"](input, int(k), normalize_dim(dim, input.ndim), largest, sorted), out)
+    return _pair(return_types.topk, OPS["topk"](input, int(k), normalize_dim(dim, input.ndim), largest, sorted), out)
 
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
     """The `k`-th smallest element along `dim`, counted from 1, with its position."""
-    return _pair(_kthvalue_result, OPS["kthvalue"](input, k, normalize_dim(dim, input.ndim), keepdim), out)
+    return _pair(return_types.kthvalue, OPS["kthvalue"](input, k, normalize_dim(dim, input.ndim), keepdim), out)
 
 
 def _median(name: str, kind: Any) -> Any:
@@ -68,7 +57,7 @@ def _median(name: str, kind: Any) -> Any:
 
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The most frequent value along `dim`, the smallest of those, and a position of it."""
-    return _pair(_mode_result, OPS["mode"](input, normalize_dim(dim, input.ndim), keepdim))
+    return _pair(return_types.mode, OPS["mode"](input, normalize_dim(dim, input.ndim), keepdim))
 
 
 def _quantile(ignore_nan: bool) -> Any:
@@ -197,12 +186,12 @@ def _scan(name: str, suffix: str = "") -> Any:
 
 def cummax(input: Any, dim: int) -> Any:  # noqa: A002
     """Running maximum along `dim`, with its positions."""
-    return _pair(_cummax_result, OPS["cummax"](input, normalize_dim(dim, input.ndim)))
+    return _pair(return_types.cummax, OPS["cummax"](input, normalize_dim(dim, input.ndim)))
 
 
 def cummin(input: Any, dim: int) -> Any:  # noqa: A002
     """Running minimum along `dim`, with its positions."""
-    return _pair(_cummin_result, OPS["cummin"](input, normalize_dim(dim, input.ndim)))
+    return _pair(return_types.cummin, OPS["cummin"](input, normalize_dim(dim, input.ndim)))
 
 
 def logcumsumexp(input: Any, dim: int) -> Any:  # noqa: A002
@@ -246,7 +235,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -
 
 FUNCTIONS: dict[str, Any] = {
     "sort": sort, "argsort": argsort, "msort": msort, "topk": topk, "kthvalue": kthvalue,
-    "median": _median("median", _median_result), "nanmedian": _median("nanmedian", _nanmedian_result), "mode": mode,
+    "median": _median("median", return_types.median), "nanmedian": _median("nanmedian", return_types.nanmedian), "mode": mode,
     "quantile": _quantile(False), "nanquantile": _quantile(True), "unique": unique, "unique_consecutive": unique_consecutive,
     "searchsorted": searchsorted, "bucketize": bucketize, "bincount": bincount, "histc": histc, "isin": isin,
     "cumsum": _scan("cumsum"), "cumprod": _scan("cumprod"), "cummax": cummax, "cummin": cummin, "logcumsumexp": logcumsumexp,

@@ -1,7 +1,7 @@
 """The op table: importing this package declares every family. `eager.ops.table.OPS` holds them by name."""
 from eager.ops import (
     attention,
-    complex,
+    complex_numbers,
     conv,
     creation,
     indexing,
@@ -24,6 +24,6 @@ from eager.ops import (
 )
 
 __all__ = [
-    "attention", "complex", "conv", "creation", "indexing", "linalg", "loss", "masking", "matmul", "nn", "patches", "pointwise", "pool", "random",
-    "reduction", "rnn", "scan", "shape", "sorting", "table", "views",
+    "attention", "complex_numbers", "conv", "creation", "indexing", "linalg", "loss", "masking", "matmul", "nn",
+    "patches", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape", "sorting", "table", "views",
 ]  # fmt: skip

@@ -57,7 +57,7 @@ def combine_at(xp: Any, how: str, out: Any, index: Any, src: Any) -> None:
     if xp is np:
         getattr(np, how).at(target, index, source)
     else:
-        import cupyx
+        import cupyx  # type: ignore[import-not-found]
 
         {"add": cupyx.scatter_add, "maximum": cupyx.scatter_max, "minimum": cupyx.scatter_min}[how](target, index, source)
     if target is not out:
@@ -579,7 +579,7 @@ def _index_put(xp: Any, out: Any, x: Any, indices: Sequence[Any], values: Any, a
     order = (*range(at, at + len(shape)), *range(at), *range(at + len(shape), len(shape) + len(rest)))
     k, m = math.prod(shape), math.prod(sizes)
     own = [x.shape[i] for i in dims]
-    position = 0
+    position: Any = 0
     for array, n in zip(arrays, own, strict=True):
         position = position * n + array
     moved = out.transpose(*dims, *rest)

@@ -15,6 +15,9 @@ from eager import dtypes
 from eager.dtypes import dtype
 from eager.ops.table import OPS, Op, from_array
 
+Size = int  # `int` and `bool` name methods below
+Flag = bool
+
 
 class Make:
     """A maker of random tensors. `make(3, 4)` is a (3, 4) float32 in [-1, 1)."""
@@ -23,8 +26,8 @@ class Make:
         self._random = np.random.default_rng(seed)
         self._float = dtype
 
-    def __call__(self, *shape: int, dtype: dtype | None = None, low: float = -1.0, high: float = 1.0,
-                 requires_grad: bool = False) -> Any:  # fmt: skip
+    def __call__(self, *shape: Size, dtype: dtype | None = None, low: float = -1.0, high: float = 1.0,
+                 requires_grad: Flag = False) -> Any:  # fmt: skip
         """A tensor of `shape` with values in [low, high): floating, or complex in both parts."""
         d = dtype or self._float
         values = self._random.uniform(low, high, shape)
@@ -35,27 +38,27 @@ class Make:
             t._requires_grad = True
         return t
 
-    def int(self, *shape: int, high: int, low: int = 0, dtype: dtype = dtypes.int64) -> Any:
+    def int(self, *shape: Size, high: Size, low: Size = 0, dtype: dtype = dtypes.int64) -> Any:
         """Integers in [low, high)."""
         return from_array(np.asarray(self._random.integers(low, high, shape)).astype(dtype.numpy))
 
-    def bool(self, *shape: int) -> Any:
+    def bool(self, *shape: Size) -> Any:
         """Fair coin flips."""
         return from_array(np.asarray(self._random.random(shape) < 0.5))
 
-    def distinct(self, *shape: int, high: int, dim: int = 0) -> Any:
+    def distinct(self, *shape: Size, high: Size, dim: Size = 0) -> Any:
         """Positions in [0, high), none twice along `dim`."""
         draws = self._random.permuted(np.broadcast_to(np.arange(high), (*shape[:dim], *shape[dim + 1 :], high)).copy(), axis=-1)
         return from_array(np.ascontiguousarray(np.moveaxis(draws[..., : shape[dim]], -1, dim)))
 
-    def symmetric(self, *shape: int, definite: bool = False) -> Any:
+    def symmetric(self, *shape: Size, definite: Flag = False) -> Any:
         """Symmetric matrices (*, n, n) with eigenvalues well apart; positive ones if `definite`."""
         n = shape[-1]
         q, _ = np.linalg.qr(self._random.standard_normal(shape))
         values = np.arange(1.0, n + 1) if definite else np.arange(n) * 1.5 - 1.0
         return from_array(((q * values) @ np.swapaxes(q, -1, -2)).astype(self._float.numpy))
 
-    def invertible(self, *shape: int) -> Any:
+    def invertible(self, *shape: Size) -> Any:
         """Well-conditioned matrices (*, n, n)."""
         a = self._random.uniform(-1, 1, shape) + 2.0 * np.eye(shape[-1])
         return from_array(a.astype(self._float.numpy))

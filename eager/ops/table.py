@@ -20,7 +20,7 @@ from eager.fake import DataDependentError, fake
 from eager.ops import loop_api
 from eager.ops.schema import Schema, parse
 from eager.promotion import result_type
-from eager.spec import TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, spec_of
+from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, spec_of
 
 TensorBase = _native.TensorBase
 _uniform_floats = _native.uniform_floats
@@ -481,9 +481,9 @@ def from_array(a: Any) -> Any:
     return _native.make(None, storage, d.code, a.shape, strides)
 
 
-def zeros(spec: TensorSpec) -> Any:
+def zeros(spec: SpecLike) -> Any:
     """A tensor of zeros, through dispatch."""
-    return OPS["full"](spec.shape, 0, spec.dtype, spec.device)
+    return OPS["full"](tuple(spec.shape), 0, spec.dtype, spec.device)
 
 
 def _conjugated(g: Any) -> Any:

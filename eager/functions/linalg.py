@@ -349,3 +349,4 @@ _BOTH = {"tensordot": tensordot, "inner": inner, "vdot": vdot, "kron": kron, "cr
 FUNCTIONS: dict[str, Any] = {**_BOTH, "einsum": einsum, "chain_matmul": chain_matmul, "cdist": cdist, "linalg": linalg}
 METHODS: dict[str, Any] = dict(_BOTH)
 METHODS.pop("tensordot")
+METHODS["renorm_"] = lambda self, p, dim, maxnorm: self.copy_(renorm(self, p, dim, maxnorm))

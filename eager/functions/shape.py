@@ -5,8 +5,8 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.functions.views import sizes_of, transpose
-from eager.ops.table import OPS, write_out
-from eager.spec import normalize_dim
+from eager.ops.table import OPS, empty, write_out
+from eager.spec import TensorSpec, normalize_dim
 
 TensorBase = _native.TensorBase
 
@@ -194,6 +194,26 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     return self
 
 
+def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
+    """Take another shape over the same memory, row-major; new memory where it does not suffice (new elements undefined)."""
+    if self._requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    if memory_format is not None:
+        raise NotImplementedError("resize_: memory_format is not implemented; the result is row-major")
+    size = sizes_of(sizes)
+    spec = TensorSpec.contiguous(size, self.dtype, self.device)
+    room = self.untyped_storage().nbytes() // self.element_size() - self.storage_offset()
+    if spec.numel() <= room:
+        self._set_impl(_native.alias(self, size, spec.strides, self.storage_offset()))
+        return self
+    grown = empty(spec)
+    if self.numel():
+        kept = OPS["slice"](grown.reshape(-1), 0, 0, self.numel(), 1)
+        OPS["copy_"](kept, self.reshape(-1))
+    self._set_impl(grown)
+    return self
+
+
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:  # noqa: A002
     """Pad by (before, after) pairs from the last dim backwards; mode is constant, reflect, replicate or circular."""
     pad = tuple(int(p) for p in pad)
@@ -220,5 +240,5 @@ FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 METHODS: dict[str, Any] = {
     **{name: fn for name, fn in FUNCTIONS.items() if name not in ("tril_indices", "triu_indices", "vander")},
-    "repeat": repeat, "tril_": OPS["tril_"], "triu_": OPS["triu_"], "fill_diagonal_": fill_diagonal_,
+    "repeat": repeat, "resize_": resize_, "tril_": OPS["tril_"], "triu_": OPS["triu_"], "fill_diagonal_": fill_diagonal_,
 }  # fmt: skip

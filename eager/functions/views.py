@@ -193,6 +193,6 @@ METHODS: dict[str, Any] = {
     **FUNCTIONS, "view": view, "expand": expand, "expand_as": expand_as, "view_as": view_as, "reshape_as": reshape_as,
     "contiguous": contiguous, "unfold": unfold, "T": property(_reverse), "mT": property(_matrix_transpose),
     "H": property(_matrix_transpose), "squeeze_": _become(squeeze), "unsqueeze_": _become(unsqueeze), "t_": _become(t),
-    "transpose_": _become(transpose),
+    "transpose_": _become(transpose), "swapaxes_": _become(transpose), "swapdims_": _become(transpose),
 }  # fmt: skip
 METHODS.pop("detach")

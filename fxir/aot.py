@@ -9,11 +9,12 @@ tuple of results, which pays no attention to autograd.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from eager import _native, _settings
-from eager._logging import artifact, component
+from eager._logging import artifact, component, current_frame, frame
 from eager.autograd.node import attach, history_of
 from eager.fake import fake
 from eager.ops.table import OPS
@@ -89,6 +90,11 @@ class _Program:
     writes: list[Write]
     built: OutputBuilder
 
+    def offsets(self) -> tuple[tuple[int, int], ...]:
+        """(argument, where it must begin in its storage) for those whose place the program relies on."""
+        args = self.inputs.args
+        return tuple((i, t.storage_offset()) for i, t in enumerate(args) if self.mode.memory.is_placed(t))
+
     def results(self) -> list[Tensor | None]:
         """The fake of each graph output; None for a new value that is written under no_grad."""
         written = [self.inputs.traced[w.graph_input] if w.recorded else None for w in self.writes]
@@ -112,6 +118,7 @@ class _Program:
             outputs=tuple(self.outputs),
             single=self.single,
             writes=tuple(self.writes),
+            offsets=self.offsets(),
             **more,
         )
 
@@ -200,9 +207,16 @@ def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merge:
 def _plain_input(mode: TraceMode, made: _Inputs, t: Tensor, i: int, name: str) -> Tensor:
     leaf: Tensor = fake(spec_of(t), t.requires_grad)
     arg = leaf
+    if t.storage_offset():
+        span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + t.storage_offset()
+        flat = fake(TensorSpec.contiguous((max(span, 0),), t.dtype, t.device))
+        arg = _native.alias(flat, tuple(t.shape), tuple(t.stride()), t.storage_offset())
+        arg._requires_grad = t.requires_grad
+        leaf = arg
     if t.requires_grad and not t.is_leaf:
         # A tensor with a history, so that writes to it are legal; its gradient is that of `leaf`.
-        arg = fake(spec_of(t))
+        leaf = fake(spec_of(t), True)
+        arg._requires_grad = False
         attach([arg], [leaf], lambda gs: gs, "Input")
     if t._is_param:
         made.parameters.append(len(made.traced))
@@ -267,6 +281,9 @@ def _compile(graph: Graph, kind: GraphKind, compile_graph: CompileGraph, options
         verify(graph, functional=True, specs=True)
     if _GRAPHS.enabled:
         _GRAPHS.log(f"{kind.value} graph\n{GraphModule(graph.root, graph).readable()}")
+    if _AOT.enabled:
+        calls = sum(n.op == "call_function" for n in graph.nodes)
+        _AOT.log(f"{kind.value} graph: {calls} ops, {len(graph.placeholders)} inputs, {len(graph.outputs)} outputs")
     return compile_graph(graph, kind, options) if graph.outputs or effects(graph) else _nothing
 
 
@@ -300,10 +317,16 @@ def _compile_training(program: _Program, compile_graph: CompileGraph, options: C
     cut = partition(joint)
     forward = _compile(cut.forward, GraphKind.FORWARD, compile_graph, options)
     backward_graph = cut.backward  # all that the closure keeps of the trace
+    frame_id = current_frame()  # the backward is compiled later, outside of the frame that it belongs to
+
+    def compile_backward() -> Callable[..., Any]:
+        with frame(frame_id) if frame_id is not None else nullcontext():
+            return _compile_backward(backward_graph, compile_graph, options)
+
     backward = Backward(
         tuple(n.info.spec for n in joint.tangents),  # type: ignore[misc]
         cut.grads,
-        lambda: _compile_backward(backward_graph, compile_graph, options),
+        compile_backward,
     )
     region = program.region(
         differentiable=tuple(program.differentiable), wanting=tuple(wanting), saved=cut.saved, backward=backward

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from eager.ops.table import OPS, Op
 from eager.tensor import Tensor
-from fxir.emit import emit, emit_layout, emit_reshape
+from fxir.emit import emit, emit_layout, emit_reshape, physical_root, spec
 from fxir.graph import Graph
 from fxir.node import Node, Origin
 
@@ -47,6 +47,7 @@ class Buffer:
     base: Tensor
     root: View
     views: dict[Geometry, View]
+    placed: bool = False  # counted from the start of the storage
     generation: int = 0
 
 
@@ -81,6 +82,11 @@ class Memory:
             raise KeyError(f"fxir: a tensor of {list(t.shape)} over a storage that is not part of the program")
         return self._read(buffer, self._find(buffer, t))
 
+    def is_placed(self, t: Tensor) -> bool:
+        """Whether the program counted elements of `t` from the start of its storage (absolute as_strided)."""
+        buffer = self.buffer(t)
+        return buffer is not None and buffer.placed
+
     def writes(self, t: Tensor) -> int:
         """How often the storage of `t` was written to."""
         buffer = self.buffer(t)
@@ -106,15 +112,13 @@ class Memory:
         """`result` is the view `op(parent, *args)`."""
         buffer = self.buffer(parent)
         assert buffer is not None
+        if op is OPS["as_strided"] and args[2] is not None:
+            buffer.placed = True
         self._derivations[id(result)] = Derivation(result, parent, op, args)
         at = geometry(result)
         if at in buffer.views:
             return
-        if op is OPS["as_strided"]:  # looks at the storage, whatever the tensor it is called on
-            buffer.views[at] = self._strided(buffer, at)
-            return
-        above = self._find(buffer, parent)
-        buffer.views[at] = View(at, above, op, args, None, -1)
+        buffer.views[at] = View(at, self._find(buffer, parent), op, args, None, -1)
 
     def write(self, t: Tensor, node: Node) -> None:
         """The elements of `t` become `node` (of t's shape and dtype), and everything that shares them with it."""
@@ -149,26 +153,44 @@ class Memory:
         code, sizes, strides, offset = at
         if code != buffer.root.geometry[0]:
             raise NotImplementedError("fxir: a view of other dtype that no recorded op made")
-        relative = offset - buffer.root.geometry[3]
-        if relative < 0:
-            raise NotImplementedError("fxir: as_strided reaches in front of the tensor its storage was traced with")
-        return View(at, buffer.root, OPS["as_strided"], (sizes, strides, relative), None, -1)
+        return View(at, buffer.root, OPS["as_strided"], (sizes, strides, offset), None, -1)
 
     def _read(self, buffer: Buffer, view: View) -> Node:
         if view.node is not None and view.generation == buffer.generation:
             return view.node
         assert view.op is not None and view.parent is not None
-        x = self._read(buffer, view.parent)
-        if view.op is OPS["view"]:
-            node = emit_reshape(self.graph, x, view.geometry[1])
-        elif view.op is OPS["as_strided"]:
-            sizes, strides, offset = view.args
-            # None says "where x begins", which holds also for an input that does not begin its storage.
-            node = self.emit(view.op, self._in_layout(buffer, x), sizes, strides, offset or None)
+        if view.op is OPS["as_strided"]:
+            node = self._read_strided(buffer, view)
         else:
-            node = self.emit(view.op, x, *view.args)
+            x = self._read(buffer, view.parent)
+            if view.op is OPS["view"]:
+                node = emit_reshape(self.graph, x, view.geometry[1])
+            else:
+                node = self.emit(view.op, x, *view.args)
         view.node, view.generation = node, buffer.generation
         return node
+
+    def _read_strided(self, buffer: Buffer, view: View) -> Node:
+        """Strides over memory, so what they are taken of must lie in memory as it did in the program."""
+        _, sizes, strides, offset = view.geometry
+        parent = view.parent
+        assert parent is not None
+        if parent.geometry[3] == offset:  # begins where its parent does: right wherever that lies
+            x = self._read(buffer, parent)
+            if spec(x).strides == parent.geometry[2]:
+                return self.emit(OPS["as_strided"], x, sizes, strides, None)
+        x = self._in_layout(buffer, self._read(buffer, buffer.root))
+        relative = self._relative(buffer, offset)
+        if relative and physical_root(x).op in ("placeholder", "get_attr"):
+            # The op counts from the start of the storage, where an input need not begin; a copy does.
+            x = self._in_layout(buffer, self.emit(OPS["clone"], x, None))
+        return self.emit(OPS["as_strided"], x, sizes, strides, relative or None)
+
+    def _relative(self, buffer: Buffer, offset: int) -> int:
+        found = offset - buffer.root.geometry[3]
+        if found < 0:
+            raise NotImplementedError("fxir: as_strided reaches in front of the tensor its storage was traced with")
+        return found
 
     def _in_layout(self, buffer: Buffer, base_value: Node) -> Node:
         """The base's value laid out as the base is, so that positions in its memory mean what they say."""
@@ -179,8 +201,7 @@ class Memory:
         if code != buffer.root.geometry[0]:
             raise NotImplementedError(f"fxir: a write through a view of other dtype ({view.op})")
         base = self._in_layout(buffer, self._read(buffer, buffer.root))
-        relative = offset - buffer.root.geometry[3]
-        return self.emit(OPS["as_strided_scatter"], base, node, sizes, strides, relative)
+        return self.emit(OPS["as_strided_scatter"], base, node, sizes, strides, self._relative(buffer, offset))
 
 
 def _reshape_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:

@@ -57,7 +57,8 @@ class Region:
     n_args: tensors the caller passes; bound: further arguments, held by the region, numbered after them.
     graph_inputs: what the graph is called with: an argument, or a base shared by some. outputs: see `fxir.aliasing`.
     single: the program returns its one output bare. differentiable: graph outputs that the backward hangs on.
-    wanting: graph inputs that get a gradient. saved: what is kept for backward.
+    wanting: graph inputs that get a gradient. saved: what is kept for backward. offsets: (argument, storage offset it
+    must have), for the few whose place in their storage the program looks at.
     """
 
     n_args: int
@@ -70,6 +71,7 @@ class Region:
     wanting: tuple[int, ...] = ()
     saved: tuple[Saved, ...] = ()
     backward: Backward | None = None
+    offsets: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -178,6 +180,14 @@ def _base(x: Tensor, low: int, span: int) -> Tensor:
     return _native.alias(x, (span,), (1,), x.storage_offset() - low)  # type: ignore[no-any-return]
 
 
+def _moved(index: int, offset: int, t: Tensor) -> None:
+    raise RuntimeError(
+        f"compiled region: input {index} begins at element {t.storage_offset()} of its storage, and at {offset} when this "
+        "was compiled; a program that calls as_strided with a storage_offset depends on it. Call reset() and compile "
+        "again, or clone() the input"
+    )
+
+
 def wrap(run: Callable[..., Any], region: Region) -> Callable[..., Any]:
     """The callable for callers: takes `n_args` tensors, returns the program's results."""
     lead = 0 if getattr(run, "writes_inputs", False) else len(region.writes)
@@ -191,7 +201,8 @@ def _bare(region: Region, lead: int) -> bool:
     plain_inputs = region.graph_inputs == tuple(range(region.n_args)) and not region.bound
     results = [o for o in region.outputs if isinstance(o, Computed)]
     in_order = [o.index for o in results] == list(range(len(region.outputs)))
-    return plain_inputs and in_order and lead == 0 and region.backward is None and not region.single
+    needs_checks = bool(region.offsets) or region.backward is not None
+    return plain_inputs and in_order and lead == 0 and not needs_checks and not region.single
 
 
 class _Writer:
@@ -206,6 +217,9 @@ class _Writer:
     def compile(self) -> Callable[..., Any]:
         region = self.region
         self.env |= {f"a{region.n_args + i}": t for i, t in enumerate(region.bound)}
+        for i, offset in region.offsets:
+            self.env["moved"] = _moved
+            self.lines.append(f"if a{i}.storage_offset() != {offset}: moved({i}, {offset}, a{i})")
         inputs = [self._input(i, g) for i, g in enumerate(region.graph_inputs)]
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:

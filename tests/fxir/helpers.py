@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from eager import Tensor, _native
-from eager.autograd.node import attach
-from eager.fake import fake
-from eager.spec import spec_of
+from eager import Tensor
 from fxir.aot import aot_compile, interpret
+from fxir.examples import fakes_like
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 
@@ -25,29 +23,7 @@ def capture(fn: Callable[..., Any], n: int, root: dict[str, Any] | None = None) 
     return GraphModule(root or {}, graph)
 
 
-def fakes_of(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Fakes that alias as the tensors do, with their leaf-ness and requires_grad."""
-    storages: dict[int, Any] = {}
-    objects: dict[int, Tensor] = {}
-    made = []
-    for t in tensors:
-        if id(t) in objects:
-            made.append(objects[id(t)])
-            continue
-        storage = t.untyped_storage().root
-        flat = storages.get(id(storage))
-        if flat is None:
-            n = max(storage.nbytes() // t.dtype.itemsize, 1)
-            spec = type(spec_of(t)).contiguous((n,), t.dtype, t.device)
-            flat = storages[id(storage)] = fake(spec)
-        f = _native.alias(flat, tuple(t.shape), tuple(t.stride()), t.storage_offset())
-        if t.requires_grad and t.is_leaf:
-            f._requires_grad = True
-        elif t.requires_grad:
-            attach([f], [fake(spec_of(t), True)], lambda gs: gs, "History")
-        objects[id(t)] = f
-        made.append(f)
-    return made
+fakes_of = fakes_like
 
 
 def compile_like(

@@ -345,6 +345,11 @@ def copy_of_an_input(x):
     return x.clone(), x.contiguous()
 
 
+@program(gapped)
+def strided_view_of_an_offset_input(x):
+    return x[1:].as_strided((2, 2), (8, 1)) * 2, x.as_strided((2,), (1,))
+
+
 # ---- inputs that share memory ----
 @program(overlapping)
 def overlapping_inputs_one_written(x, y):

@@ -438,6 +438,31 @@ def test_a_failing_backward_compile_is_told_or_falls_back_as_the_setting_says():
     assert any("no backward today" in r.message for r in log)
 
 
+@pytest.mark.parametrize("begin", [0, 2])
+def test_absolute_places_in_an_inputs_storage(begin):
+    def fn(x):
+        return x.as_strided((2, 2), (2, 1), 3) * 2, x.as_strided((2,), (1,), 2)
+
+    x, y = eager.randn(12)[begin:], eager.randn(12)[begin:]
+    compiled = compile_like(fn, [x])
+    for t in (x, y):
+        assert_same_tensors(compiled(t), fn(t))
+    with pytest.raises(RuntimeError, match="begins at element 1 of its storage"):
+        compiled(eager.randn(12)[1:])
+
+
+def test_example_inputs_carry_what_matters():
+    w = eager.nn.Parameter(eager.randn(3, 4))
+    x = eager.randn(3, 4)
+    examples = fakes_of([w, w * 2, x, x[1:], x, eager.randn(2)])
+    p, h, a, b, c, alone = examples
+    assert p._is_param and p.is_leaf and p.requires_grad and not h.is_leaf and h.requires_grad and not h._is_param
+    assert a is c and a.untyped_storage().root is b.untyped_storage().root and b.storage_offset() == 4
+    assert alone.untyped_storage().root is not a.untyped_storage().root and all(e.is_fake for e in examples)
+    with pytest.raises(NotImplementedError, match="different dtypes"):
+        fakes_of([x, x.view(eager.int32)])
+
+
 # ---- the user's line ----
 def test_user_lines_reach_the_functional_graph():
     origin = Origin("model.py", 12, "y = x * 2", "forward")

@@ -1,5 +1,5 @@
 """Neural networks: Module, layers, functions, initialisers. Stands on the ops and on autograd."""
-from eager.nn import functional, init, modules, parameter, utils
+from eager.nn import attention, functional, init, modules, parameter, utils
 from eager.nn.module import Module
 from eager.nn.modules.activation import (
     CELU,
@@ -313,6 +313,7 @@ __all__ = [
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
+    "attention",
     "functional",
     "init",
     "modules",

@@ -33,12 +33,6 @@ class _IncompatibleKeys(_Keys):
     __str__ = __repr__
 
 
-class _StateDict(OrderedDict[str, Any]):
-    """An OrderedDict with the versions of the modules that wrote it."""
-
-    _metadata: dict[str, dict[str, Any]]
-
-
 class StatefulModule(TreeModule):
     """Adds state_dict, load_state_dict and their hooks."""
 
@@ -83,7 +77,7 @@ class StatefulModule(TreeModule):
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
         if destination is None:
-            destination = _StateDict()
+            destination = OrderedDict()
             destination._metadata = OrderedDict()
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):

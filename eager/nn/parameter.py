@@ -57,7 +57,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             memo[id(self)] = found
         return found
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + Tensor.__repr__(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -121,7 +121,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
         """Everything happens in `__new__`."""
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"<{type(self).__name__}>"
 
 
@@ -136,7 +136,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         t.__dict__["_is_buffer"] = True
         return t
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"<{type(self).__name__}>"
 
 

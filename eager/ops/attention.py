@@ -168,7 +168,8 @@ def _vjp(gs: Any, q: Any, k: Any, v: Any, mask: Any, ys: Any, is_causal: bool, s
         gq, gk, gv = OPS["attention_backward"](g, q, k, v, mask, y, lse, is_causal, scale)
     if needs[3] and mask is not None:
         d = accumulator(q.dtype)
-        _, ds = _weights_and_cotangent(*(cast_to(t, d) for t in (g, q, k, v, mask, y)), lse, is_causal, scale)
+        gw, qw, kw, vw, mw, yw = (cast_to(t, d) for t in (g, q, k, v, mask, y))
+        _, ds = _weights_and_cotangent(gw, qw, kw, vw, mw, yw, lse, is_causal, scale)
         gm = sum_to(ds, mask.shape)
     return gq, gk, gv, gm
 
@@ -182,8 +183,7 @@ def _samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 def _backward_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     for q, k, v, mask, causal, scale in _samples(make):
-        fixed = [None if t is None else t.detach() for t in (q, k, v, mask)]
-        y, lse = _attention(*fixed, causal, scale)
+        y, lse = _attention(q.detach(), k.detach(), v.detach(), None if mask is None else mask.detach(), causal, scale)
         yield make(*y.shape), q, k, v, mask, y, lse, causal, scale
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from eager import _native
 from eager.ops.table import OPS
 from eager.optim import _kernels
-from eager.optim.optimizer import Optimizer, check_range, counter, scalar, with_gradients, zeros_like
+from eager.optim.optimizer import Optimizer, check_range, counter, gradient, scalar, with_gradients, zeros_like
 from eager.tensor import Tensor
 
 
@@ -42,8 +42,7 @@ class Adam(Optimizer):
         return loss
 
     def _update(self, p: Tensor, group: dict[str, Any]) -> None:
-        g = -p.grad if group["maximize"] else p.grad
-        assert g is not None
+        g = gradient(p, group)
         state = self.state[p]
         if not state:
             state["step"] = counter(0.0)
@@ -62,7 +61,7 @@ class Adam(Optimizer):
             _step_by_ops(p, m, v, g, state.get("max_exp_avg_sq"), *settings)
 
 
-def _step_by_ops(p: Tensor, m: Tensor, v: Tensor, g: Tensor, largest: Tensor | None, lr: float, beta1: float, beta2: float,
+def _step_by_ops(p: Tensor, m: Tensor, v: Any, g: Any, largest: Tensor | None, lr: float, beta1: float, beta2: float,
                  eps: float, decay: float, decoupled: bool, step: float) -> None:  # fmt: skip
     """The rule of `_kernels.adam` in ops, for AMSGrad and for other devices, layouts and modes."""
     if decay:

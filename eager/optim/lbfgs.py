@@ -10,7 +10,7 @@ from eager.ops.table import OPS
 from eager.optim.optimizer import Optimizer, check_range
 from eager.tensor import Tensor
 
-Objective = Callable[[Tensor, float, Tensor], tuple[float, Tensor]]
+Objective = Callable[[Any, float, Any], tuple[float, Any]]
 
 
 def _interpolate(x1: float, f1: float, g1: float, x2: float, f2: float, g2: float,

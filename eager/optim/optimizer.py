@@ -301,3 +301,9 @@ def check_range(name: str, value: Any, valid: bool) -> None:
 def with_gradients(params: Iterable[Tensor]) -> list[Tensor]:
     """The parameters that have a gradient. Raises RuntimeError for a sparse one."""
     return [p for p in params if p.grad is not None]
+
+
+def gradient(p: Tensor, group: dict[str, Any]) -> Any:
+    """The gradient to descend by: negated under `maximize`."""
+    g: Any = p.grad
+    return -g if group.get("maximize") else g

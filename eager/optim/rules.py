@@ -11,7 +11,7 @@ from typing import Any
 
 from eager import _native
 from eager.ops.table import OPS
-from eager.optim.optimizer import Optimizer, check_range, counter, scalar, with_gradients, zeros_like
+from eager.optim.optimizer import Optimizer, check_range, counter, gradient, scalar, with_gradients, zeros_like
 from eager.tensor import Tensor
 
 _COMMON = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False}
@@ -45,7 +45,7 @@ class _Rule(Optimizer):
                         state["step"] = counter(0.0)
                         self._init_state(p, state, group)
                     OPS["add_"](state["step"], 1.0)
-                    g = -p.grad if group.get("maximize") else p.grad
+                    g = gradient(p, group)
                     if self._decays and group["weight_decay"]:
                         g = g + p * group["weight_decay"]
                     self._update(p, g, state, group, state["step"].item())

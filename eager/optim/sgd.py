@@ -7,7 +7,7 @@ from typing import Any
 from eager import _native
 from eager.ops.table import OPS
 from eager.optim import _kernels
-from eager.optim.optimizer import Optimizer, check_range, scalar, with_gradients
+from eager.optim.optimizer import Optimizer, check_range, gradient, scalar, with_gradients
 from eager.tensor import Tensor
 
 
@@ -39,8 +39,7 @@ class SGD(Optimizer):
         return loss
 
     def _update(self, p: Tensor, group: dict[str, Any]) -> None:
-        g = -p.grad if group["maximize"] else p.grad
-        assert g is not None
+        g = gradient(p, group)
         lr, decay, momentum = scalar(group["lr"]), group["weight_decay"], group["momentum"]
         if not momentum:
             if _kernels.runs_on_arrays((p, g)):
@@ -61,7 +60,7 @@ class SGD(Optimizer):
             _step_by_ops(p, buf, g, lr, decay, momentum, *rest, first)
 
 
-def _step_by_ops(p: Tensor, buf: Tensor, g: Tensor, lr: float, decay: float, momentum: float, dampening: float,
+def _step_by_ops(p: Tensor, buf: Tensor, g: Any, lr: float, decay: float, momentum: float, dampening: float,
                  nesterov: bool, first: bool) -> None:  # fmt: skip
     """The rule of `_kernels.sgd` in ops, for other devices, layouts and modes."""
     if decay:

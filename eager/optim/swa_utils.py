@@ -15,7 +15,7 @@ from eager.optim.lr_scheduler import LRScheduler, _per_group
 from eager.optim.optimizer import Optimizer
 from eager.tensor import Tensor
 
-Average = Callable[[Tensor, Tensor, Any], Tensor]
+Average = Callable[[Any, Any, Any], Any]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:

@@ -122,8 +122,9 @@ def multi_head_attention_forward(
         mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
         wanted = {(1, t, key.shape[0]), (n * num_heads, t, key.shape[0])}
         if tuple(mask.shape) not in wanted:
-            raise RuntimeError(f"The shape of the {attn_mask.ndim}D attn_mask is {attn_mask.shape}, but should be "
-                               f"{(t, key.shape[0]) if attn_mask.ndim == 2 else (n * num_heads, t, key.shape[0])}.")  # fmt: skip
+            given: Any = attn_mask
+            allowed = (t, key.shape[0]) if given.ndim == 2 else (n * num_heads, t, key.shape[0])
+            raise RuntimeError(f"The shape of the {given.ndim}D attn_mask is {given.shape}, but should be {allowed}.")
         mask = mask.view(n, num_heads, t, -1) if mask.shape[0] != 1 else mask.unsqueeze(0)
     q, k, v = (x.reshape(x.shape[0], n, num_heads, -1).permute(1, 2, 0, 3) for x in (q, k, v))  # (n, h, length, d)
     k, v, mask, padding = _extended(k, v, mask, padding, bias_k, bias_v, add_zero_attn, static_k, static_v)

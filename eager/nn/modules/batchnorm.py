@@ -49,10 +49,10 @@ class _NormBase(Module):
 
     def reset_running_stats(self) -> None:
         """Mean 0, variance 1, no batches."""
-        if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
+        for name, value in (("running_mean", 0), ("running_var", 1), ("num_batches_tracked", 0)):
+            stat = self._buffers[name]
+            if stat is not None:
+                stat.fill_(value)
 
     def reset_parameters(self) -> None:
         """Running statistics as `reset_running_stats`, weight 1, bias 0."""

@@ -196,7 +196,7 @@ class _LazyConv(LazyModuleMixin, _ConvNd):
     def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(0, 0, kernel_size, *args, **kwargs)
         self.out_channels = out_channels
-        where = {"device": kwargs.get("device"), "dtype": kwargs.get("dtype")}
+        where: dict[str, Any] = {"device": kwargs.get("device"), "dtype": kwargs.get("dtype")}
         self.weight = UninitializedParameter(**where)
         if self.bias is not None:
             self.bias = UninitializedParameter(**where)

@@ -19,8 +19,8 @@ from eager.ops.table import OPS
 from eager.tensor import Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-State = tuple[Tensor, ...]
-Step = Callable[[Tensor, State], State]
+State = tuple[Any, ...]
+Step = Callable[[Any, State], State]
 
 
 def _make_step(mode: str, w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> Step:

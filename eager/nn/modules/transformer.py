@@ -41,7 +41,7 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int | None = N
         return is_causal
     if mask is None or mask.ndim != 2 or mask.shape[0] != mask.shape[1] or mask.is_fake or mask.dtype is dtypes.bool_:
         return False
-    return bool((mask == _subsequent(mask.shape[0], device=mask.device, dtype=mask.dtype)).all())
+    return bool(OPS["eq"](mask, _subsequent(mask.shape[0], device=mask.device, dtype=mask.dtype)).all())
 
 
 class TransformerEncoderLayer(Module):

@@ -11,10 +11,10 @@ from eager.tensor import Tensor
 
 
 class _Packed(NamedTuple):
-    data: Tensor
-    batch_sizes: Tensor
-    sorted_indices: Tensor | None
-    unsorted_indices: Tensor | None
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any
+    unsorted_indices: Any
 
 
 class PackedSequence(_Packed):

@@ -1,0 +1,42 @@
+"""Which attention kernel runs: torch's context managers. There is one kernel, so a choice among backends
+changes nothing but what is reported; asking for none at all is an error when attention is called.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any
+
+
+class SDPBackend(IntEnum):
+    """torch's names for the implementations of attention."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+_allowed: list[SDPBackend] = [b for b in SDPBackend if b is not SDPBackend.ERROR]
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
+    """Allow these backends within the block. Raises AssertionError for something that is no SDPBackend."""
+    global _allowed
+    chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    if not all(isinstance(b, SDPBackend) for b in chosen):
+        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+    before, _allowed = _allowed, chosen
+    try:
+        yield
+    finally:
+        _allowed = before
+
+
+def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
+    """The backends allowed at present."""
+    return list(_allowed)

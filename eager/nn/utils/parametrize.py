@@ -1,0 +1,195 @@
+"""Parametrizations: a parameter computed from others by modules each time it is read."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from eager import _native
+from eager.nn.module import Module
+from eager.nn.modules.container import ModuleDict, ModuleList
+from eager.nn.parameter import Parameter
+from eager.tensor import Tensor
+
+_cache_depth = 0
+_cache: dict[tuple[int, str], Any] = {}
+
+
+@contextlib.contextmanager
+def cached() -> Iterator[None]:
+    """Within the block each parametrized tensor is computed once."""
+    global _cache_depth
+    _cache_depth += 1
+    try:
+        yield
+    finally:
+        _cache_depth -= 1
+        if not _cache_depth:
+            _cache.clear()
+
+
+class ParametrizationList(ModuleList):
+    """The parametrizations of one tensor, in order, and the tensor(s) it is computed from.
+
+    `original`, or `original0`, `original1`, ... where the last `right_inverse` returned several.
+    """
+
+    is_tensor: bool
+    ntensors: int
+
+    def __init__(self, modules: list[Module], original: Any, unsafe: bool = False) -> None:
+        if not modules:
+            raise ValueError("ParametrizationList requires one or more modules.")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        new: Any = original
+        before = _native.set_grad_enabled(False)
+        try:
+            for m in reversed(list(self)):
+                inverse = getattr(m, "right_inverse", None)
+                if inverse is not None:
+                    new = inverse(new)
+        finally:
+            _native.set_grad_enabled(before)
+        self.is_tensor = isinstance(new, Tensor)
+        if self.is_tensor:
+            if not unsafe and new.dtype is not original.dtype:
+                raise ValueError("When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                                 f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}")  # fmt: skip
+            self._take("original", new, original)
+        else:
+            self.ntensors = len(new)
+            for i, t in enumerate(new):
+                self._take(f"original{i}", t, original)
+
+    def _take(self, name: str, value: Tensor, original: Tensor) -> None:
+        if isinstance(original, Parameter):
+            wants = original.requires_grad and value.is_floating_point()
+            if value is not original:
+                value = Parameter(value.detach(), requires_grad=wants)
+            setattr(self, name, value)
+        else:
+            self.register_buffer(name, value)
+
+    def _originals(self) -> list[Any]:
+        return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
+
+    def right_inverse(self, value: Tensor) -> None:
+        """Set the originals so that the parametrized tensor becomes `value`."""
+        before = _native.set_grad_enabled(False)
+        try:
+            new: Any = value
+            for m in reversed(list(self)):
+                inverse = getattr(m, "right_inverse", None)
+                if inverse is None:
+                    raise RuntimeError(f"parametrization {type(m).__name__} does not implement right_inverse.")
+                new = inverse(new)
+            for target, source in zip(self._originals(), [new] if self.is_tensor else new, strict=True):
+                target.data = source.detach().clone() if source.data_ptr() == value.data_ptr() else source.detach()
+        finally:
+            _native.set_grad_enabled(before)
+
+    def forward(self) -> Tensor:
+        modules = list(self)
+        x = modules[0](*self._originals())
+        for m in modules[1:]:
+            x = m(x)
+        return x
+
+
+def _get(module: Any, name: str) -> Any:
+    parametrization = module.parametrizations[name]
+    if not _cache_depth:
+        return parametrization()
+    key = (id(module), name)
+    if key not in _cache:
+        _cache[key] = parametrization()
+    return _cache[key]
+
+
+def _install(module: Module, name: str) -> None:
+    """Give the module a class of its own with a property that computes the tensor."""
+    kind = type(module)
+    if not hasattr(kind, "_parametrized_from"):
+        made = type(f"Parametrized{kind.__name__}", (kind,), {"_parametrized_from": kind, "__module__": kind.__module__})
+        module.__class__ = made
+        module.parametrizations = ModuleDict()
+    setattr(type(module), name, property(lambda self: _get(self, name), lambda self, v: self.parametrizations[name].right_inverse(v)))
+
+
+def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
+    """Compute `module.tensor_name` by `parametrization` of its present value from now on; further ones are chained.
+
+    A `right_inverse` of the parametrization gives the tensor(s) to start from.
+    Raises: ValueError if there is no such tensor, or the result differs in shape or dtype (unless `unsafe`).
+    """
+    parametrization.train(module.training)
+    if is_parametrized(module, tensor_name):
+        existing = module.parametrizations[tensor_name]
+        value = getattr(module, tensor_name)
+        if not unsafe and parametrization(value).shape != value.shape:
+            raise ValueError("A parametrization may not change the shape of the tensor, unless the `unsafe` flag is enabled.")
+        inverse = getattr(parametrization, "right_inverse", None)
+        if inverse is not None:
+            existing.right_inverse(inverse(value))
+        existing.append(parametrization)
+        return module
+    original = module._parameters.get(tensor_name, module._buffers.get(tensor_name))
+    if original is None:
+        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+                         f"'{tensor_name}'")  # fmt: skip
+    entries = ParametrizationList([parametrization], original, unsafe=unsafe)
+    if not unsafe:
+        result = entries()
+        if not isinstance(result, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
+        if result.dtype is not original.dtype or result.shape != original.shape:
+            raise ValueError("Registering a parametrization may not change the shape or dtype of the tensor, unless `unsafe` flag "
+                             f"is enabled.\nmodule dtype: {original.dtype}, shape {original.shape}; parametrized dtype: "
+                             f"{result.dtype}, shape {result.shape}")  # fmt: skip
+    delattr(module, tensor_name)
+    _install(module, tensor_name)
+    module.parametrizations[tensor_name] = entries
+    return module
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Whether the module (or this tensor of it) is parametrized."""
+    found = module._modules.get("parametrizations")
+    if not isinstance(found, ModuleDict):
+        return False
+    return len(found) > 0 if tensor_name is None else tensor_name in found
+
+
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
+    """Make the tensor an ordinary one again: its present value, or with leave_parametrized=False its original."""
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
+    entries = module.parametrizations[tensor_name]
+    original = entries._originals()[0]
+    if leave_parametrized:
+        before = _native.set_grad_enabled(False)
+        try:
+            value = getattr(module, tensor_name).detach().clone()
+        finally:
+            _native.set_grad_enabled(before)
+    else:
+        if not entries.is_tensor:
+            raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of "
+                             "a sequence of tensors.")  # fmt: skip
+        value = original.detach()
+    delattr(type(module), tensor_name)
+    del module.parametrizations[tensor_name]
+    if isinstance(original, Parameter):
+        module.register_parameter(tensor_name, Parameter(value, requires_grad=original.requires_grad))
+    else:
+        module.register_buffer(tensor_name, value)
+    if not is_parametrized(module):
+        del module.parametrizations
+        module.__class__ = type(module)._parametrized_from  # type: ignore[attr-defined]
+    return module
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """The module's class, seen past parametrization."""
+    return getattr(type(module), "_parametrized_from", type(module))

@@ -1,0 +1,74 @@
+"""Calling a module with other parameters and buffers than its own."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from eager.nn.module import Module
+
+
+def _tied_names(module: Module) -> dict[str, list[str]]:
+    """For each tensor name all names of the same tensor."""
+    groups: dict[int, list[str]] = {}
+    for name, t in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]:
+        groups.setdefault(id(t), []).append(name)
+    return {name: names for names in groups.values() for name in names}
+
+
+def _put(module: Module, name: str, value: Any) -> Any:
+    """Set a parameter or buffer by dotted name, past the checks of __setattr__; returns the former one."""
+    parent_name, _, own = name.rpartition(".")
+    parent = module.get_submodule(parent_name)
+    for registry in (parent._parameters, parent._buffers):
+        if own in registry:
+            before = registry[own]
+            registry[own] = value
+            return before
+    raise AttributeError(f"{type(parent).__name__} has no attribute `{own}`")
+
+
+@contextlib.contextmanager
+def _reparametrize_module(module: Module, parameters_and_buffers: dict[str, Any], *, tie_weights: bool = False,
+                          strict: bool = False, stack_weights: bool = False) -> Iterator[None]:  # fmt: skip
+    """Within the block the module has the given tensors. strict: exactly its own names must be given."""
+    values = dict(parameters_and_buffers)
+    if tie_weights:
+        tied = _tied_names(module)
+        for name, value in list(values.items()):
+            for other in tied.get(name, ()):
+                given = values.setdefault(other, value)
+                if given is not value:
+                    raise ValueError(f"functional_call got multiple values for keys {sorted(tied[name])}, which are tied. "
+                                     "Consider using tie_weights=False")  # fmt: skip
+    if strict:
+        own = {n for n, _ in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]}
+        unexpected, missing = sorted(set(values) - own), sorted(own - set(values))
+        if unexpected or missing:
+            text = "".join(f"\n\t{what} key(s): {', '.join(names)}." for what, names in
+                           (("Unexpected", unexpected), ("Missing", missing)) if names)  # fmt: skip
+            raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:{text}")
+    before: dict[str, Any] = {}
+    try:
+        for name, value in values.items():
+            before[name] = _put(module, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            _put(module, name, value)
+
+
+def functional_call(module: Module, parameters_and_buffers: dict[str, Any] | Sequence[dict[str, Any]], args: Any = None,
+                    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:  # fmt: skip
+    """`module(*args, **kwargs)` with the given tensors in place of its own, which are put back afterwards."""
+    if isinstance(parameters_and_buffers, Sequence):
+        merged: dict[str, Any] = {}
+        for part in parameters_and_buffers:
+            for name, value in part.items():
+                if name in merged:
+                    raise ValueError(f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous")
+                merged[name] = value
+        parameters_and_buffers = merged
+    call = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
+        return module(*call, **(kwargs or {}))

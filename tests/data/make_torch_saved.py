@@ -1,0 +1,30 @@
+"""Write torch_saved.pt.b64: a small file of torch.save, as text. Needs torch (made with 2.13.0)."""
+from __future__ import annotations
+
+import base64
+import collections
+import io
+from pathlib import Path
+
+import torch
+
+
+def main() -> None:
+    model = collections.OrderedDict({
+        "0.weight": torch.arange(6.0).view(2, 3), "0.bias": torch.zeros(2),
+        "1.weight": torch.tensor([1.5, -2.0], dtype=torch.bfloat16),
+    })  # fmt: skip
+    p = torch.nn.Parameter(torch.arange(6.0).view(2, 3))
+    optimizer = torch.optim.AdamW([p])
+    p.sum().backward()
+    optimizer.step()
+    state = {"model": model, "view": torch.arange(4.0).view(2, 2).t(), "param": torch.nn.Parameter(torch.ones(2)), "step": 7,
+             "dtype": torch.float64, "optimizer": optimizer.state_dict()}  # fmt: skip
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    text = base64.encodebytes(buffer.getvalue()).decode()
+    (Path(__file__).parent / "torch_saved.pt.b64").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

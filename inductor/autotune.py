@@ -21,6 +21,7 @@ import numpy as np
 
 from eager import _logging, dtypes
 from eager import _native as eager_native
+from eager.random import get_rng_state, set_rng_state
 from eager.tensor import Tensor
 from inductor import toolchain
 from inductor.artifact import (
@@ -292,11 +293,24 @@ def tune_knobs(
     for i, knobs in enumerate(variants):
         if i and time.perf_counter() > deadline - budget_s / 2:
             break  # half of the budget is for measuring
-        graph = load(knobs)
+        try:
+            graph = load(knobs)
+        except CompileError as error:
+            if i == 0:
+                raise
+            _LOG.log(f"{knobs}: not measured, did not compile: {error}")
+            continue
         if graph is None:
             continue
         runs[str(i)] = lambda graph=graph: graph(*inputs)  # type: ignore[misc]
-    seconds = measure(runs, deadline)
+    state = get_rng_state()
+    try:
+        seconds = measure(runs, deadline)
+    except Exception as error:  # noqa: BLE001 - an op may refuse made-up inputs; the graph itself is sound
+        _LOG.log(f"the graph cannot be measured on made-up inputs ({type(error).__name__}: {error}); default knobs")
+        return variants[0]
+    finally:
+        set_rng_state(state)  # measuring a graph that draws numbers must not change what the program draws
     fastest = min(seconds, key=seconds.__getitem__)
     chosen = int(fastest) if seconds[fastest] < _MARGIN * seconds["0"] else 0
     if _LOG.enabled:

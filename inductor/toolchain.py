@@ -335,7 +335,7 @@ def _write_source(work: Path, unit: Unit) -> Path:
 
 def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, objects: Path | None) -> list[Path]:
     settings = _settings.current().cpu
-    workers = settings.compile_workers or os.cpu_count() or 1
+    workers = settings.compile_workers or len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(min(workers, len(units))) as pool:
         jobs = [pool.submit(_compile_one, u, s, tools, objects) for u, s in zip(units, sources, strict=True)]
         try:

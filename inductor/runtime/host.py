@@ -22,8 +22,17 @@ _PATTERNS = ("libscipy_openblas64_*.so*", "libscipy_openblas*.so*", "libopenblas
 
 def threads() -> int:
     """How many threads compiled loops use: the setting, or the cores this process may run on."""
-    wanted = _settings.current().cpu.threads
-    return wanted or len(os.sched_getaffinity(0))
+    return _settings.current().cpu.threads or min(len(os.sched_getaffinity(0)), _quota())
+
+
+@lru_cache(maxsize=1)
+def _quota() -> int:
+    """Cores that a container's limit comes to: more threads than that are put to sleep in turns."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, round(int(quota) / int(period)))
+    except (OSError, ValueError):  # no cgroup v2, or "max"
+        return os.cpu_count() or 1
 
 
 def configure() -> None:

@@ -188,3 +188,21 @@ def test_inputs_are_handed_to_every_variant() -> None:
     x = eager.ones(3)
     autotune.tune_knobs([Knobs()], lambda k: seen.append, [x], 0.1)
     assert seen and all(s is x for s in seen)
+
+
+def test_measuring_does_not_draw_from_the_programs_random_numbers() -> None:
+    eager.manual_seed(5)
+    want = eager.rand(3).tolist()
+    eager.manual_seed(5)
+    autotune.tune_knobs([Knobs(), Knobs(parallel_ns=8)], lambda k: lambda: eager.rand(3), [], 0.2)
+    assert eager.rand(3).tolist() == want
+
+
+def test_graph_that_refuses_made_up_inputs_keeps_the_default_knobs() -> None:
+    def refuse() -> None:
+        raise ValueError("not positive definite")
+
+    variants = [Knobs(), Knobs(parallel_ns=8)]
+    with _logging.capture("autotuning") as records:
+        assert autotune.tune_knobs(variants, lambda k: refuse, [], 1.0) == variants[0]
+    assert "not positive definite" in records[0].message

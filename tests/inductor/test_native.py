@@ -516,7 +516,7 @@ def test_failed_check_raises_what_the_plan_names_and_only_once(tmp_path: Path) -
     )
     graph = make(tmp_path, plan, source, single=True)
     for _ in range(3):
-        with pytest.raises(IndexError, match="^index -7 is out of bounds$"):
+        with pytest.raises(IndexError, match=r"^index -7 is out of bounds$"):
             graph(eager.tensor([-7.0]))
         assert graph(eager.tensor([7.0])).tolist() == [7.0]
 

@@ -7,7 +7,6 @@ only the few functions that rebuild tensors, and plain containers, may be named 
 from __future__ import annotations
 
 import collections
-import importlib
 import io
 import json
 import math
@@ -280,8 +279,7 @@ class _Unpickler(pickle.Unpickler):
                 "by default."
             )
         if module == "torch" or module.startswith("torch."):
-            owner = importlib.import_module("eager" + module.removeprefix("torch"))
-            return getattr(owner, name)
+            module = "eager" + module.removeprefix("torch")
         return super().find_class(module, name)
 
     def persistent_load(self, pid: Any) -> Any:

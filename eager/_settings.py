@@ -127,7 +127,7 @@ class Capture:
         "TORCH_COMPILE_DISABLE TORCHDYNAMO_DISABLE", False, _flag, "Run everything eagerly: compile() does nothing."
     )
     suppress_errors: bool = _setting(
-        "TORCHDYNAMO_SUPPRESS_ERRORS", False, _flag, "A compiler bug falls back to eager with a warning."
+        "TORCHDYNAMO_SUPPRESS_ERRORS", True, _flag, "A compiler bug falls back to eager with a warning; 0 raises it."
     )
     recompile_limit: int = _setting(
         "FRAMEJIT_RECOMPILE_LIMIT", 8, _count, "Compiled variants kept per function before it runs eagerly."

@@ -6,7 +6,7 @@ from dynamo.api import (
     Explanation,
     allow_in_graph,
     assume_constant_result,
-    compile,
+    compile,  # noqa: A004 - torch's name
     disable,
     explain,
     graph_break,

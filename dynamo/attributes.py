@@ -12,8 +12,7 @@ import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks, trust
-from dynamo.breaks import unsupported
-from dynamo.errors import Raised
+from dynamo.errors import Raised, Unsupported
 from dynamo.sources import (
     AttrSource,
     ConstSource,
@@ -59,7 +58,7 @@ class InstanceDict(DictValue):
     """The __dict__ of an existing object. Writes through it end the graph."""
 
     def changed(self, cap: Any) -> None:
-        unsupported(breaks.MUTATION, "a write into an object's __dict__")
+        raise Unsupported(breaks.MUTATION, "a write into an object's __dict__")
 
 
 class AttributeAccess:
@@ -118,7 +117,7 @@ class AttributeAccess:
         getattribute = type_attribute(cls, "__getattribute__")
         if getattribute not in _OWN_GETATTRIBUTE:
             if not isinstance(getattribute, types.FunctionType):
-                unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} (its class has a __getattribute__ of its own)")
+                raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} (its class has a __getattribute__ of its own)")
             found = self.wrap_class_attribute(cls, "__getattribute__", self.class_lookup(cls, "__getattribute__"))
             return self.call(found, [obj, Constant(name)], {})
         try:
@@ -153,7 +152,7 @@ class AttributeAccess:
         if name == "__dict__":
             return self._instance_dict(obj)
         if isinstance(obj, ExceptionValue) and obj.source is None and hasattr(BaseException, name):
-            unsupported(breaks.EXCEPTION, f"{obj.describe()}.{name}")
+            raise Unsupported(breaks.EXCEPTION, f"{obj.describe()}.{name}")
         return self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
 
     def wrap_class(self, obj: Value, cls: type) -> Value:
@@ -164,7 +163,7 @@ class AttributeAccess:
         """obj.__dict__ of an existing object, to read from."""
         real = getattr(obj, "real", None)
         if real is None or obj.source is None or self.effects.attributes_of(obj):
-            unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.__dict__")
+            raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.__dict__")
         namespace = _namespace(real)
         if namespace is None:
             return self.raise_(AttributeError, f"'{obj.python_type().__name__}' object has no attribute '__dict__'")  # type: ignore[no-any-return]
@@ -220,7 +219,7 @@ class AttributeAccess:
             return self._read_c_attribute(obj, name)
         if isinstance(type_attribute(type(raw), "__get__", None), types.FunctionType):
             return self._call_get(obj, cls, name, raw)
-        unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} ({type(raw).__name__})")
+        raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} ({type(raw).__name__})")
 
     def _call_get(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
         descriptor = self.wrap_class_attribute(cls, name, raw)
@@ -243,7 +242,7 @@ class AttributeAccess:
     def _read_c_attribute(self, obj: Value, name: str) -> Value:
         real = getattr(obj, "real", None)
         if real is None or obj.source is None:
-            unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name}")
+            raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name}")
         return self.wrap(getattr(real, name), AttrSource(obj.source, name))
 
     def _bind(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
@@ -266,7 +265,7 @@ class AttributeAccess:
             if isinstance(type_attribute(type(raw), "__get__", None), types.FunctionType):
                 return self._call_get(obj, cls, name, raw)
             if type(raw).__name__ not in ("builtin_function_or_method", "type", "Op") and not isinstance(raw, type):
-                unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} ({type(raw).__name__})")
+                raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} ({type(raw).__name__})")
         return self.wrap_class_attribute(cls, name, raw)
 
     def _cached_property(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
@@ -292,7 +291,7 @@ class AttributeAccess:
         cls = obj.python_type()
         raw = self.class_lookup(cls, name)
         if name in ("__class__", "__dict__"):
-            unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} = ...")
+            raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} = ...")
         if isinstance(raw, property):
             if raw.fset is None:
                 self.raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no setter")
@@ -300,7 +299,7 @@ class AttributeAccess:
             return
         if raw is not _ABSENT and not isinstance(raw, types.MemberDescriptorType) and _is_data_descriptor(raw):
             if not isinstance(type_attribute(type(raw), "__set__", None), types.FunctionType):
-                unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} = ... ({type(raw).__name__})")
+                raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} = ... ({type(raw).__name__})")
             descriptor = self.wrap_class_attribute(cls, name, raw)
             self.call(self.special_method(descriptor, "__set__"), [obj, value], {})
             return
@@ -314,14 +313,14 @@ class AttributeAccess:
         is_module = isinstance(value, UserObject) and issubclass(value.cls, Module)
         from_class = type_attribute(obj.cls, name, _ABSENT)
         if registered or is_module or value.python_type().__name__ in ("Parameter", "Buffer") or _is_data_descriptor(from_class):
-            unsupported(breaks.MUTATION, f"{obj.describe()}.{name} = ... (a registered part of a module)")
+            raise Unsupported(breaks.MUTATION, f"{obj.describe()}.{name} = ... (a registered part of a module)")
         self.effects.set_attribute(self, obj, name, value)
 
     def delete_instance_attribute(self, obj: UserObject, name: str) -> None:
         """del obj.name"""
         deleter = type_attribute(obj.cls, "__delattr__")
         if isinstance(obj.real, Module):
-            unsupported(breaks.MUTATION, f"del {obj.describe()}.{name}")
+            raise Unsupported(breaks.MUTATION, f"del {obj.describe()}.{name}")
         if isinstance(deleter, types.FunctionType):
             hook = self.wrap_class_attribute(obj.cls, "__delattr__", deleter)
             self.call(hook, [obj, Constant(name)], {})
@@ -334,7 +333,7 @@ class AttributeAccess:
             return
         is_slot = isinstance(raw, types.MemberDescriptorType)
         if not is_slot and raw is not _ABSENT and _is_data_descriptor(raw):
-            unsupported(breaks.ATTRIBUTE, f"del {obj.describe()}.{name} ({type(raw).__name__})")
+            raise Unsupported(breaks.ATTRIBUTE, f"del {obj.describe()}.{name} ({type(raw).__name__})")
         present = self._read_or_none(obj, name, raw if is_slot else None)
         if present is None:
             self.raise_(AttributeError, name if is_slot else f"'{obj.cls.__name__}' object has no attribute '{name}'")
@@ -359,11 +358,11 @@ class AttributeAccess:
         if name in ("__mro__", "__bases__", "__base__", "__dict__", "__subclasses__"):
             if name in ("__mro__", "__bases__"):
                 return TupleValue([self.wrap_static(c) for c in getattr(cls, name)])
-            unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name}")
+            raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name}")
         raw = type_attribute(cls, name, _ABSENT)
         from_meta = type_attribute(meta, name, _ABSENT) if meta is not type else _ABSENT
         if meta is not type and type_attribute(meta, "__getattribute__") is not type.__getattribute__:
-            unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattribute__)")
+            raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattribute__)")
         if from_meta is not _ABSENT and (raw is _ABSENT or _is_data_descriptor(from_meta)):
             return self._bind(value, meta, name, from_meta)
         if raw is _ABSENT:
@@ -391,7 +390,7 @@ class AttributeAccess:
         if hasattr(cls, name):  # of type itself: cls.mro, cls.__call__
             return BuiltinMethod(value, name)
         if isinstance(type_attribute(type(cls), "__getattr__", None), types.FunctionType):
-            unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattr__)")
+            raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattr__)")
         self.guard("no_attr", ConstSource(cls, cls.__name__), name)
         return self.raise_(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")  # type: ignore[no-any-return]
 
@@ -427,7 +426,7 @@ class AttributeAccess:
                     func = self.wrap(raw.__func__, ConstSource(raw.__func__, f"{base.__name__}.{name}"))
                     return BoundMethod(obj if isinstance(obj, ClassValue) else self.wrap_static(start), func)
                 if _is_data_descriptor(raw) and not isinstance(raw, property):
-                    unsupported(breaks.ATTRIBUTE, f"super().{name}")
+                    raise Unsupported(breaks.ATTRIBUTE, f"super().{name}")
                 return self._bind(obj, base, name, raw)
         return self.raise_(AttributeError, f"'super' object has no attribute '{name}'")  # type: ignore[no-any-return]
 
@@ -442,7 +441,7 @@ class AttributeAccess:
         if name in ("__doc__", "__module__"):
             return self.wrap_static(getattr(kind, name))
         if not callable(getattr(kind, name)):
-            unsupported(breaks.ATTRIBUTE, f"{owner.describe()}.{name}")
+            raise Unsupported(breaks.ATTRIBUTE, f"{owner.describe()}.{name}")
         return BuiltinMethod(owner, name)
 
     def wrap_constant_attribute(self, owner: Constant, name: str) -> Value:

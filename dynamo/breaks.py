@@ -9,9 +9,8 @@ from __future__ import annotations
 import linecache
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final, NoReturn
+from typing import Final
 
-from dynamo.errors import Unsupported
 from eager import _logging
 
 LOG: Final = _logging.artifact("graph_breaks")
@@ -110,11 +109,6 @@ ALIASED_INPUTS: Final = _cause(
 EXCEPTION: Final = _cause(
     "exception", "an exception state that cannot be replayed", "handle the exception outside the compiled function"
 )
-
-
-def unsupported(cause: Cause, detail: str) -> NoReturn:
-    """End the graph at the current instruction."""
-    raise Unsupported(cause, detail)
 
 
 @dataclass(frozen=True, slots=True)

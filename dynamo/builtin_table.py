@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import eager
 from dynamo import breaks
-from dynamo.breaks import unsupported
-from dynamo.errors import Raised
+from dynamo.errors import Raised, Unsupported
 from dynamo.operations import BINARY, COMPARE, INPLACE, UNARY
+from dynamo.sources import ConstSource
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
 from dynamo.values.functions import CellValue, FunctionValue, PartialValue
@@ -39,6 +39,7 @@ from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import BuiltinMethod, BuiltinValue, ClassValue, ExceptionValue, SuperValue, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.tensor import TensorMethod, TensorValue
+from dynamo.wrap import is_named_tuple
 from eager import _native as eager_native
 from eager.nn import Module
 
@@ -51,6 +52,8 @@ Row: TypeAlias = "Callable[[Capture, Args, Kwargs], Value]"
 
 FUNCTIONS: Final[dict[Any, Row]] = {}
 CLASSES: Final[dict[type, Row]] = {}
+ZERO: Final = Constant(0)
+ONE: Final = Constant(1)
 SPECIAL: Final[dict[Any, Row]] = {}  # Python functions that are answered rather than followed
 
 
@@ -112,7 +115,7 @@ class Builtins:
             return FALSE if cap.same_object(owner, args[0]) else Constant(NotImplemented)
         if name == "__init_subclass__":
             return NONE
-        unsupported(breaks.OPAQUE_OBJECT, f"object.{name} of {owner.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"object.{name} of {owner.describe()}")
 
     def module_has_hooks(self, obj: UserObject) -> bool:
         """Whether the call of a module runs hooks, or was compiled in place."""
@@ -138,8 +141,8 @@ def on_constants(fn: Any) -> Row:
         except NotConstant:
             for arg in args:
                 if isinstance(cap.realize(arg), TensorValue):
-                    unsupported(breaks.DATA_DEPENDENT_VALUE, f"{getattr(fn, '__name__', fn)}() of {arg.describe()}")
-            unsupported(breaks.UNKNOWN_CALL, f"{getattr(fn, '__name__', fn)}() of values that are not constant")
+                    raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{getattr(fn, '__name__', fn)}() of {arg.describe()}") from None
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{getattr(fn, '__name__', fn)}() of values that are not constant") from None
         return cap.wrap_new(cap.host(fn, *given, **named))
 
     return row
@@ -184,7 +187,7 @@ FUNCTIONS[divmod] = _or_tensor(divmod, "__divmod__")
 
 def _named(fn: Any, cause: breaks.Cause) -> Row:
     def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-        unsupported(cause, f"builtin {fn.__name__}()")
+        raise Unsupported(cause, f"builtin {fn.__name__}()")
 
     return row
 
@@ -197,7 +200,10 @@ for _fn in (vars, locals, dir, eval, exec, compile, sys._getframe, sys._current_
 
 @function(id)
 def _id(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    unsupported(breaks.IDENTITY, f"id of {cap.realize(args[0]).describe()}")
+    value = cap.realize(args[0])
+    if isinstance(value.source, ConstSource):
+        return Constant(id(value.source.value))  # the entry holds the object, so the number stays its own
+    raise Unsupported(breaks.IDENTITY, f"id of {cap.realize(args[0]).describe()}")
 
 
 @function(hash)
@@ -207,12 +213,12 @@ def _hash(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         return cap.call_method(value, "__hash__", [], {})
     if value.is_constant and isinstance(value, Constant | TupleValue):
         return Constant(cap.host(hash, value.as_constant()))
-    unsupported(breaks.IDENTITY, f"hash of {value.describe()}")
+    raise Unsupported(breaks.IDENTITY, f"hash of {value.describe()}")
 
 
 @function(globals)
 def _globals(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    unsupported(breaks.FRAME_INTROSPECTION, "globals()")
+    raise Unsupported(breaks.FRAME_INTROSPECTION, "globals()")
 
 
 @function(len)
@@ -238,7 +244,7 @@ def _issubclass(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 @function(callable)
 def _callable(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
-    return Constant(hasattr(value.python_type(), "__call__") or isinstance(value, BuiltinMethod | TensorMethod))
+    return Constant(cap.class_has(value.python_type(), "__call__") or isinstance(value, BuiltinMethod | TensorMethod))
 
 
 @function(getattr)
@@ -406,7 +412,7 @@ def _reduce(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 def _exc_info(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if cap.handled is None:
         return TupleValue([NONE, NONE, NONE])
-    unsupported(breaks.EXCEPTION, "sys.exc_info() in a handler")
+    raise Unsupported(breaks.EXCEPTION, "sys.exc_info() in a handler")
 
 
 # --- eager's own -----------------------------------------------------------------------------------------------
@@ -478,7 +484,7 @@ def _object(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 @cls(type)
 def _type(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if len(args) != 1:
-        unsupported(breaks.UNKNOWN_CALL, "type() with three arguments")
+        raise Unsupported(breaks.UNKNOWN_CALL, "type() with three arguments")
     return cap.wrap_static(cap.realize(args[0]).python_type())
 
 
@@ -487,7 +493,7 @@ def _super(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if args:
         owner = cap.realize(args[0])
         if not isinstance(owner, ClassValue) or len(args) < 2:
-            unsupported(breaks.ATTRIBUTE, "super() of this kind")
+            raise Unsupported(breaks.ATTRIBUTE, "super() of this kind")
         return SuperValue(owner.cls, cap.realize(args[1]))
     frame = cap.frames[-1]
     if "__class__" not in frame.decoded.slots or not frame.code.co_argcount:
@@ -511,7 +517,7 @@ def _number(kind: type, method: str) -> Row:
     def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         first = cap.realize(args[0]) if args else NONE
         if isinstance(first, TensorValue):
-            unsupported(breaks.DATA_DEPENDENT_VALUE, f"{kind.__name__}() of {first.describe()}")
+            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{kind.__name__}() of {first.describe()}")
         if isinstance(first, UserObject) and cap.class_has(first.cls, method) and first.real is None:
             return cap.call_method(first, method, [], {})
         return on_constants(kind)(cap, args, kwargs)
@@ -583,7 +589,7 @@ def _counter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     new = DictValue(collections.Counter)
     first = cap.realize(args[0]) if args else NONE
     if isinstance(first, DictValue) or kwargs:
-        unsupported(breaks.UNKNOWN_CALL, "Counter() of a mapping")
+        raise Unsupported(breaks.UNKNOWN_CALL, "Counter() of a mapping")
     for item in cap.unpack(first) if args else []:
         old = new.get(cap, item)
         new.set(cap, item, cap.binary(operator.add, Constant(0) if old is None else old, Constant(1)))
@@ -648,7 +654,7 @@ def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(value, Sequence):
         return cap.sequence_iterator(value.items[::-1], NONE)
     if isinstance(value, TensorValue):
-        unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a tensor")
+        raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a tensor")
     return cap.call_method(value, "__reversed__", [], {})
 
 
@@ -702,7 +708,7 @@ def _islice(cap: Capture, source: Value, *bounds: Value) -> Iterator[Value]:
 
 
 @_host_iterator(itertools.product)
-def _product(cap: Capture, *parts: Value, repeat: Value = Constant(1)) -> Iterator[Value]:
+def _product(cap: Capture, *parts: Value, repeat: Value = ONE) -> Iterator[Value]:
     pools = [cap.unpack(p) for p in parts] * cap.index_constant(repeat)
     for combination in itertools.product(*pools):
         yield TupleValue(list(combination))
@@ -729,7 +735,7 @@ def _repeat(cap: Capture, item: Value, times: Value | None = None) -> Iterator[V
 
 
 @_host_iterator(itertools.count)
-def _count(cap: Capture, start: Value = Constant(0), step: Value = Constant(1)) -> Iterator[Value]:
+def _count(cap: Capture, start: Value = ZERO, step: Value = ONE) -> Iterator[Value]:
     while True:
         yield start
         start = cap.binary(operator.add, start, step)
@@ -817,7 +823,7 @@ def _copy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         return value
     if isinstance(value, ListValue | DictValue) and value.python_type() in (list, dict):
         return cap.call_method(value, "copy", [], {})
-    unsupported(breaks.UNKNOWN_CALL, f"copy.copy() of {value.describe()}")
+    raise Unsupported(breaks.UNKNOWN_CALL, f"copy.copy() of {value.describe()}")
 
 
 SPECIAL[copy.copy] = _copy
@@ -833,6 +839,14 @@ def fromkeys(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return new
 
 
+def _tuple_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    kind = cap.realize(args[0]).as_constant()
+    if kind is not tuple and not is_named_tuple(kind):
+        raise Unsupported(breaks.UNKNOWN_CALL, f"tuple.__new__({kind.__name__})")
+    return TupleValue(cap.unpack(args[1]) if len(args) > 1 else [], None, kind)
+
+
+FUNCTIONS[tuple.__new__] = _tuple_new
 FUNCTIONS[dict.fromkeys] = fromkeys
 FUNCTIONS[object.__new__] = lambda cap, a, k: cap.new_object(cap.realize(a[0]).as_constant(), a[1:], k)
 FUNCTIONS[itertools.chain.from_iterable] = lambda cap, a, k: HostIterator(

@@ -12,9 +12,8 @@ import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks, trust
-from dynamo.breaks import unsupported
 from dynamo.decode import CO_GENERATOR_LIKE
-from dynamo.errors import Raised
+from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import Return, Yield
 from dynamo.sources import ConstSource, type_attribute
 from dynamo.symbolic import Frame
@@ -71,12 +70,12 @@ class Calls:
         if isinstance(value.value, str) and name == "format":
             for arg in (*args, *kwargs.values()):
                 if isinstance(self.realize(arg), TensorValue):
-                    unsupported(breaks.DATA_DEPENDENT_VALUE, "the text of a tensor")
+                    raise Unsupported(breaks.DATA_DEPENDENT_VALUE, "the text of a tensor")
         try:
             given = [self.object_constant(a) for a in args]  # type: ignore[attr-defined]
             named = {k: self.object_constant(v) for k, v in kwargs.items()}  # type: ignore[attr-defined]
         except NotConstant:
-            unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()}.{name}(...)")
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()}.{name}(...)") from None
         return self.wrap_new(self.host(getattr(value.value, name), *given, **named))  # type: ignore[attr-defined,no-any-return]
 
     def _as_list(self, value: Value) -> Value:
@@ -91,14 +90,14 @@ class Calls:
             if decided is not None:
                 return decided
         elif not trust.may_inline(fn.code):
-            unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()}()")
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()}()")
         return self.inline(fn, args, kwargs, chain)
 
     def _without_following(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value | None:
         real = fn.real
         assert real is not None
         if getattr(real, DISABLED, False):
-            unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable")
+            raise Unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable")
         special = self.special_function(real)  # type: ignore[attr-defined]
         if special is not None:
             return special(self, args, kwargs)  # type: ignore[no-any-return]
@@ -113,14 +112,14 @@ class Calls:
         if trust.is_allowed(real):
             return self.tensor_call(real, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if not trust.may_inline(fn.code):
-            unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()}() of {fn.globals.get('__name__', '?')}")
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()}() of {fn.globals.get('__name__', '?')}")
         return None
 
     def inline(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
         """Run the callee's frame within this capture."""
         if fn.code.co_flags & CO_GENERATOR_LIKE:
             if not fn.code.co_flags & CO_GENERATOR:
-                unsupported(breaks.GENERATOR, f"{fn.describe()} is a coroutine")
+                raise Unsupported(breaks.GENERATOR, f"{fn.describe()} is a coroutine")
             return self._make_generator(fn, args, kwargs)
         self.check_depth()  # type: ignore[attr-defined]
         slots = bind(self, fn, args, kwargs)  # type: ignore[arg-type]
@@ -178,12 +177,12 @@ class Calls:
         creator = type_attribute(cls, "__new__")
         if issubclass(cls, BaseException):
             if isinstance(creator, staticmethod):
-                unsupported(breaks.EXCEPTION, f"{cls.__name__}() (it defines __new__)")
+                raise Unsupported(breaks.EXCEPTION, f"{cls.__name__}() (it defines __new__)")
             return self.make_exception(cls, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if not is_python_class(cls) or issubclass(cls, Module):
-            unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
         if type(cls) not in (type, abc.ABCMeta) and not is_python_class(type(cls)) and type(cls).__module__ != "typing":
-            unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() (metaclass {type(cls).__name__})")
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() (metaclass {type(cls).__name__})")
         if isinstance(creator, staticmethod):
             self.class_lookup(cls, "__new__")
             fn = self.wrap(creator.__func__, ConstSource(creator.__func__, f"{cls.__name__}.__new__"))
@@ -205,7 +204,7 @@ class Calls:
         own_init = isinstance(type_attribute(cls, "__init__"), types.FunctionType)
         own_new = isinstance(type_attribute(cls, "__new__"), staticmethod)
         if (args or kwargs) and (own_new or not own_init):
-            if own_new and own_init is False or not own_new:
+            if (own_new and own_init is False) or not own_new:
                 self.raise_(TypeError, f"{cls.__name__}() takes no arguments")  # type: ignore[attr-defined]
             self.raise_(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")  # type: ignore[attr-defined]
         if getattr(cls, "__abstractmethods__", None):
@@ -232,7 +231,7 @@ class Calls:
         """obj(*args, **kwargs). A module without hooks goes straight to its forward."""
         chain, self._chain = self._chain, False
         if getattr(obj.cls, DISABLED, False) or getattr(obj.real, DISABLED, False) is True:
-            unsupported(breaks.DISABLED_CALL, f"{obj.describe()} is marked with disable")
+            raise Unsupported(breaks.DISABLED_CALL, f"{obj.describe()} is marked with disable")
         if isinstance(obj.real, Module) and type_attribute(obj.cls, "__call__") is Module.__call__:
             return self._call_module(obj, args, kwargs, chain)
         if not self.class_has(obj.cls, "__call__"):
@@ -254,7 +253,7 @@ class Calls:
         chain, self._chain = self._chain, False
         fn = value.fn
         if getattr(fn, DISABLED, False) is True:
-            unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable")
+            raise Unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable")
         known = self.builtin_function(fn)  # type: ignore[attr-defined]
         if known is not None:
             return known(self, args, kwargs)  # type: ignore[no-any-return]
@@ -265,7 +264,7 @@ class Calls:
             if issubclass(owner.python_type(), fn.__objclass__) and not isinstance(owner, Opaque):
                 return self._descriptor(fn, owner, args[1:], kwargs)
         del chain
-        unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
+        raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
 
     def _descriptor(self, fn: Any, owner: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls.method(obj, ...) of a C class."""
@@ -285,7 +284,7 @@ class Calls:
         elif isinstance(cls, Opaque) and isinstance(cls.real, types.UnionType):
             target = cls.real
         else:
-            unsupported(breaks.OPAQUE_OBJECT, f"isinstance(..., {cls.describe()})")
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"isinstance(..., {cls.describe()})")
         if isinstance(value, TensorValue):
             return isinstance(value.fake, target) if value.real is None else isinstance(value.real, target)
         kind = value.python_type()
@@ -318,7 +317,7 @@ class Calls:
                 self.raise_(TypeError, f"object of type '{value.cls.__name__}' has no len()")  # type: ignore[attr-defined]
             result = self.realize(self.call_method(value, "__len__", [], {}))
             return Constant(self.host(len, _Sized(self.index_constant(result))))  # type: ignore[attr-defined]
-        unsupported(breaks.OPAQUE_OBJECT, f"len of {value.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"len of {value.describe()}")
 
     def get_attribute(self, value: Value, name: str, default: Value | None) -> Value:
         """getattr(value, name[, default])"""

@@ -97,6 +97,8 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         self.grad_mode: bool = eager.is_grad_enabled()
         self.initial_grad_mode = self.grad_mode
         self._chain = False
+        self._origin: Origin | None = None
+        self._origin_key: Any = None
 
     # -- running -----------------------------------------------------------------------------------------------
     def run(self, root: Frame) -> Finished | Stop:
@@ -161,8 +163,11 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         """The user's line: the innermost frame that is not ours."""
         if not self.frames:
             return None
-        stack = tuple((f.code.co_filename, f.line, f.code.co_qualname) for f in self.frames)
-        return self.frames[-1].origin(stack)
+        key = (len(self.frames), self.frames[-1].ins)
+        if self._origin_key != key:
+            stack = tuple((f.code.co_filename, f.line, f.code.co_qualname) for f in self.frames)
+            self._origin_key, self._origin = key, self.frames[-1].origin(stack)
+        return self._origin
 
     # -- global state ------------------------------------------------------------------------------------------
     def set_grad_mode(self, on: bool) -> bool:

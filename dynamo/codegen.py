@@ -347,9 +347,7 @@ class _BreakWriter:
         indices = [frame.pc]
         if inner and self.performed is not None:
             indices = [o.index for o in self.performed.outcomes]
-        if inner and (self.performed is None or frame.decoded.handler(frame.ins.index)):
-            indices.append(frame.ins.index)
-        elif frame.decoded.handler(frame.ins.index) is not None:
+        if (inner and self.performed is None) or frame.decoded.handler(frame.ins.index) is not None:
             indices.append(frame.ins.index)
         live = sorted({slot for index in indices for slot in frame.live_locals(index)})
         stack = [self.cg.value(v) for v in frame.stack]

@@ -29,7 +29,7 @@ from dynamo.errors import (
 )
 from dynamo.guards import build_program
 from dynamo.runtime import give_traceback
-from dynamo.sources import AttrSource, SlotSource
+from dynamo.sources import AttrSource, SlotSource, Source
 from dynamo.symbolic import Frame
 from dynamo.values.base import NULL, Lazy, Value
 from dynamo.values.functions import FunctionValue
@@ -37,9 +37,9 @@ from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import UserObject
 from dynamo.values.sequences import ListValue
 from eager import Tensor, _logging, _settings
-from eager.fake import fake_like
 from eager.nn import Module
 from fxir.backends import Backend
+from fxir.examples import fakes_like
 from fxir.node import Node
 from fxir.options import CompileOptions
 
@@ -50,6 +50,7 @@ GRAPH: Final = _logging.artifact("graph")
 GRAPH_SIZES: Final = _logging.artifact("graph_sizes")
 BYTECODE: Final = _logging.artifact("bytecode")
 COMPONENT: Final = _logging.component("dynamo")
+DYNAMIC: Final = _logging.component("dynamic")
 _MAX_RESTARTS: Final = 64
 
 
@@ -193,7 +194,7 @@ class CompiledRegion:
                 return self._attempt(site, root, slots, add)
         except CaptureError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
             return self._internal_error(site, error)
         finally:
             self.statistics.compile_time_s += time.perf_counter() - started
@@ -201,7 +202,7 @@ class CompiledRegion:
     def _internal_error(self, site: Site, error: Exception) -> Any:
         text = f"compile: the capture of {site.label} failed: {type(error).__name__}: {error}"
         if self.options.fullgraph or not _settings.current().capture.suppress_errors:
-            raise InternalCaptureError(text + " (a bug of the compiler; TORCHDYNAMO_SUPPRESS_ERRORS=1 runs it eagerly)") from error
+            raise InternalCaptureError(text + " (a bug of the compiler; without fullgraph and with TORCHDYNAMO_SUPPRESS_ERRORS=1, the default, it runs eagerly)") from error
         _logging.warn_once(f"capture-failed {site.number}", text + "; it runs eagerly")
         self.statistics.fallbacks.append(text)
         site.skip = True
@@ -257,6 +258,9 @@ class CompiledRegion:
         text = f"Recompiling {site.label} ({site.code.co_filename}:{site.code.co_firstlineno}): {newest}"
         frame_id = _logging.FrameId(site.number, site.attempts)
         RECOMPILES.log(text, frame_id=frame_id)
+        if DYNAMIC.enabled and newest.guard.endswith("[tensor]"):
+            sizes = f"{newest.guard}: {newest.expected} became {newest.actual}"
+            DYNAMIC.log(f"{site.label}: {sizes}; shapes are static, each is compiled on its own", frame_id=frame_id)
         if RECOMPILES_VERBOSE.enabled:
             every = "\n".join(f"  variant {i}: {f}" for i, f in enumerate(failures))
             RECOMPILES_VERBOSE.log(f"{text}\n{every}", frame_id=frame_id)
@@ -321,11 +325,14 @@ class Job:
     def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
         gm = graph_module(cap, outputs)
         self._log_graph(gm)
+        if COMPONENT.enabled:
+            calls = sum(n.op.startswith("call") for n in gm.graph.nodes)
+            COMPONENT.log(f"{self.site.label}: captured {calls} calls over {len(cap.inputs)} tensors for {self.owner.backend_name}")
         self.owner.statistics.graphs.append(gm)
-        examples = [fake_like(v.real) for v in cap.inputs if v.real is not None]
         try:
+            examples = fakes_like([v.real for v in cap.inputs if v.real is not None])
             compiled = self.owner.backend(gm, examples, self.owner.options)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
             if self.owner.options.fullgraph:
                 raise
             text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}: {type(error).__name__}: {error}"
@@ -506,7 +513,15 @@ def _may_hold_tensors(value: Any, depth: int) -> bool:
 def add_relations(cap: Capture) -> None:
     """Guards between inputs that the capture took for different objects, where the difference matters."""
     if cap.writes_inputs and len(cap.inputs) > 1:
-        cap.guards.add("not_alias", tuple(v.source for v in cap.inputs if v.source is not None))
+        by_memory: dict[int, list[Source]] = {}
+        for v in cap.inputs:
+            if v.source is not None and v.real is not None:
+                by_memory.setdefault(id(v.real.untyped_storage().root), []).append(v.source)
+        for first, *others in by_memory.values():
+            for other in others:
+                cap.guards.add("alias", (first, other))
+        if len(by_memory) > 1:
+            cap.guards.add("not_alias", tuple(sources[0] for sources in by_memory.values()))
     written = cap.effects.written()
     for kind in (ListValue, DictValue, SetValue, UserObject):
         if not any(isinstance(v, kind) for v in written):

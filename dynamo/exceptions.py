@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
 from dynamo.errors import BreakFound, GiveUp, InternalCaptureError, Raised, Restart, Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -51,9 +50,10 @@ class Exceptions:
 
     def with_context(self, value: Value) -> Value:
         """Chain a newly raised exception to the one being handled."""
-        if isinstance(value, ExceptionValue) and value.source is None and self.handled is not None:
-            if self.handled is not value and value.context is NONE:
-                value.context = self.handled
+        handled = self.handled
+        new = isinstance(value, ExceptionValue) and value.source is None
+        if new and handled is not None and handled is not value and value.context is NONE:  # type: ignore[attr-defined]
+            value.context = handled  # type: ignore[attr-defined]
         return value
 
     def new_exception(self, cls: type, args: list[Value]) -> ExceptionValue:
@@ -89,14 +89,14 @@ class Exceptions:
             return value
         if isinstance(value, UserObject) and issubclass(value.cls, BaseException):
             return value
-        if issubclass(value.python_type(), BaseException):
-            unsupported(breaks.EXCEPTION, f"raise {value.describe()}")
-        self.raise_(TypeError, "exceptions must derive from BaseException")
+        if not issubclass(value.python_type(), BaseException):
+            self.raise_(TypeError, "exceptions must derive from BaseException")
+        raise Unsupported(breaks.EXCEPTION, f"raise {value.describe()}")
 
     def make_exception(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls(*args, **kwargs) for an exception class, by its __new__ and __init__."""
         if not is_exception_class(cls):
-            unsupported(breaks.EXCEPTION, f"{cls.__name__}()")
+            raise Unsupported(breaks.EXCEPTION, f"{cls.__name__}()")
         value = ExceptionValue(cls, list(args))
         init = self.class_lookup(cls, "__init__")  # type: ignore[attr-defined]
         if hasattr(init, "__code__"):

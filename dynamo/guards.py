@@ -10,13 +10,13 @@ watched blocks (one comparison each while nothing changes), then relations betwe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamo._native import META_ALL, GuardProgram
-from dynamo.sources import ChildSource, ConstSource, Source
-from eager import _logging
+from dynamo.sources import ChildSource, Source
+from eager import _logging, device, dtype
 from fxir.node import Origin
 
 LOG: Final = _logging.artifact("guards")
@@ -45,13 +45,27 @@ class Guard:
 
     @property
     def note(self) -> str:
-        """What is guarded and the line that made it."""
+        """What is guarded and the line that made it. It identifies the guard in a failed program."""
         what = f"{', '.join(s.name for s in self.sources)}: {self.kind} {_short(self.operands)}".strip()
         return f"{what}  # {self.origin}" if self.origin else what
 
 
+_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, range)
+
+
+def _text(operand: Any) -> str:
+    """An operand for people; objects of the user are named, not printed (their repr may be long, or do anything)."""
+    if isinstance(operand, type):
+        return operand.__qualname__
+    if isinstance(operand, tuple):
+        return f"({', '.join(map(_text, operand))})"
+    if isinstance(operand, _PLAIN):
+        return repr(operand)
+    return f"<{type(operand).__qualname__}{' ' + name if isinstance(name := getattr(operand, '__qualname__', None), str) else ''}>"
+
+
 def _short(operands: tuple[Any, ...]) -> str:
-    text = ", ".join(o.__qualname__ if isinstance(o, type) else repr(o) for o in operands)
+    text = ", ".join(map(_text, operands))
     return text if len(text) <= 120 else text[:117] + "..."
 
 
@@ -196,7 +210,9 @@ def _describe_actual(kind: str, operands: tuple[Any, ...], value: Any) -> str:
     if kind == "type":
         return type(value).__qualname__
     if kind in ("is", "is_not", "same", "distinct"):
-        return f"another {type(value).__qualname__} object" if operands and value is not operands[0] else repr(value)
+        if value is None or isinstance(value, bool | dtype):
+            return repr(value)
+        return f"another {type(value).__qualname__} object"
     if kind == "len":
         return str(len(value))
     if kind == "dict_keys":
@@ -215,6 +231,8 @@ def _describe_expected(guard: Guard) -> str:
     operands = guard.operands
     if guard.kind == "type":
         return str(operands[0].__qualname__)
+    if guard.kind == "is" and (operands[0] is None or isinstance(operands[0], bool | dtype)):
+        return repr(operands[0])
     if guard.kind == "is":
         return f"the same {type(operands[0]).__qualname__} object as before"
     if guard.kind == "tensor":
@@ -241,7 +259,7 @@ def explain_failure(guards: list[Guard], program: GuardProgram, slots: tuple[Any
     elif guard.sources:
         try:
             actual = _describe_actual(guard.kind, guard.operands, guard.sources[0].read(slots))
-        except Exception as error:  # reading may run into what made the guard fail
+        except Exception as error:  # noqa: BLE001 - reading may run into what made the guard fail
             actual = f"(not readable: {type(error).__name__}: {error})"
     return Failure(f"{names} [{guard.kind}]", _describe_expected(guard), actual, line)
 
@@ -256,4 +274,3 @@ def describe(guards: list[Guard]) -> str:
 
 
 TENSOR_MASK: Final[int] = META_ALL
-Predicate = Callable[[Any], bool]

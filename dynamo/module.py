@@ -63,4 +63,4 @@ class OptimizedModule(Module):
         return self
 
     def __repr__(self) -> str:
-        return f"OptimizedModule(\n  (_orig_mod): {repr(self._modules['_orig_mod'])}\n)"
+        return f"OptimizedModule(\n  (_orig_mod): {self._modules['_orig_mod']!r}\n)"

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
+from dynamo.errors import Unsupported
+from dynamo.sources import type_attribute
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import CellValue, FunctionValue
@@ -22,7 +23,6 @@ from dynamo.values.mappings import DictValue, DictView, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.tensor import TensorValue
-from dynamo.sources import type_attribute
 
 # operator function -> (method, reflected method)
 BINARY: Final[dict[Any, tuple[str, str]]] = {
@@ -84,16 +84,15 @@ class Operations:
         return self._containers(fn, a, b)
 
     def _constants(self, fn: Any, a: Constant, b: Constant) -> Value:
-        if fn in (operator.pow, operator.lshift, operator.mul) and type(a.value) is int and type(b.value) is int:
-            if b.value > 10_000 and fn is not operator.mul:
-                unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of huge numbers")
+        if fn in (operator.pow, operator.lshift) and type(a.value) is int and type(b.value) is int and b.value > 10_000:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of huge numbers")
         result = self.host(fn, a.value, b.value)
         return self.wrap_new(result)
 
     def _containers(self, fn: Any, a: Value, b: Value) -> Value:
-        if fn is operator.add and isinstance(a, Sequence) and isinstance(b, Sequence):
-            if issubclass(a.python_type(), tuple) == issubclass(b.python_type(), tuple):
-                return a.like([*a.items, *b.items])
+        sequences = isinstance(a, Sequence) and isinstance(b, Sequence)
+        if fn is operator.add and sequences and issubclass(a.cls, tuple) == issubclass(b.cls, tuple):  # type: ignore[attr-defined]
+            return a.like([*a.items, *b.items])  # type: ignore[attr-defined,no-any-return]
         if fn is operator.mul:
             seq, n = (a, b) if isinstance(a, Sequence) else (b, a)
             if isinstance(seq, Sequence) and isinstance(n, Constant):
@@ -105,17 +104,15 @@ class Operations:
         if fn is operator.mod and isinstance(a, Constant) and isinstance(a.value, str | bytes):
             return self._percent(a, b)
         known = (Constant, Sequence, DictValue, SetValue, RangeValue, ClassValue, FunctionValue)
-        if isinstance(a, known) and isinstance(b, known):
-            if not (isinstance(a, ClassValue) or isinstance(b, ClassValue)):
-                samples = [_sample(v) for v in (a, b)]
-                self.host(fn, *samples)  # TypeError: Python's own
-        unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
+        if isinstance(a, known) and isinstance(b, known) and not isinstance(a, ClassValue) and not isinstance(b, ClassValue):
+            self.host(fn, _sample(a), _sample(b))  # TypeError: Python's own
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
 
     def _percent(self, a: Constant, b: Value) -> Value:
         try:
             return Constant(self.host(operator.mod, a.value, b.as_constant()))
         except NotConstant:
-            unsupported(breaks.DATA_DEPENDENT_VALUE, "formatting of a value that is not constant")
+            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, "formatting of a value that is not constant") from None
 
     def _special(self, fn: Any, method: str, reflected: str, a: Value, b: Value) -> Value:
         """Special methods by Python's order: a subclass's reflected method goes first."""
@@ -155,13 +152,16 @@ class Operations:
                 result = self.realize(self.call_method(a, method, [b], {}))
                 if not (isinstance(result, Constant) and result.value is NotImplemented):
                     return result
-        elif isinstance(a, ListValue) and method in ("__iadd__", "__imul__"):
-            return self.call_method(a, method, [b], {})
-        elif isinstance(a, DictValue) and method == "__ior__":
-            return self.call_method(a, method, [b], {})
-        elif isinstance(a, SetValue) and a.cls is set and method in SetValue.MUTATORS and isinstance(b, SetValue | DictView):
+        elif self._combines_inplace(a, method, b):
             return self.call_method(a, method, [b], {})
         return self.binary(plain, a, b)
+
+    def _combines_inplace(self, a: Value, method: str, b: Value) -> bool:
+        if isinstance(a, ListValue):
+            return method in ("__iadd__", "__imul__")
+        if isinstance(a, SetValue):
+            return a.cls is set and method in SetValue.MUTATORS and isinstance(b, SetValue | DictView)
+        return isinstance(a, DictValue) and method == "__ior__"
 
     def unary(self, fn: Any, a: Value) -> Value:
         """fn(a) for an operator of UNARY."""
@@ -172,7 +172,7 @@ class Operations:
             return self.tensor_call(fn, [a], {})
         if isinstance(a, UserObject) and self.class_has(a.cls, UNARY[fn]):
             return self.call_method(a, UNARY[fn], [], {})
-        unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()}")
 
     # -- comparison --------------------------------------------------------------------------------------------
     def compare(self, fn: Any, a: Value, b: Value) -> Value:
@@ -190,7 +190,7 @@ class Operations:
             return self._compare_sequences(fn, a, b)
         if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
             return self.call_method(a, COMPARE[fn][0], [b], {})
-        unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
 
     def _compare_tensors(self, fn: Any, a: Value, b: Value) -> Value:
         other = b if isinstance(a, TensorValue) else a
@@ -202,7 +202,7 @@ class Operations:
         return self.tensor_call(fn, [a, b], {})
 
     def _no_compare(self, a: Value, b: Value) -> Value:
-        unsupported(breaks.OPAQUE_OBJECT, f"comparison of {a.describe()} and {b.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"comparison of {a.describe()} and {b.describe()}")
 
     def _compare_sequences(self, fn: Any, a: Sequence, b: Sequence) -> Value:
         if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple):
@@ -273,15 +273,13 @@ class Operations:
                  BuiltinValue, Iterator, CellValue, DictView)  # fmt: skip
         if isinstance(a, plain) and isinstance(b, plain):
             return a.same_object(self, b) if type(a) is type(b) else False  # type: ignore[arg-type]
-        unsupported(breaks.OPAQUE_OBJECT, f"== of {a.describe()} and {b.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"== of {a.describe()} and {b.describe()}")
 
     def _equal_dicts(self, a: DictValue, b: DictValue) -> bool:
         if len(a.entries) != len(b.entries):
             return False
-        for key, (_, value) in list(a.entries.items()):
-            if key not in b.entries or not self.equal(value, b.entries[key][1]):
-                return False
-        return True
+        pairs = list(a.entries.items())
+        return all(key in b.entries and self.equal(value, b.entries[key][1]) for key, (_, value) in pairs)
 
     def contains(self, container: Value, item: Value) -> bool:
         """item in container"""
@@ -297,7 +295,7 @@ class Operations:
         if isinstance(container, ClassValue) and issubclass(container.cls, enum.Enum):
             return bool(self.host(operator.contains, container.cls, self.object_constant(item)))
         if isinstance(container, TensorValue):
-            unsupported(breaks.DATA_DEPENDENT_BRANCH, "`in` on a tensor")
+            raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, "`in` on a tensor")
         iterator = self.iterate(container)
         while (found := self.next(iterator)) is not None:
             if self.equal(found, item):
@@ -312,7 +310,7 @@ class Operations:
         try:
             return value.as_constant()
         except NotConstant:
-            unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a constant")
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a constant") from None
 
     def truth(self, value: Value) -> bool:
         """bool(value)"""
@@ -347,13 +345,13 @@ class Operations:
         if isinstance(value, UserObject) and self.class_has(value.cls, "__index__"):
             return self.index_constant(self.call_method(value, "__index__", [], {}))
         if isinstance(value, TensorValue):
-            unsupported(breaks.DATA_DEPENDENT_VALUE, f"{value.describe()} as an index")
+            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{value.describe()} as an index")
         if isinstance(value, SliceValue):
             return slice(*(self.index_constant(p) for p in value.parts))
         try:
             return value.as_constant()
         except NotConstant:
-            unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as an index")
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as an index") from None
 
     def hash_key(self, value: Value) -> Any:
         """A host key that is equal exactly when Python's dict finds the keys equal."""
@@ -376,7 +374,7 @@ class Operations:
             self.raise_type_error(f"unhashable type: '{value.python_type().__name__}'")
         if isinstance(value, RangeValue):
             return ("c", value.value)
-        unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key")
 
     def _object_key(self, value: UserObject) -> Any:
         hasher, eq = type_attribute(value.cls, "__hash__", None), type_attribute(value.cls, "__eq__", None)
@@ -385,7 +383,7 @@ class Operations:
         plain = hasher is object.__hash__ and eq is object.__eq__
         if plain or (issubclass(value.cls, enum.Enum) and eq is object.__eq__):
             return ("i", id(value.real) if value.real is not None else id(value))
-        unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
 
     # -- iteration ---------------------------------------------------------------------------------------------
     def iterate(self, value: Value) -> Value:
@@ -418,7 +416,7 @@ class Operations:
         return DictIterator(owner, kind)
 
     def getitem_iterator(self, obj: Value) -> Value:
-        unsupported(breaks.OPAQUE_ITERATOR, f"iteration of {obj.describe()} by __getitem__")
+        raise Unsupported(breaks.OPAQUE_ITERATOR, f"iteration of {obj.describe()} by __getitem__")
 
     def make_tuple(self, items: list[Value]) -> TupleValue:
         return TupleValue(list(items))
@@ -439,7 +437,7 @@ class Operations:
         except NotConstant:
             if len(items) < 2:
                 return items
-            unsupported(breaks.DATA_DEPENDENT_VALUE, "sorting by values that are not constant")
+            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, "sorting by values that are not constant") from None
         order = self.host(sorted, range(len(items)), key=keys.__getitem__, reverse=reverse)
         return [items[i] for i in order]
 
@@ -460,7 +458,7 @@ class Operations:
             if isinstance(value.real, enum.Enum):
                 return Constant(self.host(convert, value.real))
         if isinstance(value, TensorValue):
-            unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
+            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
         if isinstance(value, ClassValue):
             return Constant(self.host(convert, value.cls))
         try:
@@ -485,7 +483,7 @@ class Operations:
             pairs = (f"{self.to_text(k, repr).as_constant()}: {self.to_text(v, repr).as_constant()}"
                      for k, v in value.entries.values())  # fmt: skip
             return Constant("{" + ", ".join(pairs) + "}")
-        unsupported(breaks.OPAQUE_OBJECT, f"the text of {value.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"the text of {value.describe()}")
 
     def format(self, value: Value, spec: str) -> Value:
         """format(value, spec)"""
@@ -496,7 +494,7 @@ class Operations:
             if not spec and not isinstance(value.real, enum.Enum):
                 return self.to_text(value, str)
         if isinstance(value, TensorValue):
-            unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
+            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
         if not spec and not isinstance(value, Constant):
             return self.to_text(value, str)
         return Constant(self.host(format, self.object_constant(value), spec))

@@ -6,6 +6,7 @@ instruction means is in `opcodes/`; what values do is in `values/`; what is shar
 
 from __future__ import annotations
 
+import linecache
 import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import eager
 from dynamo import breaks
-from dynamo.breaks import unsupported
-from dynamo.errors import Raised
+from dynamo.errors import Raised, Unsupported
 from dynamo.guards import TENSOR_MASK
 from dynamo.sources import ConstSource, Source
 from dynamo.values.base import NotConstant, Value
@@ -158,16 +157,16 @@ class TensorCalls:
     def _constant_result(self, result: Any, target: Any) -> Value:
         if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size):
             return self.wrap_new(result)  # type: ignore[attr-defined,no-any-return]
-        unsupported(breaks.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it gives a {type(result).__name__}")
+        raise Unsupported(breaks.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it gives a {type(result).__name__}")
 
     def _run(self, run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], who: str) -> Any:
         try:
             with self.mode:
                 return run(*args, **kwargs)
         except DataDependentError as error:
-            unsupported(breaks.DATA_DEPENDENT_VALUE, f"{who}: {error}")
+            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{who}: {error}") from None
         except NotImplementedError as error:
-            unsupported(breaks.UNKNOWN_CALL, f"{who}: {error}")
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{who}: {error}") from None
         except Exception as error:
             raise Raised(self.exception_from(error)) from error
 
@@ -183,7 +182,7 @@ class TensorCalls:
         mine = {id(v.real.untyped_storage()) for v in targets if v.real is not None}
         for other in self.inputs:
             if other not in targets and other.real is not None and id(other.real.untyped_storage()) in mine:
-                unsupported(breaks.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
+                raise Unsupported(breaks.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
         self.writes_inputs = True
 
     def _argument(self, value: Value) -> tuple[Any, Any]:
@@ -217,8 +216,8 @@ class TensorCalls:
         except NotConstant:
             real = getattr(value, "real", None)
             if isinstance(real, eager.Generator):
-                unsupported(breaks.UNKNOWN_CALL, "a tensor function with a Generator of its own")
-            unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as an argument of a tensor function")
+                raise Unsupported(breaks.UNKNOWN_CALL, "a tensor function with a Generator of its own") from None
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as an argument of a tensor function") from None
         return constant, constant
 
     # -- results -----------------------------------------------------------------------------------------------

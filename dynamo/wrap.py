@@ -15,9 +15,8 @@ import itertools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamo import _native, trust
+from dynamo import _native, breaks, trust
 from dynamo.errors import GiveUp
-from dynamo import breaks
 from dynamo.sources import (
     AttrSource,
     CellContentsSource,

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks, trust
-from dynamo.breaks import unsupported
 from dynamo.decode import VERSION
 from dynamo.effects import DELETED
+from dynamo.errors import Unsupported
 from dynamo.opcodes.table import op
 from dynamo.sources import ConstSource, DictItemSource
 from dynamo.values.base import NULL, Value
@@ -281,7 +281,7 @@ def import_name(frame: Frame, ins: Instruction) -> None:
         absolute = name
     module = sys.modules.get(absolute)
     if module is None:
-        unsupported(breaks.IMPORT, f"import {absolute}")
+        raise Unsupported(breaks.IMPORT, f"import {absolute}")
     if fromlist.is_constant and not fromlist.as_constant() and not depth:
         module = sys.modules[absolute.partition(".")[0]]
     frame.push(frame.cap.wrap_static(module))
@@ -292,7 +292,7 @@ def import_from(frame: Frame, ins: Instruction) -> None:
     module = frame.cap.realize(frame.stack[-1])
     name = frame.code.co_names[ins.arg]
     if not hasattr(module.as_constant(), name):
-        unsupported(breaks.IMPORT, f"from {module.describe()} import {name}")
+        raise Unsupported(breaks.IMPORT, f"from {module.describe()} import {name}")
     frame.push(module.getattr(frame.cap, name))
 
 

@@ -7,8 +7,8 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
 from dynamo.decode import VERSION
+from dynamo.errors import Unsupported
 from dynamo.opcodes.table import op
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
@@ -83,7 +83,7 @@ def list_extend(frame: Frame, ins: Instruction) -> None:
     target = frame.at(ins.arg)
     assert isinstance(target, ListValue)
     if isinstance(value, UserObject) and not frame.cap.class_has(value.cls, "__iter__"):
-        unsupported(breaks.OPAQUE_ITERATOR, f"unpacking of {value.describe()}")
+        raise Unsupported(breaks.OPAQUE_ITERATOR, f"unpacking of {value.describe()}")
     target.extend(frame.cap, value)
 
 
@@ -139,9 +139,8 @@ def list_to_tuple(frame: Frame, ins: Instruction) -> None:
 def unpack_sequence(frame: Frame, ins: Instruction) -> None:
     value, n = frame.pop(), ins.arg
     cap = frame.cap
-    if isinstance(value, UserObject) and not cap.class_has(value.cls, "__iter__"):
-        if not cap.class_has(value.cls, "__getitem__"):
-            cap.raise_type_error(f"cannot unpack non-iterable {value.cls.__name__} object")
+    if isinstance(value, UserObject) and not any(cap.class_has(value.cls, n) for n in ("__iter__", "__getitem__")):
+        cap.raise_type_error(f"cannot unpack non-iterable {value.cls.__name__} object")
     if isinstance(value, Constant) and not isinstance(value.value, str | bytes):
         cap.raise_type_error(f"cannot unpack non-iterable {type(value.value).__name__} object")
     if isinstance(value, Sequence):
@@ -251,7 +250,7 @@ def _function_part(frame: Frame, fn: FunctionValue, bit: int, value: Value) -> N
         fn.new_closure = [c for c in cells if isinstance(c, CellValue)]
         assert len(fn.new_closure) == len(cells)
     else:
-        unsupported(breaks.INSTRUCTION, f"SET_FUNCTION_ATTRIBUTE {bit}")
+        raise Unsupported(breaks.INSTRUCTION, f"SET_FUNCTION_ATTRIBUTE {bit}")
 
 
 @op("CALL_INTRINSIC_1")
@@ -263,4 +262,4 @@ def call_intrinsic_1(frame: Frame, ins: Instruction) -> None:
     elif ins.arg == 3:  # INTRINSIC_STOPITERATION_ERROR: the generator that runs this frame converts it itself
         return
     else:
-        unsupported(breaks.INSTRUCTION, f"CALL_INTRINSIC_1 {ins.arg}")
+        raise Unsupported(breaks.INSTRUCTION, f"CALL_INTRINSIC_1 {ins.arg}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
 from dynamo.decode import VERSION
+from dynamo.errors import Unsupported
 from dynamo.opcodes.table import Return, op
 from dynamo.values.base import NULL, Value
 from dynamo.values.mappings import DictValue
@@ -64,7 +64,7 @@ def call_function_ex(frame: Frame, ins: Instruction) -> None:
     if ins.arg & 1:
         mapping = frame.pop()
         if not isinstance(mapping, DictValue):
-            unsupported(breaks.OPAQUE_OBJECT, f"a call with ** of {mapping.describe()}")
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"a call with ** of {mapping.describe()}")
         for key, value in mapping.entries.values():
             name = cap.realize(key).as_constant()
             if not isinstance(name, str):
@@ -78,7 +78,7 @@ def call_function_ex(frame: Frame, ins: Instruction) -> None:
         fn = frame.pop()
         frame.pop_raw()
     if isinstance(starred, TensorValue) and starred.fake.ndim == 0:
-        unsupported(breaks.OPAQUE_ITERATOR, "a call with * of a 0-d tensor")
+        raise Unsupported(breaks.OPAQUE_ITERATOR, "a call with * of a 0-d tensor")
     _call(frame, fn, cap.unpack(starred), kwargs)
 
 
@@ -94,4 +94,4 @@ def return_const(frame: Frame, ins: Instruction) -> Return:
 
 @op("CALL_INTRINSIC_2")
 def call_intrinsic_2(frame: Frame, ins: Instruction) -> None:
-    unsupported(breaks.INSTRUCTION, f"CALL_INTRINSIC_2 {ins.arg}")
+    raise Unsupported(breaks.INSTRUCTION, f"CALL_INTRINSIC_2 {ins.arg}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
-from dynamo.errors import Raised
+from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import op
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -75,12 +74,12 @@ def matches(frame: Frame, exception: Value, wanted: Value) -> bool:
 
 @op("CHECK_EG_MATCH")
 def check_eg_match(frame: Frame, ins: Instruction) -> None:
-    unsupported(breaks.EXCEPTION, "except*")
+    raise Unsupported(breaks.EXCEPTION, "except*")
 
 
 @op("PREP_RERAISE_STAR")
 def prep_reraise_star(frame: Frame, ins: Instruction) -> None:
-    unsupported(breaks.EXCEPTION, "except*")
+    raise Unsupported(breaks.EXCEPTION, "except*")
 
 
 # --- with ------------------------------------------------------------------------------------------------------
@@ -113,4 +112,4 @@ def with_except_start(frame: Frame, ins: Instruction) -> None:
 
 @op("SETUP_ANNOTATIONS")
 def setup_annotations(frame: Frame, ins: Instruction) -> None:
-    unsupported(breaks.INSTRUCTION, "SETUP_ANNOTATIONS")
+    raise Unsupported(breaks.INSTRUCTION, "SETUP_ANNOTATIONS")

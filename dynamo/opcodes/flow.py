@@ -6,8 +6,8 @@ import collections.abc
 from typing import TYPE_CHECKING
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
 from dynamo.decode import VERSION
+from dynamo.errors import Unsupported
 from dynamo.opcodes.table import op
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -118,7 +118,7 @@ def _is_a(value: Value, cls: type) -> bool:
 def match_keys(frame: Frame, ins: Instruction) -> None:
     keys, subject = frame.cap.realize(frame.stack[-1]), frame.cap.realize(frame.stack[-2])
     if not isinstance(subject, DictValue):
-        unsupported(breaks.INSTRUCTION, f"a mapping pattern on {subject.describe()}")
+        raise Unsupported(breaks.INSTRUCTION, f"a mapping pattern on {subject.describe()}")
     found = [subject.get(frame.cap, key) for key in frame.cap.unpack(keys)]
     if any(v is None for v in found):
         frame.push(NONE)
@@ -131,7 +131,7 @@ def match_class(frame: Frame, ins: Instruction) -> None:
     cap = frame.cap
     names, cls, subject = frame.pop(), frame.pop(), frame.pop()
     if not isinstance(cls, ClassValue):
-        unsupported(breaks.INSTRUCTION, f"a class pattern with {cls.describe()}")
+        raise Unsupported(breaks.INSTRUCTION, f"a class pattern with {cls.describe()}")
     if not cap.isinstance(subject, cls):
         frame.push(NONE)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
+from dynamo.errors import Unsupported
 from dynamo.opcodes.table import Yield, op
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -50,7 +50,7 @@ def _step(frame: Frame, receiver: Value, value: Value) -> tuple[Value | None, Va
         return receiver.send(frame.cap, value), receiver.returned
     if isinstance(receiver, Iterator) and isinstance(value, Constant) and value.value is None:
         return frame.cap.next(receiver), NONE
-    unsupported(breaks.GENERATOR, f"yield from {receiver.describe()}")
+    raise Unsupported(breaks.GENERATOR, f"yield from {receiver.describe()}")
 
 
 def _finish_send(frame: Frame, returned: Value) -> None:
@@ -69,4 +69,4 @@ def end_send(frame: Frame, ins: Instruction) -> None:
 
 @op("CLEANUP_THROW")
 def cleanup_throw(frame: Frame, ins: Instruction) -> None:
-    unsupported(breaks.GENERATOR, "throw() into a generator that delegates")
+    raise Unsupported(breaks.GENERATOR, "throw() into a generator that delegates")

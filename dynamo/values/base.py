@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
+from dynamo.errors import Unsupported
 from dynamo.sources import Source
 
 if TYPE_CHECKING:
@@ -56,23 +56,23 @@ class Value:
     # -- doing -------------------------------------------------------------------------------------------------
     def truth(self, cap: Capture) -> bool:
         """bool(value)."""
-        unsupported(breaks.OPAQUE_OBJECT, f"truth of {self.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"truth of {self.describe()}")
 
     def getattr(self, cap: Capture, name: str) -> Value:
         """value.name"""
-        unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+        raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
 
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
         """value.name = value"""
-        unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+        raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def delattr(self, cap: Capture, name: str) -> None:
         """del value.name"""
-        unsupported(breaks.ATTRIBUTE, f"del {self.describe()}.{name}")
+        raise Unsupported(breaks.ATTRIBUTE, f"del {self.describe()}.{name}")
 
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """value(*args, **kwargs)"""
-        unsupported(breaks.UNKNOWN_CALL, f"{self.describe()}(...)")
+        raise Unsupported(breaks.UNKNOWN_CALL, f"{self.describe()}(...)")
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """value.name(*args, **kwargs)"""
@@ -80,11 +80,11 @@ class Value:
 
     def iterate(self, cap: Capture) -> Value:
         """iter(value)"""
-        unsupported(breaks.OPAQUE_ITERATOR, f"iteration over {self.describe()}")
+        raise Unsupported(breaks.OPAQUE_ITERATOR, f"iteration over {self.describe()}")
 
     def next(self, cap: Capture) -> Value | None:
         """next(value), or None when it is exhausted."""
-        unsupported(breaks.OPAQUE_ITERATOR, f"next() of {self.describe()}")
+        raise Unsupported(breaks.OPAQUE_ITERATOR, f"next() of {self.describe()}")
 
     def unpack(self, cap: Capture) -> list[Value]:
         """list(value)"""

@@ -7,7 +7,7 @@ from types import CodeType, EllipsisType, NoneType, NotImplementedType
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
+from dynamo.errors import Unsupported
 from dynamo.sources import Source
 from dynamo.values.base import Value
 from eager import device, dtype
@@ -89,7 +89,7 @@ class Constant(Value):
             return True
         if self.value is other.value and self.source is None and other.source is None:
             return True
-        unsupported(breaks.IDENTITY, f"`is` between two equal {type(self.value).__name__} values")
+        raise Unsupported(breaks.IDENTITY, f"`is` between two equal {type(self.value).__name__} values")
 
     def reconstruct(self, cg: CodeGen) -> str:
         if type(self.value) in (int, float, complex, str, bytes) and self.source is not None:

@@ -8,11 +8,18 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
 from dynamo.decode import CO_VARARGS, CO_VARKEYWORDS
-from dynamo.errors import Raised
-from dynamo.sources import AttrSource, CellContentsSource, ClosureCellSource, ConstSource, DictAttrSource, DictItemSource
-from dynamo.sources import ItemSource, Source
+from dynamo.errors import Raised, Unsupported
+from dynamo.sources import (
+    AttrSource,
+    CellContentsSource,
+    ClosureCellSource,
+    ConstSource,
+    DictAttrSource,
+    DictItemSource,
+    ItemSource,
+    Source,
+)
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.iterators import Iterator
@@ -147,9 +154,9 @@ class FunctionValue(Value):
         if name in self.real.__dict__:
             return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
         if name in ("__code__", "__globals__", "__closure__", "__defaults__", "__kwdefaults__", "__dict__", "__annotations__"):
-            unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
         if hasattr(types.FunctionType, name):
-            unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
         cap.guard("no_attr", self.source, name)
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
 
@@ -159,12 +166,12 @@ class FunctionValue(Value):
         if name == "__module__":
             return Constant(self.globals.get("__name__"))
         if hasattr(types.FunctionType, name):
-            unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
 
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
         if self.real is not None or name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__"):
-            unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
         cap.mutating(self)
         self.attributes[name] = value
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
+from dynamo.errors import Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.mappings import DictValue
@@ -43,7 +43,7 @@ class Iterator(Value):
         if name == "__next__":
             found = cap.next(self)
             return found if found is not None else cap.raise_(StopIteration)
-        unsupported(breaks.OPAQUE_ITERATOR, f"iterator.{name}()")
+        raise Unsupported(breaks.OPAQUE_ITERATOR, f"iterator.{name}()")
 
 
 class SequenceIterator(Iterator):

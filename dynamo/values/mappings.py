@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
+from dynamo.errors import Unsupported
 from dynamo.sources import Source
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -94,7 +94,7 @@ class DictValue(Value):
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         handler = _DICT_METHODS.get(name)
         if handler is None:
-            unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         return handler(self, cap, args, kwargs)
 
     def reconstruct(self, cg: CodeGen) -> str:
@@ -150,7 +150,7 @@ def _setdefault(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str,
 
 def _update(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if d.cls is collections.Counter:
-        unsupported(breaks.OPAQUE_OBJECT, "Counter.update()")
+        raise Unsupported(breaks.OPAQUE_OBJECT, "Counter.update()")
     for other in args:
         d.update(cap, pairs_of(cap, other))
     d.update(cap, ((Constant(k), v) for k, v in kwargs.items()))
@@ -203,7 +203,7 @@ def _copy(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value
 def _or(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     other = cap.realize(args[0])
     if not isinstance(other, DictValue) or collections.Counter in (d.cls, other.cls):
-        unsupported(breaks.OPAQUE_OBJECT, f"{d.describe()} | {other.describe()}")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{d.describe()} | {other.describe()}")
     new = _copy(d, cap, [], {})
     assert isinstance(new, DictValue)
     new.update(cap, other.entries.values())
@@ -212,7 +212,7 @@ def _or(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value])
 
 def _ior(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if d.cls is collections.Counter:
-        unsupported(breaks.OPAQUE_OBJECT, "Counter |= ...")
+        raise Unsupported(breaks.OPAQUE_OBJECT, "Counter |= ...")
     d.update(cap, pairs_of(cap, args[0]))
     return d
 
@@ -301,7 +301,7 @@ class DictView(Value):
             return cap.sequence_iterator(self.contents(cap)[::-1], self)
         if self.kind != "values" and name in SetValue.OPERATORS:
             return cap.set_of(self.contents(cap)).call_method(cap, name, args, kwargs)
-        unsupported(breaks.OPAQUE_OBJECT, f"dict view .{name}()")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"dict view .{name}()")
 
     def reconstruct(self, cg: CodeGen) -> str:
         return f"{cg.value(self.owner)}.{self.kind}()"
@@ -351,7 +351,7 @@ class SetValue(Value):
             for value in by_value:
                 host.add(value)
             return [by_value[value] for value in host]
-        unsupported(breaks.OPAQUE_OBJECT, "the iteration order of a set")
+        raise Unsupported(breaks.OPAQUE_OBJECT, "the iteration order of a set")
 
     def iterate(self, cap: Capture) -> Value:
         return cap.sequence_iterator(self.ordered(), self)
@@ -383,7 +383,7 @@ class SetValue(Value):
             return self._operate(cap, name, args)
         if name in self.MUTATORS and self.cls is set:
             return self._mutate(cap, name, args)
-        unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def _operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
         mine = set(self.entries)
@@ -420,7 +420,7 @@ class SetValue(Value):
             if not self.entries:
                 return cap.raise_(KeyError, "pop from an empty set")
             if len(self.entries) > 1:
-                unsupported(breaks.OPAQUE_OBJECT, "which element set.pop() takes")
+                raise Unsupported(breaks.OPAQUE_OBJECT, "which element set.pop() takes")
             self.changed(cap)
             return self.entries.pop(next(iter(self.entries)))
         pure = {"update": "union", "__ior__": "__or__", "__iand__": "__and__", "__isub__": "__sub__", "__ixor__": "__xor__"}

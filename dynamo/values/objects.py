@@ -10,8 +10,7 @@ import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
-from dynamo.errors import Raised
+from dynamo.errors import Raised, Unsupported
 from dynamo.sources import Source
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -46,7 +45,7 @@ class UserObject(Value):
             if cap.class_has(self.cls, name):
                 result = cap.call_method(self, name, [], {})
                 if not result.is_constant:
-                    unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
+                    raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
                 return bool(cap.host(bool, result.as_constant()))
         return True
 
@@ -64,7 +63,7 @@ class UserObject(Value):
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name.startswith("__") and name.endswith("__") and not cap.class_has(self.cls, name):
-            unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         found = cap.special_method(self, name) if name.startswith("__") else self.getattr(cap, name)
         return cap.call(found, args, kwargs)
 
@@ -77,7 +76,7 @@ class UserObject(Value):
 
     def next(self, cap: Capture) -> Value | None:
         if not cap.class_has(self.cls, "__next__"):
-            unsupported(breaks.OPAQUE_ITERATOR, f"next() of {self.describe()}")
+            raise Unsupported(breaks.OPAQUE_ITERATOR, f"next() of {self.describe()}")
         try:
             return cap.call_method(self, "__next__", [], {})
         except Raised as error:
@@ -120,7 +119,7 @@ class ExceptionValue(UserObject):
             if name == "__suppress_context__":
                 return Constant(self.suppress)
             if name == "__traceback__":
-                unsupported(breaks.EXCEPTION, "the traceback of an exception")
+                raise Unsupported(breaks.EXCEPTION, "the traceback of an exception")
             if name == "value" and issubclass(self.cls, StopIteration):
                 return self.args[0] if self.args else NONE
         return super().getattr(cap, name)
@@ -159,16 +158,15 @@ class ClassValue(Value):
         return f"class {self.cls.__qualname__}"
 
     def truth(self, cap: Capture) -> bool:
-        if type(self.cls) is not type and (hasattr(type(self.cls), "__bool__") or hasattr(type(self.cls), "__len__")):
-            if "Enum" not in type(self.cls).__name__:
-                return super().truth(cap)
-        return True
+        meta = type(self.cls)
+        asks = meta is not type and (hasattr(meta, "__bool__") or hasattr(meta, "__len__"))
+        return True if not asks or hasattr(meta, "__members__") else super().truth(cap)
 
     def getattr(self, cap: Capture, name: str) -> Value:
         return cap.class_attribute(self, name)
 
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
-        unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+        raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return cap.call_class(self, args, kwargs)

@@ -11,7 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
+from dynamo.errors import Unsupported
 from dynamo.sources import Source
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import NONE, Constant
@@ -85,11 +85,12 @@ class Sequence(Value):
             return cap.sequence_iterator(self.items[::-1], self)
         if name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
             return cap.compare(getattr(operator, name), self, args[0])
-        unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def _index(self, cap: Capture, args: list[Value]) -> Value:
         bounds = [cap.index_constant(a) for a in args[1:]]
-        for i in range(*slice(*bounds, *([None] if len(bounds) == 1 else [])).indices(len(self.items))) if bounds else range(len(self.items)):
+        start, stop = (*bounds, None, None)[:2]
+        for i in range(*slice(start, stop).indices(len(self.items))):
             if cap.equal(self.items[i], args[0]):
                 return Constant(i)
         if issubclass(self.cls, tuple):
@@ -286,7 +287,7 @@ class RangeValue(Value):
         try:
             given = [a.as_constant() for a in args]
         except NotConstant:
-            unsupported(breaks.OPAQUE_OBJECT, f"range.{name}()")
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"range.{name}()") from None
         return cap.wrap_new(cap.host(getattr(self.value, name), *given))
 
     def reconstruct(self, cg: CodeGen) -> str:

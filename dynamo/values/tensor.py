@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dynamo import breaks
-from dynamo.breaks import unsupported
+from dynamo.errors import Unsupported
 from dynamo.sources import AttrSource, Source
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -61,7 +61,7 @@ class TensorValue(Value):
     def truth(self, cap: Capture) -> bool:
         if self.fake.numel() != 1:
             cap.host(Tensor.__bool__, self.fake)  # raises what eager raises
-        unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
+        raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
 
     def getattr(self, cap: Capture, name: str) -> Value:
         if name in _PLAIN_ATTRIBUTES:
@@ -73,13 +73,13 @@ class TensorValue(Value):
         if name == "__class__":
             return cap.wrap_static(self.cls)
         if name == "__dict__":
-            unsupported(breaks.TENSOR_ATTRIBUTE, "tensor.__dict__")
+            raise Unsupported(breaks.TENSOR_ATTRIBUTE, "tensor.__dict__")
         if self.real is not None and name in getattr(self.real, "__dict__", {}):
             assert self.source is not None
             return cap.wrap(self.real.__dict__[name], AttrSource(self.source, name))
         if hasattr(Tensor, name):
             if name in _NOT_METHODS or not callable(getattr(Tensor, name)):
-                unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name}")
+                raise Unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name}")
             return TensorMethod(self, name)
         if self.source is not None:
             cap.guard("no_attr", self.source, name)
@@ -88,22 +88,22 @@ class TensorValue(Value):
     def _grad(self, cap: Capture) -> Value:
         if self.source is None or self.real is None:
             if not self.fake.is_leaf:
-                unsupported(breaks.AUTOGRAD, "the grad of an intermediate tensor")
+                raise Unsupported(breaks.AUTOGRAD, "the grad of an intermediate tensor")
             return NONE
         return cap.wrap(self.real.grad, AttrSource(self.source, "grad"))
 
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
-        unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
+        raise Unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in _READS_DATA:
-            unsupported(breaks.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
+            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
         if name in _NEEDS_ENGINE:
-            unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()}")
+            raise Unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()}")
         if name == "__len__":
             return cap.wrap_new(cap.host(len, self.fake))
         if name in ("__hash__", "__format__", "__reduce_ex__", "__deepcopy__"):
-            unsupported(breaks.IDENTITY, f"{name} of {self.describe()}")
+            raise Unsupported(breaks.IDENTITY, f"{name} of {self.describe()}")
         if name == "__iter__":
             return self.iterate(cap)
         if name == "__setitem__":
@@ -112,7 +112,7 @@ class TensorValue(Value):
         if name == "__getitem__":
             return cap.tensor_call(operator.getitem, [self, *args], kwargs)
         if name in ("register_forward_hook", "_set_impl"):
-            unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}()")
+            raise Unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}()")
         return cap.tensor_method(name, [self, *args], kwargs)
 
     def iterate(self, cap: Capture) -> Value:

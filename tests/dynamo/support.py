@@ -83,7 +83,7 @@ def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = Non
         memo[id(a)] = id(b)
         return
     if isinstance(a, float):
-        assert a == b and math.copysign(1, a) == math.copysign(1, b) or (a != a and b != b), f"{path}: {a} against {b}"
+        assert (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b), f"{path}: {a} against {b}"
         return
     if isinstance(a, tuple | list):
         memo[id(a)] = id(b)

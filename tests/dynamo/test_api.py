@@ -1,0 +1,420 @@
+"""compile and its companions: what they accept, what they return, what they refuse."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dynamo
+import eager as torch
+from dynamo import _native
+from dynamo.errors import FailOnRecompile, UnsupportedUnderFullgraph
+from eager import nn
+
+
+def x23() -> torch.Tensor:
+    return torch.arange(6).reshape(2, 3).float()
+
+
+class Recorder:
+    """A backend that runs the graph as it is and keeps it."""
+
+    def __init__(self) -> None:
+        self.graphs: list = []
+
+    def __call__(self, gm, example_inputs):
+        assert all(t.is_fake for t in example_inputs)
+        self.graphs.append(gm)
+        return gm
+
+    @property
+    def calls(self) -> list[int]:
+        return [sum(n.op.startswith("call") for n in g.graph.nodes) for g in self.graphs]
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.p = 2.0
+
+    def forward(self, x, scale=1):
+        return torch.relu(self.lin(x)) * self.p * scale
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(torch.allclose(a, b)) and a.dtype is b.dtype
+
+
+# --- what can be compiled --------------------------------------------------------------------------------------
+
+
+def test_a_function_is_captured_once_and_called_natively() -> None:
+    backend = Recorder()
+    compiled = dynamo.compile(lambda x: x * 2 + 1, backend=backend)
+    for _ in range(3):
+        assert same(compiled(x23()), x23() * 2 + 1)
+    assert backend.calls == [2]
+    assert compiled.misses == 1
+    assert isinstance(compiled, _native.CompiledFunction)
+
+
+def test_decorator_forms() -> None:
+    @dynamo.compile(backend="eager")
+    def f(x):
+        """doc"""
+        return x + 1
+
+    @dynamo.compile
+    def g(x):
+        return x
+
+    assert same(f(x23()), x23() + 1)
+    assert (f.__name__, f.__doc__) == ("f", "doc")
+    assert isinstance(g, _native.CompiledFunction)
+
+
+def test_methods_partials_lambdas_and_callable_objects() -> None:
+    class K:
+        def __init__(self, k):
+            self.k = k
+
+        def m(self, x):
+            return x * self.k
+
+        def __call__(self, x):
+            return x - self.k
+
+    k = K(3)
+    assert same(dynamo.compile(k.m, backend="eager")(x23()), x23() * 3)
+    assert same(dynamo.compile(k, backend="eager")(x23()), x23() - 3)
+    k.k = 5
+    assert same(dynamo.compile(k.m, backend="eager")(x23()), x23() * 5)
+    partial = functools.partial(lambda a, x: x + a, 2)
+    assert same(dynamo.compile(partial, backend="eager")(x23()), x23() + 2)
+    assert same(dynamo.compile(torch.relu, backend="eager")(-x23()), torch.relu(-x23()))
+
+
+def test_a_compiled_method_binds() -> None:
+    class K:
+        k = 2
+
+        @dynamo.compile(backend="eager")
+        def m(self, x):
+            return x * self.k
+
+    assert same(K().m(x23()), x23() * 2)
+
+
+@pytest.mark.parametrize("bad", [3, "name", None, K := type("K", (), {})])
+def test_what_cannot_be_called_is_refused(bad) -> None:
+    if bad is None:
+        assert callable(dynamo.compile(None))
+    else:
+        with pytest.raises(TypeError, match="compile: got"):
+            dynamo.compile(bad)
+
+
+def test_wrong_requests_are_refused_at_once() -> None:
+    with pytest.raises(RuntimeError, match="Invalid backend: 'nonesuch'"):
+        dynamo.compile(lambda x: x, backend="nonesuch")
+    with pytest.raises(RuntimeError, match="mode='slow'"):
+        dynamo.compile(lambda x: x, mode="slow")
+    with pytest.raises(RuntimeError, match="Either mode or options"):
+        dynamo.compile(lambda x: x, mode="default", options={"a": 1})
+    with pytest.raises(TypeError, match="backend="):
+        dynamo.compile(lambda x: x, backend=3)
+
+
+def test_disable_argument_gives_the_function_back() -> None:
+    def f(x):
+        return x
+
+    assert dynamo.compile(f, disable=True) is f
+
+
+def test_nested_compile_is_captured_into_the_outer_graph() -> None:
+    inner = dynamo.compile(lambda x: x * 2, backend="eager")
+    backend = Recorder()
+    outer = dynamo.compile(lambda x: inner(x) + 1, backend=backend)
+    assert same(outer(x23()), x23() * 2 + 1)
+    assert backend.calls == [2]
+
+
+# --- modules ---------------------------------------------------------------------------------------------------
+
+
+def test_a_compiled_module_behaves_as_the_module() -> None:
+    net = Net()
+    compiled = dynamo.compile(net, backend="eager")
+    assert isinstance(compiled, nn.Module)
+    assert same(compiled(x23(), scale=2), net(x23(), scale=2))
+    assert compiled.lin is net.lin
+    assert compiled.p == 2.0
+    compiled.p = 3.0
+    assert net.p == 3.0
+    assert same(compiled(x23()), net(x23()))
+    assert [id(p) for p in compiled.parameters()] == [id(p) for p in net.parameters()]
+    assert list(compiled.state_dict()) == [f"_orig_mod.{k}" for k in net.state_dict()]
+    compiled.eval()
+    assert not net.training
+    assert not compiled.training
+    with pytest.raises(AttributeError):
+        compiled.nonesuch  # noqa: B018
+
+
+def test_changes_of_a_module_are_seen() -> None:
+    net = Net()
+    backend = Recorder()
+    compiled = dynamo.compile(net, backend=backend)
+    compiled(x23())
+    compiled(x23())
+    assert len(backend.graphs) == 1
+    net.lin = nn.Linear(3, 4)
+    assert same(compiled(x23()), net(x23()))
+    net.lin.weight = nn.Parameter(torch.ones(4, 3))
+    assert same(compiled(x23()), net(x23()))
+    net.__dict__["p"] = 7.0
+    assert same(compiled(x23()), net(x23()))
+    with torch.no_grad():
+        net.lin.weight.mul_(2)  # values are no structure: no new graph
+    before = len(backend.graphs)
+    assert same(compiled(x23()), net(x23()))
+    assert len(backend.graphs) == before
+
+
+def test_module_hooks_run() -> None:
+    net, seen = Net(), []
+    compiled = dynamo.compile(net, backend="eager")
+    compiled(x23())
+    handle = net.lin.register_forward_hook(lambda m, a, y: seen.append(1) or y * 2)
+    assert same(compiled(x23()), net(x23()))
+    assert len(seen) == 2
+    handle.remove()
+    assert same(compiled(x23()), net(x23()))
+    assert len(seen) == 2
+
+
+def test_module_compile_in_place() -> None:
+    net = Net()
+    expected = net(x23())
+    net.compile(backend="eager")
+    assert same(net(x23()), expected)
+
+
+def test_training_through_a_compiled_module_gives_the_same_gradients() -> None:
+    torch.manual_seed(0)
+    net = Net()
+    net(x23()).pow(2).sum().backward()
+    expected = [p.grad.clone() for p in net.parameters()]
+    for p in net.parameters():
+        p.grad = None
+    compiled = dynamo.compile(net, backend="aot_eager")
+    compiled(x23()).pow(2).sum().backward()
+    assert all(same(p.grad, e) for p, e in zip(net.parameters(), expected, strict=True))
+
+
+# --- breaks, fullgraph, disable --------------------------------------------------------------------------------
+
+
+def test_fullgraph_names_the_line_the_cause_and_a_hint() -> None:
+    def f(x):
+        y = x + 1
+        print("side effect")  # the breaking line
+        return y
+
+    with pytest.raises(UnsupportedUnderFullgraph) as caught:
+        dynamo.compile(f, backend="eager", fullgraph=True)(x23())
+    text = str(caught.value)
+    line = f.__code__.co_firstlineno + 2
+    assert f"{__file__}:{line}" in text
+    assert 'print("side effect")' in text
+    assert "print()" in text
+    assert "Hint: " in text
+
+
+def test_fullgraph_lets_the_users_own_error_through() -> None:
+    def f(x):
+        return x @ x
+
+    with pytest.raises(RuntimeError) as eager_error:
+        f(x23())
+    with pytest.raises(RuntimeError) as compiled_error:
+        dynamo.compile(f, backend="eager", fullgraph=True)(x23())
+    assert type(compiled_error.value) is type(eager_error.value)
+    assert str(compiled_error.value) == str(eager_error.value)
+
+
+def test_disabled_functions_run_plainly() -> None:
+    seen = []
+
+    @dynamo.disable
+    def quiet(x):
+        seen.append(_native.thread_mode())
+        return x * 2
+
+    backend = Recorder()
+    compiled = dynamo.compile(lambda x: quiet(x + 1) + 1, backend=backend)
+    assert same(compiled(x23()), (x23() + 1) * 2 + 1)
+    assert backend.calls == [1, 1]
+    assert same(quiet(x23()), x23() * 2)
+
+
+def test_graph_break_splits_the_graph() -> None:
+    def f(x):
+        y = x + 1
+        dynamo.graph_break()
+        return y * 2
+
+    backend = Recorder()
+    assert same(dynamo.compile(f, backend=backend)(x23()), f(x23()))
+    assert backend.calls == [1, 1]
+
+
+def test_is_compiling_is_true_only_inside_a_capture() -> None:
+    def f(x):
+        return x + 1 if torch.compiler.is_compiling() else x - 1
+
+    assert same(f(x23()), x23() - 1)
+    assert same(dynamo.compile(f, backend="eager")(x23()), x23() + 1)
+
+
+def test_allow_in_graph_and_constant_results_and_substitutes() -> None:
+    calls = []
+
+    def opaque(x):
+        return x.clone().mul_(3)
+
+    def setting():
+        calls.append(1)
+        return 4
+
+    def counted(x):
+        return int(np.prod(x.shape))
+
+    dynamo.allow_in_graph(opaque)
+    dynamo.assume_constant_result(setting)
+
+    @dynamo.substitute_in_graph(np.prod)
+    def product(shape):
+        total = 1
+        for n in shape:
+            total *= n
+        return total
+
+    backend = Recorder()
+    compiled = dynamo.compile(lambda x: opaque(x) + setting() + counted(x), backend=backend)
+    for _ in range(2):
+        assert same(compiled(x23()), x23() * 3 + 4 + 6)
+    assert len(calls) == 1
+    assert [n.target for n in backend.graphs[0].graph.nodes if n.target is opaque]
+
+
+def test_explain_tells_graphs_breaks_and_guards() -> None:
+    def f(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    found = dynamo.explain(f, x23())
+    assert (found.graph_count, found.graph_break_count, found.op_count) == (2, 1, 2)
+    assert found.breaks[0].line == f.__code__.co_firstlineno + 2
+    assert found.breaks[0].source_line == 'print(end="")'
+    assert found.guards
+    assert "Graph Break Count: 1" in str(found)
+    assert "print" in str(dynamo.explain(f)(x23()))
+
+
+def test_stances() -> None:
+    backend = Recorder()
+    compiled = dynamo.compile(lambda x, n: x * n, backend=backend)
+    with dynamo.set_stance("force_eager"):
+        assert same(compiled(x23(), 2), x23() * 2)
+    assert backend.calls == []
+    compiled(x23(), 2)
+    with dynamo.set_stance("eager_on_recompile"):
+        assert same(compiled(x23(), 3), x23() * 3)
+    assert len(backend.graphs) == 1
+    with dynamo.set_stance("fail_on_recompile"), pytest.raises(FailOnRecompile, match="int_eq"):
+        compiled(x23(), 4)
+    with pytest.raises(RuntimeError, match="allowed"):
+        dynamo.set_stance("sometimes")
+    assert same(compiled(x23(), 5), x23() * 5)
+
+
+def test_reset_forgets() -> None:
+    backend = Recorder()
+    compiled = dynamo.compile(lambda x: x + 1, backend=backend)
+    compiled(x23())
+    dynamo.reset()
+    compiled(x23())
+    assert len(backend.graphs) == 2
+
+
+def test_a_failing_backend_leaves_the_result_right() -> None:
+    def broken(gm, example_inputs):
+        raise OSError("no compiler")
+
+    compiled = dynamo.compile(lambda x: x * 2, backend=broken)
+    assert same(compiled(x23()), x23() * 2)
+    with pytest.raises(OSError, match="no compiler"):
+        dynamo.compile(lambda x: x * 2, backend=broken, fullgraph=True)(x23())
+
+
+def test_a_graph_that_fails_at_run_time_runs_again_eagerly() -> None:
+    def failing(gm, example_inputs):
+        def run(*args):
+            raise ArithmeticError("broken kernel")
+
+        return run
+
+    def f(x):
+        return x * 2
+
+    assert same(dynamo.compile(f, backend=failing)(x23()), x23() * 2)
+
+
+def test_the_hook_is_installed_only_while_plain_python_runs_in_a_region() -> None:
+    seen = []
+
+    def leaf(x):
+        return x
+
+    def look():
+        seen.append(_native.hook_installed())
+
+    def f(x):
+        y = x + 1
+        opaque(leaf, y)
+        return y * 2
+
+    opaque = functools.lru_cache(lambda fn, x: look())
+    compiled = dynamo.compile(f, backend="eager")
+    for _ in range(2):
+        compiled(x23())
+    assert seen[0]
+    assert not _native.hook_installed()
+    assert _native.active_regions() == 0
+
+
+def test_disabled_by_the_environment() -> None:
+    code = (
+        "import eager as torch, dynamo\n"
+        "def f(x): return x + 1\n"
+        "assert dynamo.compile(f) is f\n"
+        "print('ok')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**_environment(), "TORCH_COMPILE_DISABLE": "1"}
+    )
+    assert done.stdout.strip() == "ok"
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}

@@ -22,19 +22,21 @@ from eager.spec import TensorSpec, spec_of
 from eager.tensor import Tensor
 from fxir.aliasing import Output, plan_outputs
 from fxir.decompose import DEFAULT, Decompositions
+from fxir.examples import fakes_like
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
 from fxir.joint import Joint, add_gradients, effects
 from fxir.options import CompileOptions, GraphKind
 from fxir.partition import partition
 from fxir.passes import run_passes
-from fxir.runtime import Backward, InputBase, Region, Write, wrap
+from fxir.runtime import Backward, InputBase, Region, Write, places, wrap
 from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced
 from fxir.verifier import verify
 
 _GRAPHS = artifact("aot_graphs")
 _JOINT = artifact("aot_joint_graph")
 _AOT = component("aot")
+_MAX_PLACES = 16
 
 CompileGraph: TypeAlias = Callable[[Graph, GraphKind, CompileOptions], Callable[..., Any]]
 
@@ -56,9 +58,34 @@ def aot_compile(
     """
     options = options or CompileOptions()
     program = _trace(gm, list(inputs), decompositions)
+    program.examples = list(inputs)
+    program.again = _Elsewhere(gm, lambda fakes: aot_compile(gm, fakes, compile_graph, options, decompositions))
     if not program.differentiable:
         return _compile_inference(program, compile_graph, options)
     return _compile_training(program, compile_graph, options)
+
+
+@dataclass(slots=True)
+class _Elsewhere:
+    """The same program for arguments that lie otherwise in memory: compiled once per constellation, for the first few."""
+
+    gm: GraphModule
+    compile: Callable[[list[Tensor]], Callable[..., Any]]
+    variants: dict[Any, Callable[..., Any]] = field(default_factory=dict)
+
+    def __call__(self, *args: Tensor) -> Any:
+        key = places(args)
+        found = self.variants.get(key)
+        if found is None:
+            if len(self.variants) >= _MAX_PLACES:
+                return self.gm(*args)
+            try:
+                found = self.compile(fakes_like(args))
+            except Exception as e:  # noqa: BLE001 - nobody above a call can fall back; it is said and gm runs
+                _AOT.warning(f"inputs that lie otherwise in memory run uncompiled: {type(e).__name__}: {e}")
+                found = self.gm
+            self.variants[key] = found
+        return found(*args)
 
 
 @dataclass(slots=True)
@@ -89,11 +116,14 @@ class _Program:
     single: bool
     writes: list[Write]
     built: OutputBuilder
+    examples: list[Tensor] = field(default_factory=list)
+    again: Callable[..., Any] | None = None
 
-    def offsets(self) -> tuple[tuple[int, int], ...]:
-        """(argument, where it must begin in its storage) for those whose place the program relies on."""
-        args = self.inputs.args
-        return tuple((i, t.storage_offset()) for i, t in enumerate(args) if self.mode.memory.is_placed(t))
+    def placed(self) -> tuple[int, ...]:
+        """Arguments whose place in memory the program relies on."""
+        n = len(self.inputs.args) - len(self.bound)
+        args = self.inputs.args[:n]
+        return tuple(i for i, t in enumerate(args) if self.mode.memory.is_placed(t))
 
     def results(self) -> list[Tensor | None]:
         """The fake of each graph output; None for a new value that is written under no_grad."""
@@ -118,7 +148,9 @@ class _Program:
             outputs=tuple(self.outputs),
             single=self.single,
             writes=tuple(self.writes),
-            offsets=self.offsets(),
+            placed=self.placed(),
+            places=places([self.examples[i] for i in self.placed()]),
+            again=self.again,
             **more,
         )
 

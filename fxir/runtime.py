@@ -57,8 +57,8 @@ class Region:
     n_args: tensors the caller passes; bound: further arguments, held by the region, numbered after them.
     graph_inputs: what the graph is called with: an argument, or a base shared by some. outputs: see `fxir.aliasing`.
     single: the program returns its one output bare. differentiable: graph outputs that the backward hangs on.
-    wanting: graph inputs that get a gradient. saved: what is kept for backward. offsets: (argument, storage offset it
-    must have), for the few whose place in their storage the program looks at.
+    wanting: graph inputs that get a gradient. saved: what is kept for backward. placed: arguments whose place in
+    memory the program relies on (shared storages, as_strided); unless `places` of them is as here, `again` is called.
     """
 
     n_args: int
@@ -71,7 +71,9 @@ class Region:
     wanting: tuple[int, ...] = ()
     saved: tuple[Saved, ...] = ()
     backward: Backward | None = None
-    offsets: tuple[tuple[int, int], ...] = ()
+    placed: tuple[int, ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
+    again: Callable[..., Any] | None = None
 
 
 @dataclass(slots=True)
@@ -180,12 +182,10 @@ def _base(x: Tensor, low: int, span: int) -> Tensor:
     return _native.alias(x, (span,), (1,), x.storage_offset() - low)  # type: ignore[no-any-return]
 
 
-def _moved(index: int, offset: int, t: Tensor) -> None:
-    raise RuntimeError(
-        f"compiled region: input {index} begins at element {t.storage_offset()} of its storage, and at {offset} when this "
-        "was compiled; a program that calls as_strided with a storage_offset depends on it. Call reset() and compile "
-        "again, or clone() the input"
-    )
+def places(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
+    """Where tensors lie: (first of them over the same storage, storage offset) each."""
+    first: dict[int, int] = {}
+    return tuple((first.setdefault(id(t.untyped_storage().root), i), t.storage_offset()) for i, t in enumerate(args))
 
 
 def wrap(run: Callable[..., Any], region: Region) -> Callable[..., Any]:
@@ -201,8 +201,8 @@ def _bare(region: Region, lead: int) -> bool:
     plain_inputs = region.graph_inputs == tuple(range(region.n_args)) and not region.bound
     results = [o for o in region.outputs if isinstance(o, Computed)]
     in_order = [o.index for o in results] == list(range(len(region.outputs)))
-    needs_checks = bool(region.offsets) or region.backward is not None
-    return plain_inputs and in_order and lead == 0 and not needs_checks and not region.single
+    nothing_around = region.backward is None and not region.placed and not region.single
+    return plain_inputs and in_order and lead == 0 and nothing_around
 
 
 class _Writer:
@@ -217,9 +217,11 @@ class _Writer:
     def compile(self) -> Callable[..., Any]:
         region = self.region
         self.env |= {f"a{region.n_args + i}": t for i, t in enumerate(region.bound)}
-        for i, offset in region.offsets:
-            self.env["moved"] = _moved
-            self.lines.append(f"if a{i}.storage_offset() != {offset}: moved({i}, {offset}, a{i})")
+        if region.placed:
+            self.env |= {"places": places, "expected": region.places, "again": region.again}
+            checked = ", ".join(f"a{i}" for i in region.placed)
+            everything = ", ".join(f"a{i}" for i in range(region.n_args))
+            self.lines.append(f"if places([{checked}]) != expected: return again({everything})")
         inputs = [self._input(i, g) for i, g in enumerate(region.graph_inputs)]
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:

@@ -1,5 +1,5 @@
 """Neural networks: Module, layers, functions, initialisers. Stands on the ops and on autograd."""
-from eager.nn import attention, functional, init, modules, parameter, utils
+from eager.nn import attention, functional, init, modules, parallel, parameter, utils
 from eager.nn.module import Module
 from eager.nn.modules.activation import (
     CELU,
@@ -152,6 +152,7 @@ from eager.nn.modules.upsampling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from eager.nn.parallel import DataParallel
 from eager.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
@@ -196,7 +197,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
-    "CrossMapLRN2d",
+    "CrossMapLRN2d", "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -317,6 +318,6 @@ __all__ = [
     "functional",
     "init",
     "modules",
-    "parameter",
+    "parallel", "parameter",
     "utils",
 ]  # fmt: skip

@@ -495,3 +495,44 @@ FUNCTION_ERRORS = [
 def test_function_errors(action: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         action()
+
+
+def test_data_parallel_is_transparent_without_a_gpu() -> None:
+    inner = nn.Linear(2, 3)
+    m = nn.DataParallel(inner, device_ids=[])
+    x = eager.randn(4, 2)
+    assert eager.equal(m(x), inner(x)) and list(m.state_dict()) == ["module.weight", "module.bias"]
+    with pytest.raises(NotImplementedError, match=r"DataParallel: 2 devices were given; allowed: at most one"):
+        nn.DataParallel(inner, device_ids=[0, 1])
+
+
+def test_weight_and_spectral_norm_split_and_join() -> None:
+    utils = nn.utils
+    m, x = nn.Linear(3, 4), eager.randn(2, 3)
+    before = m(x)
+    utils.weight_norm(m)
+    assert sorted(n for n, _ in m.named_parameters()) == ["bias", "weight_g", "weight_v"] and eager.allclose(m(x), before, atol=1e-6)
+    utils.remove_weight_norm(m)
+    assert isinstance(m.weight, nn.Parameter) and eager.allclose(m(x), before, atol=1e-6)
+    utils.parametrizations.weight_norm(m)
+    assert eager.allclose(m(x), before, atol=1e-6) and utils.parametrize.is_parametrized(m, "weight")
+    m(x).sum().backward()
+    assert m.parametrizations.weight.original1.grad is not None
+    utils.parametrize.remove_parametrizations(m, "weight")
+    assert type(m) is nn.Linear and eager.allclose(m(x), before, atol=1e-6)
+    for normalise in (utils.spectral_norm, utils.parametrizations.spectral_norm):
+        s = normalise(nn.Linear(6, 5))
+        for _ in range(60):
+            s(eager.randn(1, 6))
+        columns = s.weight.detach()
+        top = max(float((columns @ v).norm() / v.norm()) for v in eager.randn(200, 6))
+        assert 0.6 < top <= 1.0 + 1e-4
+
+
+def test_functional_call_uses_the_given_tensors_and_puts_the_own_back() -> None:
+    m, x = nn.Linear(3, 2), eager.randn(4, 3)
+    own = m.weight
+    given = eager.zeros(2, 3, requires_grad=True)
+    y = nn.utils.stateless.functional_call(m, {"weight": given}, (x,))
+    y.sum().backward()
+    assert m.weight is own and eager.allclose(y, m.bias.expand(4, 2)) and given.grad is not None and own.grad is None

@@ -31,7 +31,7 @@ from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 from fxir.options import CompileOptions, GraphKind
 from inductor import cache, toolchain
-from inductor.artifact import Compiled
+from inductor.artifact import ArtifactPlan, Compiled, ExternCall
 from inductor.cache import Cache, Entry, Key
 from inductor.compiled import Artifact, explain_entry
 from inductor.request import Knobs, Request
@@ -44,6 +44,7 @@ __all__ = ["compile_graph", "inductor"]
 _COMPONENT = _logging.component("inductor")
 _OUTPUT = _logging.artifact("output_code")
 _TIME = _logging.artifact("compile_time")
+_HINTS = _logging.artifact("perf_hints")
 _CACHE = _logging.artifact("cache")
 _REPLAY = _logging.artifact("cudagraphs")
 
@@ -108,9 +109,21 @@ def _compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Co
         )
     if _OUTPUT.enabled:
         _OUTPUT.log(explain_entry(loaded.artifact.entry, sources=True))
+    if _HINTS.enabled:
+        _log_hints(loaded.artifact.entry.plan)
     _TIME.log(f"{kind.value} graph {key.digest[:12]}, {loaded.artifact.origin}: {clock}")
     _dump(graph, kind, key, loaded.artifact.entry)
     return loaded
+
+
+def _log_hints(plan: ArtifactPlan) -> None:
+    for step in plan.steps:
+        if isinstance(step, ExternCall):
+            where = f" ({step.origin})" if step.origin else ""
+            _HINTS.log(
+                f"{step.op}{where} has no loop form: it runs as a call of its eager kernel, on one thread, and nothing is "
+                "fused with it; a reduction or pointwise form of the same, where there is one, runs faster"
+            )
 
 
 class _Clock:

@@ -26,7 +26,7 @@ QUESTIONS = (
     "How can a class decide what the plus sign does?",
     "How do I write a function that takes any number of arguments?",
 )
-BATCH, LENGTH, PARAGRAPHS = 8, 128, 240
+BATCH, LENGTH, PARAGRAPHS = 8, 128, 156
 ROUNDS = 7
 TOLERANCE = 1e-5  # of 1 - cosine, between eager and compiled
 

@@ -15,10 +15,12 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from dynamo.breaks import CAUSES
 from eager import _logging
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "TORCH_LOGS.md"
+CAUSES_HEADING = "## Causes of graph breaks\n"
 MAX_LINES, MAX_CHARS = 14, 118
 
 BREAK = '''\
@@ -61,7 +63,17 @@ def f(x):
 
 f(torch.ones(8))
 '''
-PROGRAMS = {"break.py": BREAK, "train.py": TRAIN, "tune.py": TUNE, "replay.py": REPLAY}
+HINT = '''\
+import eager as torch
+
+@torch.compile
+def top(x):
+    values, places = torch.sort(x * 2, dim=1)
+    return values[:, :3] + 1
+
+top(torch.randn(4, 8))
+'''
+PROGRAMS = {"break.py": BREAK, "train.py": TRAIN, "tune.py": TUNE, "replay.py": REPLAY, "hint.py": HINT}
 
 PROGRAM_OF = {
     "dynamo": "break.py",
@@ -84,7 +96,7 @@ PROGRAM_OF = {
     "kernel_code": "train.py",
     "schedule": "train.py",
     "fusion": "train.py",
-    "perf_hints": "break.py",
+    "perf_hints": "hint.py",
     "cudagraphs": "replay.py",
     "autotuning": "tune.py",
     "cache": "break.py",
@@ -119,7 +131,7 @@ def lines_of(name: str) -> list[str]:
 def sections() -> dict[str, tuple[str, str]]:
     """The document's sections: name -> (text before the sample, the sample)."""
     found = {}
-    for name, body in re.findall(r"^### (\w+)\n(.*?)(?=^#|\Z)", DOCUMENT.read_text(), re.M | re.S):
+    for name, body in re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", DOCUMENT.read_text(), re.M | re.S):
         text, _, rest = body.partition("```\n")
         found[name] = (text, rest.rpartition("```")[0])
     return found
@@ -134,18 +146,31 @@ def shape(line: str) -> str:
 def _shortened(lines: list[str]) -> list[str]:
     if len(lines) > MAX_LINES:
         lines = [*lines[: MAX_LINES - 3], "...", *lines[-2:]]
+    lines = [line.rstrip() for line in lines]
     return [line if len(line) <= MAX_CHARS else line[: MAX_CHARS - 3] + "..." for line in lines]
+
+
+def causes_text() -> str:
+    """The section on the causes of graph breaks, from the catalogue; each has the anchor that its message names."""
+    entries = [f"#### {c.id}\n{c.title[0].upper()}{c.title[1:]}. What to do: {c.hint}.\n" for c in CAUSES.values()]
+    return CAUSES_HEADING + "\n" + "\n".join(entries)
+
+
+def programs_text() -> str:
+    """The programs, as the document shows them."""
+    return "".join(f"`{name}`\n```python\n{source}```\n\n" for name, source in PROGRAMS.items())
 
 
 def rewrite() -> None:
     """Put fresh samples into the document."""
-    text = DOCUMENT.read_text()
+    text = DOCUMENT.read_text().partition("\n" + CAUSES_HEADING)[0] + "\n" + causes_text()
+    text = re.sub(r"(?<=shortened \(`\.\.\.`\):\n\n).*?(?=^## Components)", lambda _: programs_text(), text, flags=re.M | re.S)
     for name in PROGRAM_OF:
         lines = lines_of(name)
         if not lines:
             print(f"{name}: {PROGRAM_OF[name]} printed nothing for it", file=sys.stderr)
             continue
-        sample = "\n".join(_shortened(lines)) + "\n"
+        sample = "".join(f"{line}\n" for line in _shortened(lines))
         pattern = rf"(^### {name}\n(?:(?!#|```)[^\n]*\n)*```\n)(.*?)(^```$)"
         text, done = re.subn(pattern, lambda m, s=sample: m[1] + s + m[3], text, flags=re.M | re.S)
         if done != 1:

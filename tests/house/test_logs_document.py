@@ -39,3 +39,11 @@ def test_the_programs_in_the_document_are_the_ones_that_run() -> None:
     text = log_samples.DOCUMENT.read_text()
     for name, source in log_samples.PROGRAMS.items():
         assert f"`{name}`" in text and source in text
+
+
+def test_every_cause_of_a_graph_break_has_its_anchor() -> None:
+    assert log_samples.CAUSES
+    assert log_samples.causes_text().rstrip() in log_samples.DOCUMENT.read_text()
+    for cause in log_samples.CAUSES.values():
+        document, _, anchor = cause.docs.partition("#")
+        assert document == log_samples.DOCUMENT.name and f"\n#### {anchor}\n" in log_samples.DOCUMENT.read_text()

@@ -24,7 +24,7 @@ import numpy as np
 from eager import _native, dtypes
 from eager.device import CPU, device
 from eager.dtypes import dtype
-from eager.nn.parameter import Parameter
+from eager.nn import parameter
 from eager.ops.table import empty
 from eager.spec import TensorSpec
 from eager.tensor import Size, Tensor
@@ -88,7 +88,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         return _StorageKey(("storage", _Global("torch", name), key, str(t.device), root.nbytes() // t.dtype.itemsize))
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, Parameter):
+        if isinstance(obj, parameter.Parameter):
             return _REBUILD_PARAMETER, (_plain_view(obj), bool(obj.requires_grad), collections.OrderedDict())
         if isinstance(obj, Tensor):
             if obj.is_fake or obj.device.type == "meta":
@@ -194,12 +194,12 @@ def _rebuild_tensor(storage: _Storage, offset: int, size: Any, stride: Any, requ
     return t
 
 
-def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Parameter:
-    return Parameter(data, requires_grad)
+def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> parameter.Parameter:
+    return parameter.Parameter(data, requires_grad)
 
 
-def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, hooks: Any, state: Any) -> Parameter:
-    p = Parameter(data, requires_grad)
+def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, hooks: Any, state: Any) -> parameter.Parameter:
+    p = parameter.Parameter(data, requires_grad)
     p.__dict__.update(state if isinstance(state, dict) else state[0] or {})
     return p
 
@@ -212,7 +212,7 @@ def _safe_names() -> dict[tuple[str, str], Any]:
         ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
         ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter_with_state,
         ("torch", "Size"): Size, ("torch", "device"): device, ("torch", "Tensor"): Tensor,
-        ("torch.nn.parameter", "Parameter"): Parameter,
+        ("torch.nn.parameter", "Parameter"): parameter.Parameter,
         ("torch.storage", "UntypedStorage"): dtypes.uint8, ("torch", "UntypedStorage"): dtypes.uint8,
         ("torch.serialization", "_get_layout"): str,
         ("collections", "OrderedDict"): collections.OrderedDict, ("collections", "defaultdict"): collections.defaultdict,

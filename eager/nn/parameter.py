@@ -20,7 +20,7 @@ def _empty() -> Tensor:
     return _native.empty(8, (0,), (1,))  # float32, torch's `torch.empty(0)`
 
 
-class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+class _ParameterMeta(type):
     """Makes `isinstance(t, Parameter)` true for parameters made from a custom Tensor subclass too."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -79,7 +79,7 @@ def _rebuild_parameter(data: Tensor, requires_grad: bool, attributes: dict[str, 
     return p
 
 
-class _BufferMeta(type(Tensor)):  # type: ignore[misc]
+class _BufferMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True

@@ -6,6 +6,7 @@ import pickle
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
 import pytest
 
 import eager
@@ -520,13 +521,13 @@ def test_weight_and_spectral_norm_split_and_join() -> None:
     assert m.parametrizations.weight.original1.grad is not None
     utils.parametrize.remove_parametrizations(m, "weight")
     assert type(m) is nn.Linear and eager.allclose(m(x), before, atol=1e-6)
+    eager.manual_seed(0)
     for normalise in (utils.spectral_norm, utils.parametrizations.spectral_norm):
         s = normalise(nn.Linear(6, 5))
-        for _ in range(60):
+        for _ in range(300):
             s(eager.randn(1, 6))
-        columns = s.weight.detach()
-        top = max(float((columns @ v).norm() / v.norm()) for v in eager.randn(200, 6))
-        assert 0.6 < top <= 1.0 + 1e-4
+        largest = float(np.linalg.svd(s.weight.detach().numpy(), compute_uv=False)[0])
+        assert abs(largest - 1.0) < 1e-3
 
 
 def test_functional_call_uses_the_given_tensors_and_puts_the_own_back() -> None:

@@ -20,7 +20,7 @@ from fxir.options import GraphKind
 from inductor import artifact as A
 from inductor import ir
 from inductor.cpp import gemm
-from inductor.cpp.bundles import LoopNest, in_memory, loop_nest
+from inductor.cpp.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.cpp.gemm_problem import GemmCode, GemmProblem
 from inductor.cpp.nests import Kernel, Place, print_nest
 from inductor.cpp.prelude import prelude
@@ -67,6 +67,7 @@ class _Compiler:
         self.made, self.program, self.request, self.parameters = made, made.program, request, parameters
         self.nests: dict[int, LoopNest] = {i: loop_nest(s) for i, s in enumerate(made.steps) if isinstance(s, Nest)}
         self.memory = in_memory(made, self.nests)
+        self.local = row_local(made, self.nests, self.memory)
         self.units: dict[str, A.SourceUnit] = {}
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: list[A.Pack] = []
@@ -151,7 +152,7 @@ class _Compiler:
         for b in self.nests[i].bundles:
             for m in b.members:
                 names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
-        return names
+        return names - set(self.local[i])
 
     def _output(self, r: Any, returned: list[str]) -> A.Output:
         if not isinstance(r, ir.Ref):
@@ -225,7 +226,8 @@ class _Compiler:
         return _segments(codes)
 
     def _nest(self, i: int) -> _Code:
-        k: Kernel = print_nest(f"k{i}", self.nests[i], self.places, self.memory, self.request.knobs.parallel_ns)
+        k: Kernel = print_nest(f"k{i}", self.nests[i], self.places, self.memory, self.request.knobs.parallel_ns,
+                               self.local[i])  # fmt: skip
         return _Code(k.text, [k.call], cost_ns=k.cost_ns)
 
     def _single(self, i: int, b: ir.Buffer) -> _Code:

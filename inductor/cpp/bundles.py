@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Final
 
 from fxir import expr as E
 from inductor import ir
 from inductor.schedule import Nest, Schedule, Single
 from inductor.substitute import at_point, replace_loads
+
+
+ROW_BYTES: Final = 24 << 10  # of one row's temporary values: they should stay in the nearest cache
 
 
 @dataclass(slots=True)
@@ -180,6 +184,38 @@ def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
                         needed.add(v.buffer)
             registers |= {m.buffer.name for m in bundle.members if in_register(m)}
     return needed
+
+
+def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) -> dict[int, dict[str, int]]:
+    """By nest: results that only later loops over the same row read, and their elements per row.
+
+    They live on the stack of the thread that works on the row, in its nearest cache, instead of in the arena.
+    """
+    program = schedule.program
+    elsewhere = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
+    readers: dict[str, set[int]] = {}
+    for i, step in enumerate(schedule.steps):
+        if isinstance(step, Single):
+            elsewhere.update(ir.reads(step.member.definition))
+            continue
+        for v in ir.walk([m.value for b in nests[i].bundles for m in b.members]):
+            if isinstance(v, ir.Load):
+                readers.setdefault(v.buffer, set()).add(i)
+                if v.indirect:
+                    elsewhere.add(v.buffer)
+    found: dict[int, dict[str, int]] = {}
+    for i, nest in nests.items():
+        room = ROW_BYTES
+        mine: dict[str, int] = {}
+        for b in () if nest.flat or nest.column else nest.bundles:
+            for m in b.members:
+                n, name = math.prod(b.inner), m.buffer.name
+                nbytes = n * m.buffer.layout.dtype.itemsize
+                if m.kind == "store" and name in memory - elsewhere and readers.get(name) == {i} and nbytes <= room:
+                    mine[name] = n
+                    room -= nbytes
+        found[i] = mine
+    return found
 
 
 def in_register(m: Member) -> bool:

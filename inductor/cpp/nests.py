@@ -12,6 +12,7 @@ from typing import Final
 
 from eager import dtypes
 from eager.dtypes import dtype
+from fxir import expr as E
 from inductor import ir
 from inductor.cpp.bundles import Bundle, LoopNest, Member, collapse, in_register
 from inductor.cpp.values import TYPE, Scope, cast, index_source, literal
@@ -42,14 +43,20 @@ class Kernel:
     cost_ns: float
 
 
-def print_nest(name: str, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int) -> Kernel:
-    """The kernel of a nest. places: of all buffers in memory; stored: results that must be written."""
-    return _Printer(name, nest, places, stored, parallel_ns).kernel()
+def print_nest(name: str, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
+               local: dict[str, int] | None = None) -> Kernel:  # fmt: skip
+    """The kernel of a nest. places: of all buffers in memory; stored: results that must be written; local: those of
+    them that only the nest itself reads, row by row, with their elements per row."""
+    return _Printer(name, nest, places, stored, parallel_ns, local or {}).kernel()
 
 
 class _Printer:
-    def __init__(self, name: str, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int) -> None:
+    def __init__(self, name: str, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
+                 local: dict[str, int]) -> None:  # fmt: skip
         self.name, self.nest, self.places, self.stored, self.parallel_ns = name, nest, places, stored, parallel_ns
+        self.local = local
+        self.here: dict[E.Expr, E.IntLike] = {ir.axis(k, n): 0 for k, n in enumerate(nest.rows) if n != 1}
+        self.local_types = {m.buffer.name: TYPE[m.buffer.layout.dtype] for b in nest.bundles for m in b.members}
         self.pointers: dict[str, bool] = {}  # buffer -> written
         self.registers: dict[str, str] = {}
         self.known: dict[ir.Value, str] = {}
@@ -88,7 +95,7 @@ class _Printer:
         return "; ".join(parts).replace("*/", "* /")
 
     def _pointer_lines(self) -> str:
-        lines = ""
+        lines = "".join(f"  alignas(64) {self.local_types[n]} p_{n}[{size}];\n" for n, size in self.local.items())
         for buffer, written in self.pointers.items():
             p = self.places[buffer]
             t = TYPE[p.dtype] if written else f"const {TYPE[p.dtype]}"
@@ -99,10 +106,16 @@ class _Printer:
     def _load(self, v: ir.Load, index: str) -> str:
         if v.buffer in self.registers:
             return self.registers[v.buffer]
+        if v.buffer in self.local:
+            return f"p_{v.buffer}[{index_source(E.substitute(v.index, self.here), {})}]"
         self.pointers.setdefault(v.buffer, False)
         return f"p_{v.buffer}[{index}]"
 
     def _store(self, m: Member, position: str, value: str) -> str:
+        if m.buffer.name in self.local:
+            ranges = self.nest.rows + tuple(n for b in self.nest.bundles if m in b.members for n in b.inner)
+            point = [ir.axis(k, n) if n != 1 and k >= len(self.nest.rows) else 0 for k, n in enumerate(ranges)]
+            return f"p_{m.buffer.name}[{index_source(ir.linear_position(ranges, point), {})}] = {value};"
         self.pointers[m.buffer.name] = True
         return f"p_{m.buffer.name}[{position}] = {value};"
 

@@ -21,7 +21,7 @@ from dynamo import breaks
 from dynamo.capture import Capture, Finished, Stop
 from dynamo.errors import GiveUp, Restart
 from dynamo.perform import Outcome, Performed, perform
-from dynamo.runtime import HELPERS
+from dynamo.runtime import GENERATED, HELPERS
 from dynamo.sources import Source
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
@@ -290,6 +290,7 @@ class CodeGen:
         for key in ("__name__", "__builtins__"):  # what warnings and imports of callees look at
             if key in frame.globals:
                 self.namespace[key] = frame.globals[key]
+        self.namespace[GENERATED] = True
         exec(compile(tree, code.co_filename, "exec"), self.namespace)
         made = self.namespace.pop(name)
         assert isinstance(made, FunctionType)

@@ -19,6 +19,7 @@ from dynamo.capture import Capture, Finished, Limits, Stop
 from dynamo.codegen import CodeGen, graph_module
 from dynamo.decode import CO_GENERATOR_LIKE, KIND_CELL, KIND_FREE, Decoded, argument_count, decode
 from dynamo.errors import (
+    BackendFailed,
     CaptureError,
     FailOnRecompile,
     GiveUp,
@@ -334,7 +335,8 @@ class Job:
             compiled = self.owner.backend(gm, examples, self.owner.options)
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
             if self.owner.options.fullgraph:
-                raise
+                text = f"compile(fullgraph=True): backend {self.owner.backend_name} failed on {self.site.label}"
+                raise BackendFailed(f"{text}: {type(error).__name__}: {error}") from error
             text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}: {type(error).__name__}: {error}"
             _logging.warn_once(f"backend {type(error).__name__} {self.site.number}", text + "; the graph runs uncompiled")
             self.owner.statistics.fallbacks.append(text)

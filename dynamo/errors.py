@@ -20,6 +20,10 @@ class UnsupportedUnderFullgraph(CaptureError):
     """A graph break where `fullgraph=True` forbids one. Names the user's line, the cause and a hint."""
 
 
+class BackendFailed(CaptureError):
+    """The backend could not compile a graph, under `fullgraph=True`; `__cause__` is its exception."""
+
+
 class InternalCaptureError(CaptureError):
     """A bug of the capture itself; `__cause__` is the original exception."""
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from types import FunctionType, MethodType
+import itertools
+import os
+from types import FunctionType, MethodType, TracebackType
 from typing import Any, Final
 
 from dynamo import _native
 from dynamo.sources import type_attribute
 from eager import _native as eager_native
+
+GENERATED: Final = "__framejit_generated__"  # a global of every generated function
+_OWN_DIR: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Tail:
@@ -85,6 +90,28 @@ def give_traceback(exception: BaseException) -> None:
         exception.__context__, exception.__cause__, exception.__suppress_context__ = context, cause, suppress
 
 
+def tidy_traceback(error: BaseException) -> None:
+    """Take frames that the user did not write out of a traceback.
+
+    Generated code shows the user's file and function. Where it handed over to a continuation, or to the original frame
+    re-entered, that one shows the function again, at the line that counts: then the generated frame goes.
+    """
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    ours = [e.tb_frame.f_code.co_filename.startswith(_OWN_DIR) for e in entries]
+    if not any(ours) or ours[-1]:
+        return  # nothing to hide, or an error of the compiler itself
+    kept = [
+        e for i, e in enumerate(entries) if not ours[i] and not (GENERATED in e.tb_frame.f_globals and ours[i + 1 : i + 2] == [True])
+    ]
+    for before, after in itertools.pairwise(kept):
+        before.tb_next = after
+    error.__traceback__ = kept[0]
+
+
 def set_annotations(fn: Any, annotations: Any) -> None:
     """What MAKE_FUNCTION does with annotations: a tuple of names and values alternating, or a dict."""
     if isinstance(annotations, tuple):
@@ -152,3 +179,5 @@ HELPERS: Final[dict[str, Any]] = {
     "tuple_new": tuple.__new__,
     "type_attribute": type_attribute,
 }
+
+_native.set_error_callback(tidy_traceback)

@@ -17,7 +17,7 @@ BINARY = "maximum minimum fmod remainder floordiv truncdiv pow atan2 copysign".s
 
 class _Text:
     def __init__(self, name, text):
-        self.name, self.text, self.reusable = name, text, False
+        self.name, self.text, self.reusable, self.vector_bits = name, text, False, 0
 
 
 @pytest.fixture(scope="module")

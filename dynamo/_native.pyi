@@ -227,6 +227,12 @@ class Dispatcher:
 def set_stance(stance: int, /) -> int:
     """Process-wide: STANCE_EAGER runs originals, STANCE_RUN_ONLY never calls miss. Returns the old one."""
 
+def set_error_callback(callback: Callable[[BaseException], None] | None, /) -> None:
+    """Set what is called with each exception that leaves a target, before its caller sees it.
+
+    It may change the exception's `__traceback__`. What it raises itself is reported as unraisable.
+    """
+
 def set_disabled(disabled: bool, /) -> bool:
     """This thread: compiled functions run their originals and the hook does nothing. Returns the old value."""
 

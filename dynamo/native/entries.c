@@ -232,14 +232,43 @@ PyObject *slots_tuple(PyObject **slots, int n)
     return tuple;
 }
 
+static PyObject *error_callback;
+
+/* An exception leaves a target: the callback may take the frames of generated code out of its traceback. */
+static void tidy_error(void)
+{
+    if (!error_callback) return;
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    if (traceback) PyException_SetTraceback(error, traceback);
+    Py_XDECREF(traceback);
+    PyObject *done = PyObject_CallOneArg(error_callback, error);
+    if (!done) PyErr_WriteUnraisable(error_callback);
+    Py_XDECREF(done);
+    PyErr_Restore(type, error, PyException_GetTraceback(error));
+}
+
+static PyObject *py_set_error_callback(PyObject *module, PyObject *callback)
+{
+    (void)module;
+    Py_XSETREF(error_callback, callback == Py_None ? NULL : Py_NewRef(callback));
+    Py_RETURN_NONE;
+}
+
+PyMethodDef entry_methods[] = {
+    {"set_error_callback", py_set_error_callback, METH_O, "Set what sees an exception that leaves a target."},
+    {NULL, NULL, 0, NULL},
+};
+
 PyObject *target_call(PyObject *target, PyObject **slots, int n)
 {
     ThreadState *t = &thread_state;
     size_t nargsf = (size_t)n | PY_VECTORCALL_ARGUMENTS_OFFSET;
-    if (likely(t->mode == MODE_OFF)) return PyObject_Vectorcall(target, slots, nargsf, NULL);
     int mode = t->mode;
     t->mode = MODE_OFF;
     PyObject *result = PyObject_Vectorcall(target, slots, nargsf, NULL);
+    if (unlikely(!result)) tidy_error();
     t->mode = mode;
     return result;
 }

@@ -66,6 +66,7 @@ PyObject *parse_add_entry(EntryTable *table, PyObject *const *args, Py_ssize_t n
 /* Call a target (or what an entry holds) with slots[0..n), with the thread's mode off.
  * slots[-1] is scratch. `function` goes last if the entry asks for it. */
 PyObject *target_call(PyObject *target, PyObject **slots, int n);
+extern PyMethodDef entry_methods[];
 PyObject *entry_call(EntryObject *entry, PyObject **slots, int n, PyObject *function);
 /* What a miss callback returned: an Entry, a target, or None (*run_original is set).
  * Steals `outcome`. */

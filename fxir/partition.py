@@ -15,11 +15,11 @@ from typing import Final
 
 from eager.ops.table import OPS, Kind, Op
 from eager.spec import TensorSpec
-from fxir.emit import emit, physical_root, spec
+from fxir.emit import emit, emit_reshape, infer, physical_root, spec
 from fxir.graph import Graph, GraphSignature
 from fxir.joint import Joint
 from fxir.maxflow import INFINITE, FlowNetwork
-from fxir.node import Node
+from fxir.node import Node, NodeInfo
 
 _RECOMPUTABLE: Final = frozenset({Kind.POINTWISE, Kind.VIEW, Kind.CREATION})
 
@@ -162,7 +162,7 @@ def _backward_only(joint: Joint) -> set[Node]:
     return found
 
 
-def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Saved, ...], dict[Node, int], int]:
+def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Saved, ...], dict[Node, NodeInfo], int]:
     graph = Graph(dict(joint.graph.root))
     env: dict[Node, Node] = {n: graph.copy_node(n, lambda a: a) for n in joint.primals}
     wanted = _ancestors([*joint.forward_outputs, *joint.forward_effects, *kept])
@@ -172,6 +172,7 @@ def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Sa
     outputs = [env[n] for n in joint.forward_outputs]
     saved: list[Saved] = []
     extras: list[Node] = []
+    arrives: dict[Node, NodeInfo] = {}  # a view with gaps is kept without them
     for n in kept:
         place = cut.in_place_of(n)
         if place is None:
@@ -180,22 +181,23 @@ def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Sa
                 value = emit(graph, OPS["clone"], value, None, origin=n.info.origin)
             place = Saved("extra", len(extras))
             extras.append(value)
+            arrives[n] = n.info.with_(spec=spec(value))
         saved.append(place)
+        arrives.setdefault(n, n.info)
     graph.output((*outputs, *extras))
     n_user = len(outputs) - len(joint.mutated_inputs)
     graph.signature = GraphSignature(joint.mutated_inputs, n_user, len(extras), joint.parameters, joint.may_write)
     _drop_unused_constants(graph)
-    by_node = {n: i for i, n in enumerate(kept)}
-    return graph, tuple(saved), by_node, sum(size_bytes(spec(e)) for e in extras)
+    return graph, tuple(saved), arrives, sum(size_bytes(spec(e)) for e in extras)
 
 
-def _backward(joint: Joint, kept: dict[Node, int]) -> tuple[Graph, tuple[tuple[str, int] | None, ...]]:
+def _backward(joint: Joint, kept: dict[Node, NodeInfo]) -> tuple[Graph, tuple[tuple[str, int] | None, ...]]:
     """Kept values and tangents to gradients; a value computed again stands right before its first reader."""
     graph = Graph(dict(joint.graph.root))
     env: dict[Node, Node] = {}
     inputs: dict[Node, int] = {}
-    for n in (*kept, *joint.tangents):
-        env[n] = graph.placeholder(n.name, info=n.info)
+    for n, info in (*kept.items(), *((t, t.info) for t in joint.tangents)):
+        env[n] = graph.placeholder(n.name, info=info)
         inputs[env[n]] = len(inputs)
 
     def place(node: Node) -> None:
@@ -227,7 +229,29 @@ def _backward(joint: Joint, kept: dict[Node, int]) -> tuple[Graph, tuple[tuple[s
     graph.output(tuple(outputs))
     graph.signature = GraphSignature(n_user_outputs=len(outputs))
     _drop_unused_constants(graph)
+    if any(info != n.info for n, info in kept.items()):
+        _infer_again(graph)
     return graph, tuple(grads)
+
+
+def _infer_again(graph: Graph) -> None:
+    """Specs anew from inputs that came in other strides; a view that these do not allow becomes a reshape."""
+    for n in list(graph.nodes):
+        if n.op != "call_function":
+            continue
+        if n.target is operator.getitem:
+            whole = n.args[0].info.spec
+            n.info = n.info.with_(spec=whole[n.args[1]])
+        elif isinstance(n.target, Op):
+            try:
+                n.info = n.info.with_(spec=infer(n.target, n.args))
+            except RuntimeError:
+                if n.target is not OPS["view"]:
+                    raise
+                with graph.inserting_before(n):
+                    n.replace_all_uses_with(emit_reshape(graph, n.args[0], tuple(n.args[1])))
+                graph.erase_node(n)
+    graph.touch()
 
 
 def _drop_unused_constants(graph: Graph) -> None:

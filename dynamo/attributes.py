@@ -211,7 +211,7 @@ class AttributeAccess:
     def _read_descriptor(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
         if isinstance(raw, property):
             if raw.fget is None:
-                return self.raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter")  # type: ignore[no-any-return]
+                return self.raise_(AttributeError, f"property '{name}' of '{cls.__qualname__}' object has no getter")  # type: ignore[no-any-return]
             return self.call(self.wrap(raw.fget, ConstSource(raw.fget, f"{cls.__name__}.{name}")), [obj], {})
         if isinstance(raw, types.MemberDescriptorType):
             return self._read_slot(obj, name, raw)
@@ -294,7 +294,7 @@ class AttributeAccess:
             raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} = ...")
         if isinstance(raw, property):
             if raw.fset is None:
-                self.raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no setter")
+                self.raise_(AttributeError, f"property '{name}' of '{cls.__qualname__}' object has no setter")
             self.call(self.wrap(raw.fset, ConstSource(raw.fset, f"{cls.__name__}.{name}")), [obj, value], {})
             return
         if raw is not _ABSENT and not isinstance(raw, types.MemberDescriptorType) and _is_data_descriptor(raw):
@@ -328,7 +328,7 @@ class AttributeAccess:
         raw = self.class_lookup(obj.cls, name)
         if isinstance(raw, property):
             if raw.fdel is None:
-                self.raise_(AttributeError, f"property '{name}' of '{obj.cls.__name__}' object has no deleter")
+                self.raise_(AttributeError, f"property '{name}' of '{obj.cls.__qualname__}' object has no deleter")
             self.call(self.wrap(raw.fdel, ConstSource(raw.fdel, f"{obj.cls.__name__}.{name}")), [obj], {})
             return
         is_slot = isinstance(raw, types.MemberDescriptorType)
@@ -413,14 +413,14 @@ class AttributeAccess:
     def super_attribute(self, value: SuperValue, name: str) -> Value:
         """super(cls, obj).name"""
         obj = value.obj
-        start = obj.cls if isinstance(obj, ClassValue) else obj.python_type()
+        start = obj.cls if isinstance(obj, ClassValue) and issubclass(obj.cls, value.cls) else obj.python_type()
         mro = start.__mro__
         for base in mro[mro.index(value.cls) + 1 :]:
             if name in base.__dict__:
                 raw = base.__dict__[name]
                 if base.__module__ != "builtins":
                     self.guard("is", TypeAttrSource(ConstSource(base, base.__name__), name), raw)
-                if isinstance(obj, ClassValue) and not isinstance(raw, classmethod):
+                if isinstance(obj, ClassValue) and start is obj.cls and not isinstance(raw, classmethod):
                     return self._class_entry(ClassValue(base, obj.source), name, raw)
                 if isinstance(raw, classmethod):
                     func = self.wrap(raw.__func__, ConstSource(raw.__func__, f"{base.__name__}.{name}"))

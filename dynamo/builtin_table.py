@@ -333,7 +333,7 @@ def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 def _extreme(fn: Any, better: Any) -> Row:
     def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-        items = cap.unpack(args[0]) if len(args) == 1 else list(args)
+        items = cap.exhaust(cap.iterate(args[0])) if len(args) == 1 else list(args)
         if not items:
             if "default" in kwargs:
                 return kwargs["default"]
@@ -601,7 +601,7 @@ def _set_like(kind: type) -> Row:
         new = SetValue(kind)
         if args:
             source = cap.realize(args[0])
-            items = list(source.entries.values()) if isinstance(source, SetValue) else cap.unpack(source)
+            items = list(source.entries.values()) if isinstance(source, SetValue) else cap.exhaust(cap.iterate(source))
             for item in items:
                 new.entries.setdefault(cap.hash_key(item), item)
         return new
@@ -847,6 +847,7 @@ def _tuple_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 FUNCTIONS[tuple.__new__] = _tuple_new
+FUNCTIONS[type.__call__] = lambda cap, a, k: cap.make_instance(cap.realize(a[0]), a[1:], k)  # type: ignore[arg-type]
 FUNCTIONS[dict.fromkeys] = fromkeys
 FUNCTIONS[object.__new__] = lambda cap, a, k: cap.new_object(cap.realize(a[0]).as_constant(), a[1:], k)
 FUNCTIONS[itertools.chain.from_iterable] = lambda cap, a, k: HostIterator(

@@ -297,7 +297,7 @@ class Calls:
             checker = type_attribute(type(target), "__instancecheck__")
             if type(target) is not abc.ABCMeta and checker.__module__ not in ("typing", "abc"):
                 return bool(self.truth(self.call(self.special_method(cls, "__instancecheck__"), [value], {})))  # type: ignore[attr-defined]
-            if real is not None:
+            if real is not None and not isinstance(type_attribute(kind, "__class__", None), property):
                 return bool(self.host(isinstance, real, target))  # type: ignore[attr-defined]
         return bool(self.host(issubclass, kind, target))  # type: ignore[attr-defined]
 
@@ -318,6 +318,13 @@ class Calls:
             result = self.realize(self.call_method(value, "__len__", [], {}))
             return Constant(self.host(len, _Sized(self.index_constant(result))))  # type: ignore[attr-defined]
         raise Unsupported(breaks.OPAQUE_OBJECT, f"len of {value.describe()}")
+
+    def length_hint(self, value: Value) -> None:
+        """What list() and extend() ask an iterable first: only the effects of a user's __len__ matter."""
+        if not isinstance(value, UserObject):
+            return
+        name = "__len__" if self.class_has(value.cls, "__len__") else "__length_hint__"
+        self.call_method(value, name, [], {})
 
     def get_attribute(self, value: Value, name: str, default: Value | None) -> Value:
         """getattr(value, name[, default])"""

@@ -303,9 +303,9 @@ class Operations:
         return False
 
     def object_constant(self, value: Value) -> Any:
-        """The real object behind a constant, a class, or an existing instance."""
+        """The host object of a constant, a class or an enum member: operations on it run no user code."""
         value = self.realize(value)
-        if isinstance(value, UserObject) and value.real is not None:
+        if isinstance(value, UserObject) and isinstance(value.real, enum.Enum):
             return value.real
         try:
             return value.as_constant()
@@ -489,7 +489,7 @@ class Operations:
         """format(value, spec)"""
         value = self.realize(value)
         if isinstance(value, UserObject):
-            if isinstance(type_attribute(value.cls, "__format__", None), types.FunctionType) and value.real is None:
+            if isinstance(type_attribute(value.cls, "__format__", None), types.FunctionType) and not isinstance(value.real, enum.Enum):
                 return self.call_method(value, "__format__", [Constant(spec)], {})
             if not spec and not isinstance(value.real, enum.Enum):
                 return self.to_text(value, str)

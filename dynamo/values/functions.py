@@ -19,6 +19,7 @@ from dynamo.sources import (
     DictItemSource,
     ItemSource,
     Source,
+    type_attribute,
 )
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -144,7 +145,10 @@ class FunctionValue(Value):
     def getattr(self, cap: Capture, name: str) -> Value:
         if name in self.attributes:
             return self.attributes[name]
-        if name == "__get__":
+        pending = cap.effects.attributes_of(self).get(name)
+        if isinstance(pending, Value):
+            return pending
+        if name == "__get__" or pending is not None:
             return super().getattr(cap, name)
         if self.real is None:
             return self._new_attribute(cap, name)
@@ -155,7 +159,7 @@ class FunctionValue(Value):
             return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
         if name in ("__code__", "__globals__", "__closure__", "__defaults__", "__kwdefaults__", "__dict__", "__annotations__"):
             raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
-        if hasattr(types.FunctionType, name):
+        if type_attribute(types.FunctionType, name, None) is not None:
             raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
         cap.guard("no_attr", self.source, name)
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
@@ -165,13 +169,33 @@ class FunctionValue(Value):
             return Constant(self.code.co_name if name == "__name__" else self.code.co_qualname)
         if name == "__module__":
             return Constant(self.globals.get("__name__"))
-        if hasattr(types.FunctionType, name):
+        if name == "__annotations__":
+            return self._annotations(cap)
+        if name == "__dict__":
+            return _FunctionDict(self, cap)
+        if name == "__doc__":
+            has_doc = bool(self.code.co_consts) and isinstance(self.code.co_consts[0], str)
+            return Constant(self.code.co_consts[0] if has_doc else None)
+        if type_attribute(types.FunctionType, name, None) is not None:
             raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
 
+    def _annotations(self, cap: Capture) -> Value:
+        """The annotations as a dict; MAKE_FUNCTION may have got a tuple of names and values alternating."""
+        found = self.new_annotations
+        if not isinstance(found, DictValue):
+            flat = [] if found is None else cap.unpack(found)
+            found = DictValue()
+            found.update(cap, zip(flat[::2], flat[1::2], strict=True))
+            self.new_annotations = found
+        return found
+
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
-        if self.real is not None or name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__"):
+        if name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__dict__", "__annotations__"):
             raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+        if self.real is not None:
+            cap.effects.set_attribute(cap, self, name, value)
+            return
         cap.mutating(self)
         self.attributes[name] = value
 
@@ -196,6 +220,19 @@ class FunctionValue(Value):
             cg.statement(f"{cg.helper('set_annotations')}({var}, {cg.value(self.new_annotations)})")
         for name, value in self.attributes.items():
             cg.statement(f"{var}.{name} = {cg.value(value)}")
+
+
+class _FunctionDict(DictValue):
+    """The __dict__ of a function that the captured program made."""
+
+    def __init__(self, owner: FunctionValue, cap: Capture) -> None:
+        super().__init__()
+        self.owner = owner
+        self.entries = {cap.hash_key(k): (k, v) for k, v in ((Constant(n), v) for n, v in owner.attributes.items())}
+
+    def set(self, cap: Capture, key: Value, value: Value) -> None:
+        self.owner.setattr(cap, key.as_constant(), value)
+        super().set(cap, key, value)
 
 
 class BoundMethod(Value):

@@ -74,6 +74,12 @@ class UserObject(Value):
             return cap.getitem_iterator(self)
         return cap.raise_type_error(f"'{self.cls.__name__}' object is not iterable")
 
+    def unpack(self, cap: Capture) -> list[Value]:
+        iterator = self.iterate(cap)
+        if cap.class_has(self.cls, "__len__") or cap.class_has(self.cls, "__length_hint__"):
+            cap.length_hint(self)
+        return cap.exhaust(iterator)
+
     def next(self, cap: Capture) -> Value | None:
         if not cap.class_has(self.cls, "__next__"):
             raise Unsupported(breaks.OPAQUE_ITERATOR, f"next() of {self.describe()}")

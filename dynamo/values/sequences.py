@@ -202,7 +202,10 @@ class ListValue(Sequence):
 
     def extend(self, cap: Capture, other: Value, left: bool = False) -> None:
         """Append what iterating `other` gives (one by one, as Python does)."""
+        other = cap.realize(other)
         iterator = cap.iterate(other)
+        if not isinstance(other, Sequence) and any(cap.class_has(other.python_type(), n) for n in ("__len__", "__length_hint__")):
+            cap.length_hint(other)
         if other is self:
             new = list(self.items)
             self.changed(cap)

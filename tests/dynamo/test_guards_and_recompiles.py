@@ -142,7 +142,8 @@ def test_tensor_metadata(other) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [(1, True), (1, 1.0), (0.0, -0.0), (1, 2), ("a", "b"), (None, 1), ((1, 2), (1, 2, 3)), ([1], (1,)), ({"a": 1}, {"b": 1})]
+    ("first", "second"),
+    [(1, True), (1, 1.0), (0.0, -0.0), (1, 2), ("a", "b"), (None, 1), ((1, 2), (1, 2, 3)), ([1], (1,)), ({"a": 1}, {"b": 1})],
 )
 def test_python_arguments_are_specialised(first, second) -> None:
     def f(x, v):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.dynamo import support
-from tests.dynamo.programs import containers, exceptions, flow, functions, objects
+from tests.dynamo.programs import classes, containers, exceptions, flow, functions, objects, runtime
 
-TABLES = (flow, functions, containers, exceptions, objects)
+TABLES = (flow, functions, containers, exceptions, objects, classes, runtime)
 PROGRAMS = [pytest.param(p, id=f"{t.__name__.rpartition('.')[2]}-{p.name}") for t in TABLES for p in t.PROGRAMS]
 
 

@@ -21,10 +21,12 @@ from inductor import artifact as A
 from inductor import ir
 from inductor.cpp import gemm
 from inductor.cpp.bundles import LoopNest, in_memory, loop_nest, row_local
+from inductor.cpp.epilogue import Epilogue, match, print_epilogue
 from inductor.cpp.gemm_problem import GemmCode, GemmProblem
 from inductor.cpp.nests import Kernel, Place, print_nest
 from inductor.cpp.prelude import prelude
 from inductor.cpp.values import TYPE, Scope, index_source, literal
+from inductor.inline import FUSION, Refusal
 from inductor.lowering import lower
 from inductor.memory import lifetimes, plan_arena
 from inductor.request import Request
@@ -55,11 +57,13 @@ class _Code:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """How a matrix product is computed: by `code`, or by rt->gemm. packed: the buffer of its packed weight."""
+    """How a matrix product is computed: by `code`, or by rt->gemm. packed: the buffer of its packed weight.
+    epilogue: the pointwise loops that each finished block goes through."""
 
     problem: GemmProblem
     code: GemmCode | None = None
     packed: int | None = None
+    epilogue: Epilogue | None = None
 
 
 class _Compiler:
@@ -72,6 +76,8 @@ class _Compiler:
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: list[A.Pack] = []
         self.products: dict[int, _Product] = {}
+        self.absorbed: dict[int, int] = {}  # nests that run as the epilogue of a product -> its step
+        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
         self.places: dict[str, Place] = {}
         self.taken: dict[str, str] = {}  # targets of scatters -> who goes on in their memory
 
@@ -113,6 +119,9 @@ class _Compiler:
         uses: list[set[str]] = []
         for i, step in enumerate(self.made.steps):
             uses.append(self._touched(i, step))
+        for nest, product in self.absorbed.items():
+            uses[product] |= uses[nest]
+            uses[nest] = set()
         uses.append({w.value.buffer for w in self.program.writes})
         self._take_over()
         uses = [{self._holder(n) for n in names} for names in uses]
@@ -172,9 +181,40 @@ class _Compiler:
         """Before memory is placed, for packed weights have buffers of their own."""
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Single) and isinstance(step.member.definition, ir.Matmul):
-                self.products[i] = self._choose_product(i, step.member, step.member.definition, plan)
+                follower, epilogue = self._follower(i, step.member)
+                made = self._choose_product(i, step.member, step.member.definition, plan, epilogue)
+                self.products[i] = made
+                if made.epilogue is not None:
+                    self.absorbed[follower] = i
+                    self._share(i, step.member.name, made.epilogue)
 
-    def _choose_product(self, i: int, b: ir.Buffer, d: ir.Matmul, plan: A.ArtifactPlan) -> _Product:
+    def _follower(self, i: int, product: ir.Buffer) -> tuple[int, Epilogue | None]:
+        """The first nest that reads the product, as its epilogue, if all else that it reads exists by then."""
+        for j in range(i + 1, len(self.made.steps)):
+            step = self.made.steps[j]
+            if isinstance(step, Single) or product.name not in {n for m in step.members for n in ir.reads(m.definition)}:
+                continue
+            mine = {m.name for m in step.members}
+            late = [n for m in step.members for n in ir.reads(m.definition) if n not in mine and self.made_at.get(n, -1) > i]
+            found = match(product, self.nests[j])
+            if late:
+                found = Refusal(product.name, ", ".join(mine), f"{late[0]} is computed after the product")
+            if isinstance(found, Epilogue):
+                return j, found
+            self.notes.append(str(found))
+            FUSION.log(str(found))
+            break
+        return -1, None
+
+    def _share(self, i: int, product: str, epilogue: Epilogue) -> None:
+        """Compute the product in the memory of the result that its epilogue makes of it, if nobody else reads it."""
+        readers = [b.name for b in self.program.buffers.values() if product in ir.reads(b.definition)]
+        mine = {s.buffer.name for s in epilogue.stores}
+        leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
+        if epilogue.in_place in self.memory and set(readers) <= mine and product not in leaves and epilogue.in_place:
+            self.taken[product] = epilogue.in_place
+
+    def _choose_product(self, i: int, b: ir.Buffer, d: ir.Matmul, plan: A.ArtifactPlan, epilogue: Epilogue | None) -> _Product:
         batch, m, k = d.a.layout.shape
         n = d.b.layout.shape[2]
         sa, sb = d.a.layout.strides, d.b.layout.strides
@@ -185,14 +225,15 @@ class _Compiler:
             return _Product(problem)
         source = self._packable(d, plan)
         for packed in (True, False) if source is not None else (False,):
-            code = gemm.emit(problem, f"gemm{i}", None, self.request.tools, packed=packed, has_blas=self.request.has_blas)
+            after = None if epilogue is None else f"gemm{i}_epilogue"
+            code = gemm.emit(problem, f"gemm{i}", after, self.request.tools, packed=packed, has_blas=self.request.has_blas)
             if code is None:
                 continue
             if not packed:
-                return _Product(problem, code)
+                return _Product(problem, code, epilogue=epilogue)
             assert source is not None
             self.packs.append(A.Pack(code.pack_symbol, source, code.packed_bytes))
-            return _Product(problem, code, plan.packed_buffer(len(self.packs) - 1))
+            return _Product(problem, code, plan.packed_buffer(len(self.packs) - 1), epilogue)
         return _Product(problem)
 
     def _packable(self, d: ir.Matmul, plan: A.ArtifactPlan) -> int | None:
@@ -213,7 +254,8 @@ class _Compiler:
         calls: set[str] = set()
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Nest):
-                codes.append(self._nest(i))
+                if i not in self.absorbed:
+                    codes.append(self._nest(i))
                 continue
             d = step.member.definition
             if isinstance(d, ir.Extern):
@@ -277,12 +319,18 @@ class _Compiler:
             self.units.setdefault(code.unit.name, code.unit)
             if code.note:
                 self.notes.append(code.note)
-            return _Code(code.text, [f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, bufs, rt);"], cost_ns=cost)
+            return _Code(self._epilogue(i, made) + code.text, [f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, bufs, rt);"], cost_ns=cost)
         ta, lda = _blas(problem.a_strides, m, k)
         tb, ldb = _blas(problem.b_strides, k, n)
         fields = [0 if of.name == "float32" else 1, ta, tb, batch, m, n, k, lda, ldb, pitch, *problem.batch_strides, d.alpha, 0.0]
         call = f"{{ GemmCall g = {{{', '.join(map(str, fields))}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
         return _Code("", [call], cost_ns=cost)
+
+    def _epilogue(self, i: int, made: _Product) -> str:
+        if made.epilogue is None:
+            return ""
+        title = "; ".join(f"{s.buffer.name}: {', '.join(s.buffer.source.ops)}" for s in made.epilogue.stores).replace("*/", "* /")
+        return print_epilogue(f"gemm{i}_epilogue", made.epilogue, self.places, self.memory, title)
 
     # ---- scans, scatters, writes: plain loops ----
 

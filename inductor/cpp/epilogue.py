@@ -1,0 +1,147 @@
+"""Pointwise loops that follow a matrix product, run on each block of it while the block is in cache.
+
+Owns: whether a nest can follow a product (`match`), and its text as the epilogue function that `cpp.gemm_problem`
+describes. Where the result lies as the product does, the product is computed in its memory and changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fxir import expr as E
+from inductor import ir
+from inductor.cpp.bundles import LoopNest
+from inductor.cpp.nests import Place
+from inductor.cpp.values import TYPE, Scope, index_source
+from inductor.inline import Refusal
+from inductor.substitute import at_point
+
+# Axes of an epilogue: the product of the batch, its row, a run of columns, the column in the run.
+_BATCH, _ROW, _RUN, _COLUMN = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """One result: `value` goes to `position` of `buffer`."""
+
+    buffer: ir.Buffer
+    value: ir.Value
+    position: E.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What follows product `c`. cut: columns come in runs of this many, inside which all positions are linear.
+
+    in_place: the result that may lie in the memory of c, or None.
+    """
+
+    c: str
+    n: int
+    cut: int
+    stores: tuple[Store, ...]
+    in_place: str | None
+
+
+def match(product: ir.Buffer, nest: LoopNest) -> Epilogue | Refusal:
+    """The epilogue that a nest of pointwise loops is, or why it is none."""
+    members = [m for b in nest.bundles for m in b.members]
+    label = ", ".join(m.buffer.name for m in members)
+    if len(nest.bundles) != 1 or any(m.kind != "store" for m in members):
+        return Refusal(product.name, label, "only pointwise loops can follow a product block by block")
+    batch, rows, n = product.layout.shape
+    sizes = (*nest.rows, *nest.bundles[0].inner)
+    reads = {v for m in members for v in ir.walk([m.value]) if isinstance(v, ir.Load) and v.buffer == product.name}
+    if len({v.index for v in reads}) != 1 or any(v.mask is not None or v.indirect for v in reads):
+        return Refusal(product.name, label, "it reads the product at several places, or at computed ones")
+    order = _order(next(iter(reads)).index, sizes, product.layout.numel)
+    if order is None or not product.layout.is_row_major:
+        return Refusal(product.name, label, "it does not read each element of the product once")
+    for cut in dict.fromkeys((n, sizes[order[-1]] if order else n)):
+        if n % cut:
+            continue
+        at = [ir.axis(k, size) for k, size in enumerate((batch, rows, n // cut, cut))]
+        position = ir.linear_position((batch, rows, n // cut, cut), [a if s != 1 else 0 for a, s in
+                                      zip(at, (batch, rows, n // cut, cut), strict=True)])  # fmt: skip
+        point = ir.split_position(position, [sizes[k] for k in order])
+        moved: dict[E.Expr, E.IntLike] = {ir.axis(k, sizes[k]): p for k, p in zip(order, point, strict=True)}
+        whole = [moved.get(ir.axis(k, size), 0) if size != 1 else 0 for k, size in enumerate(sizes)]
+        store_at = ir.linear_position(sizes, whole)
+        stores = tuple(Store(m.buffer, at_point(m.value, moved), store_at) for m in members)
+        if not _cuts_columns(stores, at[_COLUMN]):
+            of = product.layout.dtype
+            here = [s.buffer.name for s in stores if s.position is position and s.buffer.layout.dtype is of]
+            return Epilogue(product.name, n, cut, stores, here[0] if here else None)
+    return Refusal(product.name, label, "its order of elements cuts the columns of the product")
+
+
+def _order(index: E.Expr, sizes: tuple[int, ...], numel: int) -> list[int] | None:
+    """Axes from outermost to innermost in the product, if they count through all of its elements."""
+    axes = {ir.axis(k, n): k for k, n in enumerate(sizes) if n != 1}
+    steps = E.strides_of(index, list(axes))
+    if steps is None or not isinstance(steps[1], E.Int) or int(steps[1]) != 0:
+        return None
+    found = [(int(s), axes[a]) for a, s in steps[0].items() if isinstance(s, E.Int)]
+    if len(found) != len(axes):
+        return None
+    found.sort()
+    step = 1
+    for s, k in found:
+        if s != step:
+            return None
+        step *= sizes[k]
+    return [k for _, k in reversed(found)] if step == numel else None
+
+
+def _cuts_columns(stores: tuple[Store, ...], column: E.Expr) -> bool:
+    """Whether a division or remainder depends on the column inside its run."""
+    pending: list[E.Expr] = [s.position for s in stores]
+    for v in ir.walk([s.value for s in stores]):
+        if isinstance(v, ir.Load):
+            pending.append(v.index)
+        elif isinstance(v, ir.Index):
+            pending.append(v.expr)
+    while pending:
+        e = pending.pop()
+        if isinstance(e, E.FloorDiv | E.Mod) and column in e.symbols:
+            return True
+        pending.extend(e.children)
+    return False
+
+
+def print_epilogue(name: str, ep: Epilogue, places: Mapping[str, Place], stored: set[str], title: str) -> str:
+    """The function `NAME(char** bufs, long batch, long i0, long i1, long j0, long j1)`."""
+    pointers: dict[str, bool] = {}
+
+    def load(v: ir.Load, index: str) -> str:
+        pointers.setdefault(v.buffer, False)
+        return f"p_{v.buffer}[{index}]"
+
+    inner: list[str] = []
+    outer: list[str] = []
+    scope = Scope(outer, inner, [ir.axis(_COLUMN, ep.cut)], load, {}, [0])  # type: ignore[arg-type]
+    for s in ep.stores:
+        value = scope.print(s.value)
+        if s.buffer.name in stored:
+            pointers[s.buffer.name] = True
+            inner.append(f"p_{s.buffer.name}[{index_source(s.position, {})}] = {value};")
+    low, high = "c0", "c1"
+    run: list[str] = []
+    if ep.cut != ep.n:
+        low, high = "low", "high"
+        run = [f"const i64 low = fj_max(c0 - i{_RUN} * {ep.cut}, 0), high = fj_min(c1 - i{_RUN} * {ep.cut}, {ep.cut});"]
+    loop = [*run, *outer, "#pragma omp simd", f"for (i64 i{_COLUMN} = {low}; i{_COLUMN} < {high}; i{_COLUMN}++) {{",
+            *(f"  {x}" for x in inner), "}"]  # fmt: skip
+    if ep.cut != ep.n:
+        loop = [f"for (i64 i{_RUN} = c0 / {ep.cut}; i{_RUN} * {ep.cut} < c1; i{_RUN}++) {{", *(f"  {x}" for x in loop), "}"]
+    shared = places[ep.in_place] == places[ep.c] if ep.in_place else False
+    restrict = "" if shared else " RESTRICT"
+    lines = [f"/* after {ep.c}: {title} */",
+             f"static void {name}(char** bufs, long i{_BATCH}, long r0, long r1, long c0, long c1) {{"]  # fmt: skip
+    for buffer, written in pointers.items():
+        p = places[buffer]
+        t = TYPE[p.dtype] if written else f"const {TYPE[p.dtype]}"
+        lines.append(f"  {t}*{restrict} p_{buffer} = ({t}*)(bufs[{p.entry}] + {p.offset_bytes});")
+    body = [f"for (i64 i{_ROW} = r0; i{_ROW} < r1; i{_ROW}++) {{", *(f"  {x}" for x in loop), "}"]
+    return "\n".join([*lines, *(f"  {x}" for x in body), "}"]) + "\n"

@@ -1,0 +1,70 @@
+"""Loops that follow a matrix product run on its blocks: values, when they may, and why not."""
+import pytest
+
+import eager as torch
+from eager.fake import fake_like
+from eager.nn import functional as F
+from fxir.options import CompileOptions, GraphKind
+from fxir.trace import trace
+from inductor.backend import compile_graph
+from inductor.cpp import gemm
+
+X, W, B = torch.randn(70, 96), torch.randn(96, 160), torch.randn(160)
+
+
+def _run(fn, *inputs):
+    """(compiled outputs, eager outputs, kernels), the products on the template wherever it can."""
+    graph = trace(fn, [fake_like(x) for x in inputs])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gemm, "_blas_is_better", lambda request: False)
+        patch.setattr(gemm, "_TINY_FLOPS", 0)
+        run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions(options={"test": 1}))
+    text = "".join(t for t in run.artifact.entry.sources().values())
+    return run(*inputs), fn(*inputs), text
+
+
+CASES = {
+    "bias": (lambda x, w, b: (x @ w + b,), (X, W, B), True),
+    "bias and gelu": (lambda x, w, b: (F.gelu(x @ w + b),), (X, W, B), True),
+    "before and after": (lambda x, w, b: ((y := x @ w + b), F.relu(y)), (X, W, B), True),
+    "residual": (lambda x, w: (torch.tanh(x @ w) + x,), (torch.randn(70, 64), torch.randn(64, 64)), True),
+    "heads": (lambda x, w, b: ((x @ w + b).reshape(7, 10, 5, 32).transpose(1, 2).contiguous(),), (X, W, B), True),
+    "transposed": (lambda x, w, b: ((x @ w + b).t().contiguous(),), (X, W, B), True),
+    "batched": (lambda x, y: (torch.exp(x @ y * 0.1),), (torch.randn(6, 33, 20), torch.randn(6, 20, 48)), True),
+    "batched into rows": (lambda x, y: ((x @ y).reshape(2, 3, 33, 48).transpose(1, 2).reshape(66, 144),),
+                          (torch.randn(6, 33, 20), torch.randn(6, 20, 48)), True),
+    "float64": (lambda x, w: (F.relu(x @ w),), (X.double(), W.double()), True),
+    "read whole as well": (lambda x, w, b: ((x @ w).sum(), F.relu(x @ w + b)), (X, W, B), None),
+    "what it adds comes later": (lambda x, w, b: (F.relu(x @ w) + (x @ w).sum(),), (X, W, B), None),
+    "softmax": (lambda x, w, b: (F.softmax(x @ w + b, -1),), (X, W, B), False),
+    "flipped": (lambda x, w, b: ((x @ w).flip(1) + b,), (X, W, B), False),
+    "part of it": (lambda x, w, b: ((x @ w)[:, ::2] * 2,), (X, W, B), False),
+    "chain": (lambda x, w: (F.relu(F.relu(x @ w) @ w) @ w + 1,), (torch.randn(65, 64), torch.randn(64, 64) / 8), True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_fusion(name):
+    fn, inputs, fused = CASES[name]
+    got, want, text = _run(fn, *inputs)
+    for a, b in zip(got, want, strict=True):
+        assert a.shape == b.shape and a.stride() == b.stride()
+        assert torch.allclose(a, b, rtol=1e-4, atol=2e-4)
+    assert "gemm" in text
+    if fused is not None:
+        assert ("_epilogue(char** bufs" in text) is fused
+
+
+def test_a_product_lies_where_its_result_goes():
+    fn, inputs, _ = CASES["chain"]
+    graph = trace(fn, [fake_like(x) for x in inputs])
+    run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions())
+    if "_epilogue(char** bufs" in "".join(run.artifact.entry.sources().values()):
+        assert run.arena_bytes <= 2 * 65 * 64 * 4 + 256
+
+
+def test_refusals_say_why():
+    fn, inputs, _ = CASES["softmax"]
+    graph = trace(fn, [fake_like(x) for x in inputs])
+    run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions())
+    assert any("follow a product" in note for note in run.artifact.entry.notes())

@@ -31,7 +31,8 @@ def test_the_sample_is_what_the_program_prints(name: str) -> None:
     assert lines, "the sample is empty: run python -m tests.house.log_samples"
     shapes = {log_samples.shape(line) for line in log_samples.lines_of(name)}
     for line in (lines[0], lines[-1]):
-        head = log_samples.shape(line.removesuffix("..."))
+        whole = line[:-3].rpartition(" ")[0] if line.endswith("...") else line  # cut off, perhaps within a number
+        head = log_samples.shape(whole)
         assert any(s.startswith(head.rstrip()) for s in shapes), f"no longer printed: {line}"
 
 

@@ -139,4 +139,12 @@ def test_libmvec_forms_are_declared_where_they_exist(library):
     if not any(f.endswith("_expf") for f in forms):
         pytest.skip("this libc has no libmvec")
     text = prelude(forms)
-    assert 'simd("notinbranch"))) f32 expf(f32)' in text and 'simd("notinbranch"))) f32 fmodf' not in text
+    assert 'simd("notinbranch"))) f32 exp2f(f32)' in text and 'simd("notinbranch"))) f32 fmodf' not in text
+
+
+@pytest.mark.parametrize("t, dtype, low, high", [("f32", np.float32, -103.0, 88.7), ("f64", np.float64, -744.0, 709.7)])
+def test_exp_is_good_to_one_ulp_over_its_whole_range(library, t, dtype, low, high):
+    x = np.concatenate([np.linspace(low, high, 200_001), np.linspace(-1, 1, 50_001)]).astype(dtype)
+    got = _call(library, f"exp_{t}", [x], np.empty_like(x)).astype(np.longdouble)
+    want = np.exp(x.astype(np.longdouble))
+    assert np.max(np.abs(got - want) / np.spacing(want.astype(dtype))) < 1.05

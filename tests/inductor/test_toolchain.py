@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,8 @@ BROKEN = SourceUnit("broken", "int f( { return 1; }")
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path) -> Iterator[None]:
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a failed build keeps its sources there
     with _settings.scope(cache_dir=tmp_path / "cache"):
         yield
 

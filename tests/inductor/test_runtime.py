@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import weakref
 import zipfile
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ DEFAULT = CompileOptions()
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     extern_compiler.CALLS.clear()
     _logging.forget_warnings()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a failed build keeps its sources there
     monkeypatch.setattr(backend, "_compiler", lambda: extern_compiler.compile_graph)
     with _settings.scope(cache_dir=tmp_path / "cache"):
         yield

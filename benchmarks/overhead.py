@@ -64,9 +64,11 @@ def torch_python(given: str | None) -> str | None:
 
 def _child(python: str, code: str, library: str, cache: Path) -> str:
     ours: Mapping[str, str] = {"FRAMEJIT_CACHE_DIR": str(cache), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    # Without its .pyc files a library is compiled from source at every import: not what a user has installed.
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [python, "-c", code, library],
-        env={**os.environ, **ours},
+        env={**kept, **ours},
         capture_output=True,
         text=True,
         timeout=300,

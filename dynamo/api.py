@@ -147,7 +147,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
         return inner(*args, **kwargs)
 
     setattr(wrapper, DISABLED, True)
-    _native.mark_skip(wrapper.__code__)
+    _native.mark_skip(wrapper.__code__)  # type: ignore[attr-defined]
     if not recursive and isinstance(inner, types.FunctionType):
         _native.mark_skip(inner.__code__)
     return wrapper

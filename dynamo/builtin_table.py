@@ -11,12 +11,11 @@ import collections
 import copy
 import functools
 import importlib
-import itertools
 import math
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import eager
@@ -31,7 +30,6 @@ from dynamo.values.iterators import (
     CallIterator,
     EnumerateIterator,
     FilterIterator,
-    HostIterator,
     MapIterator,
     ZipIterator,
 )
@@ -666,154 +664,6 @@ def _partial(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return PartialValue(fn, list(args[1:]), dict(kwargs))
 
 
-# --- itertools: host generators over captured values -----------------------------------------------------------
-
-
-def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], None]:
-    def register(make: Callable[..., Iterator[Value]]) -> None:
-        def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-            return HostIterator(kind, lambda cap: make(cap, *args, **kwargs), cap.steps)
-
-        CLASSES[kind] = row
-
-    return register
-
-
-def _drain(cap: Capture, value: Value) -> Iterator[Value]:
-    iterator = cap.iterate(value)
-    while (item := cap.next(iterator)) is not None:
-        yield item
-
-
-@_host_iterator(itertools.chain)
-def _chain(cap: Capture, *parts: Value) -> Iterator[Value]:
-    for part in parts:
-        yield from _drain(cap, part)
-
-
-@_host_iterator(itertools.islice)
-def _islice(cap: Capture, source: Value, *bounds: Value) -> Iterator[Value]:
-    limits = slice(*(cap.index_constant(b) for b in bounds))
-    start, step = limits.start or 0, limits.step or 1
-    iterator = cap.iterate(source)
-    at, wanted = 0, start
-    while limits.stop is None or at < limits.stop:
-        item = cap.next(iterator)
-        if item is None:
-            return
-        if at == wanted:
-            wanted += step
-            yield item
-        at += 1
-
-
-@_host_iterator(itertools.product)
-def _product(cap: Capture, *parts: Value, repeat: Value = ONE) -> Iterator[Value]:
-    pools = [cap.unpack(p) for p in parts] * cap.index_constant(repeat)
-    for combination in itertools.product(*pools):
-        yield TupleValue(list(combination))
-
-
-@_host_iterator(itertools.permutations)
-def _permutations(cap: Capture, pool: Value, r: Value = NONE) -> Iterator[Value]:
-    for combination in itertools.permutations(cap.unpack(pool), cap.index_constant(r)):
-        yield TupleValue(list(combination))
-
-
-@_host_iterator(itertools.combinations)
-def _combinations(cap: Capture, pool: Value, r: Value) -> Iterator[Value]:
-    for combination in itertools.combinations(cap.unpack(pool), cap.index_constant(r)):
-        yield TupleValue(list(combination))
-
-
-@_host_iterator(itertools.repeat)
-def _repeat(cap: Capture, item: Value, times: Value | None = None) -> Iterator[Value]:
-    count = None if times is None else cap.index_constant(times)
-    while count is None or count > 0:
-        yield item
-        count = None if count is None else count - 1
-
-
-@_host_iterator(itertools.count)
-def _count(cap: Capture, start: Value = ZERO, step: Value = ONE) -> Iterator[Value]:
-    while True:
-        yield start
-        start = cap.binary(operator.add, start, step)
-
-
-@_host_iterator(itertools.cycle)
-def _cycle(cap: Capture, source: Value) -> Iterator[Value]:
-    seen = []
-    for item in _drain(cap, source):
-        seen.append(item)
-        yield item
-    while seen:
-        yield from seen
-
-
-@_host_iterator(itertools.accumulate)
-def _accumulate(cap: Capture, source: Value, func: Value | None = None, initial: Value = NONE) -> Iterator[Value]:
-    total: Value | None = None if _is_none(initial) else initial
-    if total is not None:
-        yield total
-    for item in _drain(cap, source):
-        if total is None:
-            total = item
-        elif func is None or _is_none(cap.realize(func)):
-            total = cap.binary(operator.add, total, item)
-        else:
-            total = cap.call(func, [total, item], {})
-        yield total
-
-
-@_host_iterator(itertools.takewhile)
-def _takewhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
-    for item in _drain(cap, source):
-        if not cap.truth(cap.call(predicate, [item], {})):
-            return
-        yield item
-
-
-@_host_iterator(itertools.dropwhile)
-def _dropwhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
-    dropping = True
-    for item in _drain(cap, source):
-        if dropping and cap.truth(cap.call(predicate, [item], {})):
-            continue
-        dropping = False
-        yield item
-
-
-@_host_iterator(itertools.starmap)
-def _starmap(cap: Capture, fn: Value, source: Value) -> Iterator[Value]:
-    for item in _drain(cap, source):
-        yield cap.call(fn, cap.unpack(item), {})
-
-
-@_host_iterator(itertools.pairwise)
-def _pairwise(cap: Capture, source: Value) -> Iterator[Value]:
-    before: Value | None = None
-    for item in _drain(cap, source):
-        if before is not None:
-            yield TupleValue([before, item])
-        before = item
-
-
-@_host_iterator(itertools.zip_longest)
-def _zip_longest(cap: Capture, *parts: Value, fillvalue: Value = NONE) -> Iterator[Value]:
-    iterators: list[Value | None] = [cap.iterate(p) for p in parts]
-    while True:
-        row: list[Value] = []
-        for i, iterator in enumerate(iterators):
-            item = None if iterator is None else cap.next(iterator)
-            if item is None:
-                iterators[i] = None
-            row.append(fillvalue if item is None else item)
-        if all(i is None for i in iterators):
-            return
-        yield TupleValue(row)
-
-
 # --- copy ------------------------------------------------------------------------------------------------------
 
 
@@ -850,6 +700,3 @@ FUNCTIONS[tuple.__new__] = _tuple_new
 FUNCTIONS[type.__call__] = lambda cap, a, k: cap.make_instance(cap.realize(a[0]), a[1:], k)  # type: ignore[arg-type]
 FUNCTIONS[dict.fromkeys] = fromkeys
 FUNCTIONS[object.__new__] = lambda cap, a, k: cap.new_object(cap.realize(a[0]).as_constant(), a[1:], k)
-FUNCTIONS[itertools.chain.from_iterable] = lambda cap, a, k: HostIterator(
-    itertools.chain, lambda cap: (item for part in _drain(cap, a[0]) for item in _drain(cap, part)), cap.steps
-)

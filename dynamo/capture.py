@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import eager
-from dynamo import breaks
+from dynamo import breaks, itertools_table
 from dynamo.attributes import AttributeAccess
 from dynamo.breaks import BreakRecord, Cause
 from dynamo.builtin_table import Builtins
@@ -75,6 +75,8 @@ class Stop:
 
 class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Calls, Builtins):  # type: ignore[misc]
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
+
+    TABLES = (itertools_table,)
 
     def __init__(self, limits: Limits, restart: Restart | None = None) -> None:
         self.limits = limits

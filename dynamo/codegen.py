@@ -285,7 +285,7 @@ class CodeGen:
         line = frame.ins.line
         for node in ast.walk(tree):
             if hasattr(node, "lineno"):
-                node.lineno = node.end_lineno = line
+                node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
                 node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
         for key in ("__name__", "__builtins__"):  # what warnings and imports of callees look at
             if key in frame.globals:

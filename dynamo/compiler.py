@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dynamo import _native, breaks, guards, trust
 from dynamo.breaks import BreakRecord
@@ -115,7 +115,7 @@ class CompiledRegion:
         self._function_sites: list[tuple[_native.CompiledFunction, Site]] = []
 
     # -- entries -----------------------------------------------------------------------------------------------
-    def function(self, fn: FunctionType) -> _native.CompiledFunction:
+    def function(self, fn: Any) -> _native.CompiledFunction:
         """The compiled form of a plain Python function."""
         site = self._site(fn.__code__, _argument_names(fn.__code__), True)
 
@@ -123,7 +123,7 @@ class CompiledRegion:
             actual = compiled.__wrapped__
             if actual.__code__ is not site_box[0].code:
                 site_box[0] = self._site(actual.__code__, _argument_names(actual.__code__), True)
-            root = _FunctionRoot(actual, slots, fixed=True)
+            root = _FunctionRoot(cast(FunctionType, actual), slots, fixed=True)
             return self._compile_site(site_box[0], root, (*slots, actual), compiled.add_entry)
 
         site_box = [site]
@@ -203,7 +203,8 @@ class CompiledRegion:
     def _internal_error(self, site: Site, error: Exception) -> Any:
         text = f"compile: the capture of {site.label} failed: {type(error).__name__}: {error}"
         if self.options.fullgraph or not _settings.current().capture.suppress_errors:
-            raise InternalCaptureError(text + " (a bug of the compiler; without fullgraph and with TORCHDYNAMO_SUPPRESS_ERRORS=1, the default, it runs eagerly)") from error
+            how = "without fullgraph and with TORCHDYNAMO_SUPPRESS_ERRORS=1, the default, it runs eagerly"
+            raise InternalCaptureError(f"{text} (a bug of the compiler; {how})") from error
         _logging.warn_once(f"capture-failed {site.number}", text + "; it runs eagerly")
         self.statistics.fallbacks.append(text)
         site.skip = True

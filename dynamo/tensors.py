@@ -225,7 +225,7 @@ class TensorCalls:
         if isinstance(result, Tensor):
             return self._tensor_result(result, node)
         node.info = NodeInfo(_specs(result), self.origin)
-        items = []
+        items: list[Value] = []
         for i, item in enumerate(result):
             if isinstance(item, Tensor):
                 part = self.graph.call_function(operator.getitem, (node, i))

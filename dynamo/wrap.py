@@ -132,7 +132,7 @@ class Wrapping:
         if type(real) is range:
             return RangeValue(real)
         if type(real) is slice:
-            return SliceValue(*(self.wrap_new(p) for p in (real.start, real.stop, real.step)))
+            return SliceValue(self.wrap_new(real.start), self.wrap_new(real.stop), self.wrap_new(real.step))
         return self.wrap_static(real)
 
     def wrap(self, real: Any, source: Source) -> Value:
@@ -348,7 +348,8 @@ def _range(cap: Any, real: Any, source: Source) -> Value:
 
 def _slice(cap: Any, real: Any, source: Source) -> Value:
     cap.guard("type", source, slice)
-    return SliceValue(*(cap.wrap(getattr(real, p), AttrSource(source, p)) for p in ("start", "stop", "step")), source)
+    start, stop, step = (cap.wrap(getattr(real, p), AttrSource(source, p)) for p in ("start", "stop", "step"))
+    return SliceValue(start, stop, step, source)
 
 
 def _method(cap: Any, real: Any, source: Source) -> Value:

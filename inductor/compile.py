@@ -22,6 +22,7 @@ from inductor import ir
 from inductor.cpp import gemm
 from inductor.cpp.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.cpp.epilogue import Epilogue, match, print_epilogue
+from inductor.cpp.functions import NAME, Functions, arguments, comment
 from inductor.cpp.gemm_problem import GemmCode, GemmProblem
 from inductor.cpp.nests import Kernel, Place, print_nest
 from inductor.cpp.prelude import prelude
@@ -35,7 +36,6 @@ from inductor.substitute import free_axes
 
 KERNEL_CODE: Final = _logging.artifact("kernel_code")
 CHECK_BYTES: Final = 64  # at the start of the arena of a program with checks
-KERNELS_PER_UNIT: Final = 10  # two units compile on two cores; below this a second prelude costs more
 
 
 def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled:
@@ -73,6 +73,7 @@ class _Compiler:
         self.memory = in_memory(made, self.nests)
         self.local = row_local(made, self.nests, self.memory)
         self.units: dict[str, A.SourceUnit] = {}
+        self.functions = Functions()
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: list[A.Pack] = []
         self.products: dict[int, _Product] = {}
@@ -268,9 +269,12 @@ class _Compiler:
         return _segments(codes)
 
     def _nest(self, i: int) -> _Code:
-        k: Kernel = print_nest(f"k{i}", self.nests[i], self.places, self.memory, self.request.knobs.parallel_ns,
+        k: Kernel = print_nest(self.nests[i], self.places, self.memory, self.request.knobs.parallel_ns,
                                self.local[i])  # fmt: skip
-        return _Code(k.text, [k.call], cost_ns=k.cost_ns)
+        call = k.call.replace(NAME, self.functions.add("k", k.text, k.title))
+        if k.pointers is not None:
+            call = f"{{ {arguments(k.pointers)} {call} }}"
+        return _Code("", [f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns)
 
     def _single(self, i: int, b: ir.Buffer) -> _Code:
         d = b.definition
@@ -319,18 +323,19 @@ class _Compiler:
             self.units.setdefault(code.unit.name, code.unit)
             if code.note:
                 self.notes.append(code.note)
-            return _Code(self._epilogue(i, made) + code.text, [f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, bufs, rt);"], cost_ns=cost)
+            call = f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, "
+            if made.epilogue is None:
+                return _Code(code.text, [call + "bufs, rt);"], cost_ns=cost)
+            title = "; ".join(f"{s.buffer.name}: {', '.join(s.buffer.source.ops)}" for s in made.epilogue.stores)
+            text, pointers = print_epilogue(made.epilogue, self.places, self.memory)
+            name = self.functions.add("after", text, f"{b.name}: product; {title}")
+            call = f"/* {comment(title)} */\n  {{ {arguments(pointers)} {call}args, rt); }}"
+            return _Code(code.text.replace(f"gemm{i}_epilogue", name), [call], cost_ns=cost)
         ta, lda = _blas(problem.a_strides, m, k)
         tb, ldb = _blas(problem.b_strides, k, n)
         fields = [0 if of.name == "float32" else 1, ta, tb, batch, m, n, k, lda, ldb, pitch, *problem.batch_strides, d.alpha, 0.0]
         call = f"{{ GemmCall g = {{{', '.join(map(str, fields))}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
         return _Code("", [call], cost_ns=cost)
-
-    def _epilogue(self, i: int, made: _Product) -> str:
-        if made.epilogue is None:
-            return ""
-        title = "; ".join(f"{s.buffer.name}: {', '.join(s.buffer.source.ops)}" for s in made.epilogue.stores).replace("*/", "* /")
-        return print_epilogue(f"gemm{i}_epilogue", made.epilogue, self.places, self.memory, title)
 
     # ---- scans, scatters, writes: plain loops ----
 
@@ -416,7 +421,7 @@ class _Compiler:
         if not any(c.statements for c in codes):
             return []
         head = prelude(self.request.tools.vector_functions)
-        texts = [c.text for c in codes if c.text]
+        texts = [*self.functions.texts, *(c.text for c in codes if c.text)]
         checked = bool(self.program.checks)
         if checked:
             head += f"#define FJ_CHECKS ((i64*)bufs[{arena}]) /* 1 + the check that failed, and the value */\n"

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks, trust
 from dynamo.decode import VERSION
-from dynamo.effects import DELETED
 from dynamo.errors import Unsupported
 from dynamo.opcodes.table import op
 from dynamo.sources import ConstSource, DictItemSource
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant
-from dynamo.values.objects import ClassValue, SuperValue
+from dynamo.values.objects import DELETED, ClassValue, SuperValue
 from dynamo.values.sequences import SliceValue
 from dynamo.wrap import BUILTINS_NAMESPACE
 

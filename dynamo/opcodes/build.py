@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynamo import breaks
 from dynamo.decode import VERSION
@@ -180,7 +181,7 @@ def unpack_ex(frame: Frame, ins: Instruction) -> None:
 
 # --- strings ---------------------------------------------------------------------------------------------------
 
-_CONVERSIONS = {1: str, 2: repr, 3: ascii}
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {1: str, 2: repr, 3: ascii}
 
 
 @op("FORMAT_VALUE")

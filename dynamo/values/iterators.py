@@ -121,7 +121,9 @@ class DictIterator(Iterator):
         cap.mutating(self)
         self.at += 1
         k, v = self.owner.entries[key]
-        return {"keys": lambda: k, "values": lambda: v, "items": lambda: cap.make_tuple([k, v])}[self.what]()
+        if self.what == "items":
+            return cap.make_tuple([k, v])
+        return k if self.what == "keys" else v
 
     def reconstruct(self, cg: CodeGen) -> str:
         base = cg.value(self.owner)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fxir import expr as E
 from inductor import ir
 from inductor.cpp.bundles import LoopNest
+from inductor.cpp.functions import NAME
 from inductor.cpp.nests import Place
 from inductor.cpp.values import TYPE, Scope, index_source
 from inductor.inline import Refusal
@@ -110,8 +111,8 @@ def _cuts_columns(stores: tuple[Store, ...], column: E.Expr) -> bool:
     return False
 
 
-def print_epilogue(name: str, ep: Epilogue, places: Mapping[str, Place], stored: set[str], title: str) -> str:
-    """The function `NAME(char** bufs, long batch, long i0, long i1, long j0, long j1)`."""
+def print_epilogue(ep: Epilogue, places: Mapping[str, Place], stored: set[str]) -> tuple[str, tuple[str, ...]]:
+    """The function `NAME(char** args, long batch, long i0, long i1, long j0, long j1)`, and the pointers of `args`."""
     pointers: dict[str, bool] = {}
 
     def load(v: ir.Load, index: str) -> str:
@@ -121,8 +122,9 @@ def print_epilogue(name: str, ep: Epilogue, places: Mapping[str, Place], stored:
     inner: list[str] = []
     outer: list[str] = []
     scope = Scope(outer, inner, [ir.axis(_COLUMN, ep.cut)], load, {}, [0])  # type: ignore[arg-type]
-    for s in ep.stores:
-        value = scope.print(s.value)
+    # All values before any store: a store may go where the product lies, which a later value still reads.
+    values = [scope.print(s.value) for s in ep.stores]
+    for s, value in zip(ep.stores, values, strict=True):
         if s.buffer.name in stored:
             pointers[s.buffer.name] = True
             inner.append(f"p_{s.buffer.name}[{index_source(s.position, {})}] = {value};")
@@ -137,11 +139,12 @@ def print_epilogue(name: str, ep: Epilogue, places: Mapping[str, Place], stored:
         loop = [f"for (i64 i{_RUN} = c0 / {ep.cut}; i{_RUN} * {ep.cut} < c1; i{_RUN}++) {{", *(f"  {x}" for x in loop), "}"]
     shared = places[ep.in_place] == places[ep.c] if ep.in_place else False
     restrict = "" if shared else " RESTRICT"
-    lines = [f"/* after {ep.c}: {title} */",
-             f"static void {name}(char** bufs, long i{_BATCH}, long r0, long r1, long c0, long c1) {{"]  # fmt: skip
-    for buffer, written in pointers.items():
+    lines = [f"static void {NAME}(char** args, long i{_BATCH}, long r0, long r1, long c0, long c1) {{"]
+    if any("FJ_CHECKS" in line for line in loop):
+        lines.append("  char** bufs = (char**)args[0];")
+    for k, (buffer, written) in enumerate(pointers.items()):
         p = places[buffer]
         t = TYPE[p.dtype] if written else f"const {TYPE[p.dtype]}"
-        lines.append(f"  {t}*{restrict} p_{buffer} = ({t}*)(bufs[{p.entry}] + {p.offset_bytes});")
+        lines.append(f"  {t}*{restrict} p_{buffer} = ({t}*)args[{k + 1}];")
     body = [f"for (i64 i{_ROW} = r0; i{_ROW} < r1; i{_ROW}++) {{", *(f"  {x}" for x in loop), "}"]
-    return "\n".join([*lines, *(f"  {x}" for x in body), "}"]) + "\n"
+    return "\n".join([*lines, *(f"  {x}" for x in body), "}"]) + "\n", tuple(places[n].source for n in pointers)

@@ -15,6 +15,7 @@ from eager.dtypes import dtype
 from fxir import expr as E
 from inductor import ir
 from inductor.cpp.bundles import Bundle, LoopNest, Member, collapse, in_register
+from inductor.cpp.functions import NAME
 from inductor.cpp.values import TYPE, Scope, cast, index_source, literal
 from inductor.inline import EXPENSIVE
 from inductor.substitute import at_point
@@ -32,28 +33,38 @@ class Place:
     offset_bytes: int
     dtype: dtype
 
+    @property
+    def source(self) -> str:
+        """The pointer as C++ source."""
+        return f"bufs[{self.entry}]" + (f" + {self.offset_bytes}" if self.offset_bytes else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A printed nest: its functions, the statements that run it inside a segment, and its estimated time."""
+    """A printed nest. `text` and `call` name their function `functions.NAME`.
 
-    name: str
+    pointers: what `args` must hold after `bufs` at the call; None if the function takes `bufs` itself.
+    title: which ops of which user's lines it is. cost_ns: its estimated time on one thread.
+    """
+
     text: str
     call: str
+    pointers: tuple[str, ...] | None
+    title: str
     cost_ns: float
 
 
-def print_nest(name: str, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
+def print_nest(nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
                local: dict[str, int] | None = None) -> Kernel:  # fmt: skip
     """The kernel of a nest. places: of all buffers in memory; stored: results that must be written; local: those of
     them that only the nest itself reads, row by row, with their elements per row."""
-    return _Printer(name, nest, places, stored, parallel_ns, local or {}).kernel()
+    return _Printer(nest, places, stored, parallel_ns, local or {}).kernel()
 
 
 class _Printer:
-    def __init__(self, name: str, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
+    def __init__(self, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
                  local: dict[str, int]) -> None:  # fmt: skip
-        self.name, self.nest, self.places, self.stored, self.parallel_ns = name, nest, places, stored, parallel_ns
+        self.nest, self.places, self.stored, self.parallel_ns = nest, places, stored, parallel_ns
         self.local = local
         self.here: dict[E.Expr, E.IntLike] = {ir.axis(k, n): 0 for k, n in enumerate(nest.rows) if n != 1}
         self.local_types = {m.buffer.name: TYPE[m.buffer.layout.dtype] for b in nest.bundles for m in b.members}
@@ -74,10 +85,13 @@ class _Printer:
             return self._split_reduction()
         else:
             body, count = self._rows()
-        head = f"/* {self._title()} */\nstatic void {self.name}(void* ctx, long begin, long end) {{\n  char** bufs = (char**)ctx;\n"
-        text = head + self._pointer_lines() + "".join(f"  {line}\n" for line in body) + "}\n"
+        head = f"static void {NAME}(void* ctx, long begin, long end) {{\n  char** args = (char**)ctx;\n"
+        if any("FJ_CHECKS" in line for line in body):
+            head += "  char** bufs = (char**)args[0];\n"
+        text = head + self._pointer_lines(True) + "".join(f"  {line}\n" for line in body) + "}\n"
         cost = self._cost() * count
-        return Kernel(self.name, text, self._launch(self.name, "bufs", count, cost), cost)
+        pointers = tuple(self.places[n].source for n in self.pointers)
+        return Kernel(text, self._launch(NAME, "args", count, cost), pointers, self._title(), cost)
 
     def _launch(self, function: str, context: str, count: int, cost: float) -> str:
         if count <= 1 or cost < self.parallel_ns:
@@ -92,14 +106,14 @@ class _Printer:
                 source = m.buffer.source
                 where = f" ({source.lines[0]})" if source.lines else ""
                 parts.append(f"{m.buffer.name}: {', '.join(source.ops) or 'copy'}{where}")
-        return "; ".join(parts).replace("*/", "* /")
+        return "; ".join(parts)
 
-    def _pointer_lines(self) -> str:
+    def _pointer_lines(self, from_args: bool) -> str:
         lines = "".join(f"  alignas(64) {self.local_types[n]} p_{n}[{size}];\n" for n, size in self.local.items())
-        for buffer, written in self.pointers.items():
+        for k, (buffer, written) in enumerate(self.pointers.items()):
             p = self.places[buffer]
             t = TYPE[p.dtype] if written else f"const {TYPE[p.dtype]}"
-            at = f"bufs[{p.entry}]" + (f" + {p.offset_bytes}" if p.offset_bytes else "")
+            at = f"args[{k + 1}]" if from_args else p.source
             lines += f"  {t}* RESTRICT p_{buffer} = ({t}*)({at});\n"
         return lines
 
@@ -304,17 +318,17 @@ class _Printer:
             finish += [f"{TYPE[a.dtype]} {a.name} = {a.identity()};",
                        f"for (i64 at = 0; at < {blocks}; at++) {a.combine(a.name, f'(({TYPE[a.dtype]}*)(parts + {8 * blocks * j}))[at]')}",
                        self._store(a.member, "0", a.result())]  # fmt: skip
-        pointers = self._pointer_lines()
+        pointers = self._pointer_lines(False)
         cost = self._cost()
-        text = (f"/* {self._title()} */\nstatic void {self.name}_part(void* ctx, long begin, long end) {{\n"
+        text = (f"static void {NAME}_part(void* ctx, long begin, long end) {{\n"
                 "  char** bufs = ((char***)ctx)[0];\n  char* parts = ((char**)ctx)[1];\n" + pointers
                 + "".join(f"  {x}\n" for x in body) + "}\n"
-                f"static void {self.name}(char** bufs, const Runtime* rt) {{\n"
+                f"static void {NAME}(char** bufs, const Runtime* rt) {{\n"
                 f"  char* parts = (char*)rt->scratch(rt, 0, {8 * blocks * len(accumulators)});\n"
                 "  void* context[2] = {bufs, parts};\n" + pointers
-                + f"  {self._launch(f'{self.name}_part', 'context', blocks, cost)}\n"
+                + f"  {self._launch(f'{NAME}_part', 'context', blocks, cost)}\n"
                 + "".join(f"  {x}\n" for x in finish) + "}\n")  # fmt: skip
-        return Kernel(self.name, text, f"{self.name}(bufs, rt);", cost)
+        return Kernel(text, f"{NAME}(bufs, rt);", None, self._title(), cost)
 
 
 class _Accumulator:

@@ -141,7 +141,7 @@ def check(program: Program, force: str = "none", backend: str = "eager") -> Any:
     dynamo.reset()
     eager_fn, captured_fn = program.make(), program.make()
     compiled = dynamo.compile(captured_fn, backend=backend)
-    with _settings.scope(capture_force_break=force):
+    with _settings.scope(capture_force_break=force, capture_suppress_errors=False):
         for make_args in (*program.inputs, *program.inputs):
             same_call(observe(eager_fn, make_args), observe(compiled, make_args))
     return compiled

@@ -39,6 +39,8 @@ CASES = {
     "softmax": (lambda x, w, b: (F.softmax(x @ w + b, -1),), (X, W, B), False),
     "flipped": (lambda x, w, b: ((x @ w).flip(1) + b,), (X, W, B), False),
     "part of it": (lambda x, w, b: ((x @ w)[:, ::2] * 2,), (X, W, B), False),
+    "a result without the product comes first": (
+        lambda g, w, h: (p := g @ w, y := F.gelu(h), (p * (h * h)) @ w.t(), y.t() @ g)[2:], (X, W, torch.randn(70, 160)), True),
     "chain": (lambda x, w: (F.relu(F.relu(x @ w) @ w) @ w + 1,), (torch.randn(65, 64), torch.randn(64, 64) / 8), True),
 }  # fmt: skip
 
@@ -52,14 +54,14 @@ def test_values_and_fusion(name):
         assert torch.allclose(a, b, rtol=1e-4, atol=2e-4)
     assert "gemm" in text
     if fused is not None:
-        assert ("_epilogue(char** bufs" in text) is fused
+        assert ("static void after" in text) is fused
 
 
 def test_a_product_lies_where_its_result_goes():
     fn, inputs, _ = CASES["chain"]
     graph = trace(fn, [fake_like(x) for x in inputs])
     run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions())
-    if "_epilogue(char** bufs" in "".join(run.artifact.entry.sources().values()):
+    if "static void after" in "".join(run.artifact.entry.sources().values()):
         assert run.arena_bytes <= 2 * 65 * 64 * 4 + 256
 
 
@@ -68,3 +70,21 @@ def test_refusals_say_why():
     graph = trace(fn, [fake_like(x) for x in inputs])
     run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions())
     assert any("follow a product" in note for note in run.artifact.entry.notes())
+
+
+def test_equal_layers_share_their_kernels():
+    w = torch.randn(64, 64) / 8
+
+    def layers(n):
+        def fn(x, w):
+            for _ in range(n):
+                x = F.layer_norm(F.relu(x @ w + 1), (64,))
+            return (x,)
+
+        graph = trace(fn, [fake_like(torch.randn(65, 64)), fake_like(w)])
+        run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions())
+        x = torch.randn(65, 64)
+        assert torch.allclose(run(x, w)[0], fn(x, w)[0], rtol=1e-4, atol=1e-4)
+        return "".join(run.artifact.entry.sources().values()).count("static void k")
+
+    assert layers(6) <= layers(2) + 1

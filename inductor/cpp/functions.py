@@ -1,0 +1,51 @@
+"""The functions of a graph's unit, each text once: layers of a model that repeat share their kernels.
+
+Functions reach memory through an array of pointers that the caller fills, so that two kernels which differ only in
+where their buffers lie have the same text. Knows nothing of what the functions compute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+NAME: Final = "@NAME@"  # stands for the function's own name in a text that is added
+_BUFFER: Final = re.compile(r"(?<=_)(?:buf|in|const)\d+")
+
+
+class Functions:
+    """Function texts in the order in which they were first added."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._texts: list[str] = []
+
+    def add(self, prefix: str, text: str, title: str) -> str:
+        """The name under which `text` is defined. title: what it computes for its first user, as a comment."""
+        same = _renamed(text)
+        name = self._names.get(same)
+        if name is None:
+            name = self._names[same] = f"{prefix}{len(self._names)}"
+            self._texts.append(f"/* {comment(title)} */\n{text.replace(NAME, name)}")
+        return name
+
+    @property
+    def texts(self) -> Sequence[str]:
+        return self._texts
+
+
+def comment(text: str) -> str:
+    """`text` as it may stand inside a C comment."""
+    return text.replace("*/", "* /")
+
+
+def arguments(pointers: Sequence[str]) -> str:
+    """The statement that makes `args`: first `bufs` itself, then the pointers."""
+    return f"char* args[] = {{{', '.join(['(char*)bufs', *pointers])}}};"
+
+
+def _renamed(text: str) -> str:
+    """The text with buffers named by order of appearance."""
+    seen: dict[str, str] = {}
+    return _BUFFER.sub(lambda m: seen.setdefault(m.group(), f"x{len(seen)}"), text)

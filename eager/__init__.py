@@ -6,20 +6,20 @@ import math as _math
 
 from eager import _logging as _logging
 from eager import _native as _native
+from eager import autograd, compiler, cuda, nn, optim, random, serialization  # noqa: E402
 from eager import dtypes as _dtypes
 from eager import ops as _ops
 from eager.autograd.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eager.device import device
 from eager.dtypes import can_cast as _can_cast
 from eager.dtypes import dtype, get_default_dtype, promote_types, set_default_dtype
+from eager.functions import FUNCTIONS as _FUNCTIONS
 from eager.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from eager.printing import set_printoptions
 from eager.promotion import result_type
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from eager.tensor import Size, Tensor
-from eager.functions import FUNCTIONS as _FUNCTIONS
-from eager import autograd, compiler, cuda, nn, optim, random, serialization  # noqa: E402
 from eager.serialization import load, save  # noqa: E402
+from eager.tensor import Size, Tensor
 
 for _d in _dtypes.ALL:
     globals()[_d.name] = _d
@@ -51,11 +51,12 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 __version__ = "0.1.0"
 compile = compiler.compile  # noqa: A001 - torch's name
 
-_LATER = {"_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir"}
+# Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
+# and parts of this one that many programs never touch.
+_ON_FIRST_USE = {"_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir"}
 
 
 def __getattr__(name: str) -> object:
-    """Packages that stand above this one, under torch's names, imported on first use."""
-    if name in _LATER:
-        return _importlib.import_module(_LATER[name])
+    if name in _ON_FIRST_USE:
+        return _importlib.import_module(_ON_FIRST_USE[name])
     raise AttributeError(f"module 'eager' has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """TensorSpec: what is known of a tensor without its data, and the law of output strides."""
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -183,7 +184,7 @@ def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
     if not isinstance(dims, (tuple, list)):
         dims = (dims,)
     result = sorted(normalize_dim(int(d), ndim) for d in dims)
-    for a, b in zip(result, result[1:], strict=False):
+    for a, b in itertools.pairwise(result):
         if a == b:
             raise RuntimeError(f"dim {a} appears multiple times in the list of dims")
     return tuple(d for d in result if d < ndim)

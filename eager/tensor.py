@@ -1,7 +1,6 @@
 """Tensor: the class that users see. Its ops are functions of `eager.functions`, attached by name."""
 from __future__ import annotations
 
-
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from eager import _native, dtypes, printing
-from eager.device import from_codes
 from eager.autograd import engine
 from eager.autograd.node import RemovableHandle, edge_of, history_of, meta_of
+from eager.device import from_codes
 from eager.dtypes import dtype
 from eager.fake import refuse_data
 from eager.ops.table import OPS, empty, from_array

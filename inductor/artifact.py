@@ -140,7 +140,7 @@ class ViewOf:
 class Literal:
     """An output that is not a tensor: None, a number, a bool or a string."""
 
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
 
 
 Output = NewOutput | InputAlias | ConstantAlias | ViewOf | Literal

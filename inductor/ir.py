@@ -496,7 +496,7 @@ class Program:
     buffers: Mapping[str, Buffer]
     inputs: tuple[str, ...]
     constants: tuple[tuple[str, str], ...]
-    outputs: tuple[Ref | None | bool | int | float | str, ...]
+    outputs: tuple[Ref | bool | int | float | str | None, ...]
     writes: tuple[Write, ...] = ()
     device: str = "cpu"
     checks: tuple[tuple[str, str], ...] = ()

@@ -50,8 +50,7 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
 
 def _saved_output(target: Any) -> Any:
     from_node = _native.alias(target, tuple(target.shape), target.stride(), target.storage_offset())
-    saved = _SavedResult(from_node, target._version, target.output_nr)
-    return saved
+    return _SavedResult(from_node, target._version, target.output_nr)
 
 
 class _SavedResult:

@@ -1,7 +1,6 @@
 """Making tensors: from data, from numbers, like another tensor."""
 from __future__ import annotations
 
-
 from typing import Any
 
 import numpy as np

@@ -15,7 +15,6 @@ from inductor import ir
 from inductor.schedule import Nest, Schedule, Single
 from inductor.substitute import at_point, replace_loads
 
-
 ROW_BYTES: Final = 24 << 10  # of one row's temporary values: they should stay in the nearest cache
 
 

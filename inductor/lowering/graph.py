@@ -12,9 +12,9 @@ from eager.spec import TensorSpec, spec_of
 from fxir.graph import Graph
 from fxir.node import Node, map_nodes
 from inductor import ir
+from inductor.lowering import indexing  # noqa: F401 - registers its rules
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
 from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value
-from inductor.lowering import indexing  # noqa: F401 - registers its rules
 from inductor.lowering.rules import RULES
 
 _REDUCE: Final = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
@@ -67,7 +67,7 @@ class _Lowering:
     def _lower(self, op: Op, node: Node, args: tuple[Any, ...]) -> Any:
         spec = node.info.spec
         single = isinstance(spec, TensorSpec)
-        if single and spec.dtype.is_complex or any(r.dtype.is_complex for r in ir.refs_of(args)):
+        if (single and spec.dtype.is_complex) or any(r.dtype.is_complex for r in ir.refs_of(args)):
             return self._extern(op, node, args)
         found: Any = None
         if op.name in RULES and single:
@@ -96,9 +96,7 @@ class _Lowering:
                 if isinstance(a, ir.Ref):
                     v = self.b.broadcast(a, p)
                     values.append(Scalar(v if i in as_given else cast_value(v, compute)))
-                elif i in op._tensor_at and a is not None and op.promotion not in ("raw", "select"):
-                    values.append(Scalar(ir.const(a, compute)))
-                elif i in op._tensor_at and a is not None and i not in as_given:
+                elif (i in op._tensor_at and a is not None and op.promotion not in ("raw", "select")) or (i in op._tensor_at and a is not None and i not in as_given):
                     values.append(Scalar(ir.const(a, compute)))
                 else:
                     values.append(a)

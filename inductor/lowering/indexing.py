@@ -91,7 +91,7 @@ def _advanced(x: ir.Ref, indices: Sequence[ir.Ref | None]) -> tuple[list[int], t
 
 def _advanced_point(b: Builder, x: ir.Ref, indices: Sequence[ir.Ref | None], p: Point) -> tuple[list[E.IntLike], Bindings]:
     """The point of `x` that point `p` of `x[indices]` stands for."""
-    dims, shape, start = _advanced(x, indices)
+    _dims, shape, start = _advanced(x, indices)
     chosen, rest = p[start : start + len(shape)], iter([*p[:start], *p[start + len(shape) :]])
     point: list[E.IntLike] = []
     bindings: Bindings = ()

@@ -124,7 +124,7 @@ class ValuePrinter:
         if v.name == "cast":
             return _cast(args[0], v.args[0].dtype, v.dtype)
         if v.name == "philox":
-            seed, low, high, lane = args
+            seed, low, high, _lane = args
             words = f"tl.philox({seed}.to(tl.uint64), {low}.to(tl.uint32), {high}.to(tl.uint32), 0, 0)"
             which = v.args[3]
             if not isinstance(which, ir.Const):

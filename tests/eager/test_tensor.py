@@ -189,7 +189,7 @@ def test_same_seed_same_numbers_and_uniformity():
     a = torch.rand(10000)
     torch.manual_seed(3)
     assert torch.equal(a, torch.rand(10000)) and not torch.equal(a, torch.rand(10000))
-    assert 0.0 <= a.min().item() and a.max().item() < 1.0 and abs(a.mean().item() - 0.5) < 0.01
+    assert a.min().item() >= 0.0 and a.max().item() < 1.0 and abs(a.mean().item() - 0.5) < 0.01
     z = torch.randn(20000)
     assert abs(z.mean().item()) < 0.03 and abs(z.std().item() - 1) < 0.03
 

@@ -28,7 +28,7 @@ def _check(fn, *inputs, tolerance=2e-5):
 LAYOUTS = {
     "contiguous": lambda *s: torch.randn(*s),
     "transposed": lambda *s: torch.randn(*reversed(s)).permute(*reversed(range(len(s)))),
-    "strided": lambda *s: torch.randn(*s[:-1], 2 * s[-1]).as_strided(s, torch.randn(*s[:-1], 2 * s[-1]).stride()[:-1] + (2,)),
+    "strided": lambda *s: torch.randn(*s[:-1], 2 * s[-1]).as_strided(s, (*torch.randn(*s[:-1], 2 * s[-1]).stride()[:-1], 2)),
 }
 
 

@@ -75,7 +75,7 @@ def test_unary_function_agrees_with_the_reference(library, name, t):
 
 
 @pytest.mark.parametrize("t", ["f32", "f64", "i64", "i32", "u8"])
-@pytest.mark.parametrize("name", BINARY + ["left_shift", "right_shift"])
+@pytest.mark.parametrize("name", [*BINARY, "left_shift", "right_shift"])
 def test_binary_function_agrees_with_numpy(library, name, t):
     kind = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32": np.int32, "u8": np.uint8}[t]
     if not hasattr(library, f"{name}_{t}"):

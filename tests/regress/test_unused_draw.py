@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.fxir.helpers import array, capture, fakes_of
 
 import eager
 from fxir.backends import lookup
 from fxir.options import CompileOptions
+from tests.fxir.helpers import array, capture, fakes_of
 
 
 def draws(x):

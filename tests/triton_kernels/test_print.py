@@ -6,6 +6,7 @@ import pytest
 from eager import dtypes
 from inductor import ir
 from inductor.triton.kernels import print_kernel
+
 from . import programs
 
 

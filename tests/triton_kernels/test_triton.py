@@ -10,6 +10,7 @@ import pytest
 triton = pytest.importorskip("triton", reason="the gpu extra (triton) is not installed")
 
 from inductor.triton.compile import compile_kernel, resources  # noqa: E402
+
 from . import programs  # noqa: E402
 
 CASES = {c.name: c for c in programs.cases()}

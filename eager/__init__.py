@@ -4,6 +4,7 @@ from __future__ import annotations
 import importlib as _importlib
 import math as _math
 
+from eager import _host as _host
 from eager import _logging as _logging
 from eager import _native as _native
 from eager import autograd, compiler, cuda, nn, optim, random, serialization  # noqa: E402
@@ -21,6 +22,7 @@ from eager.random import Generator, default_generator, get_rng_state, initial_se
 from eager.serialization import load, save  # noqa: E402
 from eager.tensor import Size, Tensor
 
+_host.configure()
 for _d in _dtypes.ALL:
     globals()[_d.name] = _d
 for _name, _d in _dtypes.ALIASES.items():

@@ -161,7 +161,10 @@ class Cpu:
 
     cxx: str = _setting("FRAMEJIT_CXX CXX", "", str, "C++ compiler; empty: the first of g++, c++, clang++ on PATH.")
     march: str = _setting("FRAMEJIT_MARCH", "native", str, "-march of generated code.")
-    threads: int = _setting("FRAMEJIT_THREADS OMP_NUM_THREADS", 0, _count, "Threads of compiled kernels; 0: the cores.")
+    threads: int = _setting("FRAMEJIT_THREADS OMP_NUM_THREADS", 0, _count, "Threads of native loops; 0: the cores.")
+    blas: str = _setting(
+        "FRAMEJIT_BLAS", "", str, "A CBLAS library to use for products; empty: numpy's own; 'none': plain loops."
+    )
     compile_workers: int = _setting(
         "FRAMEJIT_COMPILE_WORKERS", 0, _count, "Compiler processes run at once; 0: the cores."
     )

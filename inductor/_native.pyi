@@ -55,12 +55,3 @@ class CompiledGraph:
         """Raises: TypeError or RuntimeError for inputs of another number or layout; what an extern call raises."""
     def release(self) -> None:
         """Drop kept outputs and packed weights; they come back as needed."""
-
-def set_threads(count: int) -> None:
-    """Threads of compiled loops, the caller's included."""
-
-def threads() -> int: ...
-def load_blas(path: str) -> None:
-    """Use the CBLAS in this library. Raises: OSError."""
-
-def has_blas() -> bool: ...

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eager import _host as host
 from eager import _logging, dtypes
 from eager import _native as eager_native
 from eager.random import get_rng_state, set_rng_state
@@ -38,7 +39,7 @@ from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
 from inductor.request import Knobs
-from inductor.runtime import host, loader
+from inductor.runtime import loader
 from inductor.toolchain import CompileError, Toolchain
 
 __all__ = ["Winners", "knob_variants", "measure", "synthetic_inputs", "tune_gemms", "tune_knobs"]

@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from eager import _host as host
 from eager import _logging, _settings
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
@@ -35,7 +36,7 @@ from inductor.artifact import ArtifactPlan, Compiled, ExternCall
 from inductor.cache import Cache, Entry, Key
 from inductor.compiled import Artifact, explain_entry
 from inductor.request import Knobs, Request
-from inductor.runtime import host, loader
+from inductor.runtime import loader
 from inductor.runtime.loader import CompiledGraph
 from inductor.toolchain import CompileError, Toolchain
 

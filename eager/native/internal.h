@@ -46,6 +46,9 @@ PyObject *py_uniform_floats(PyObject *self, PyObject *args);
 /* libm.c */
 PyObject *py_libm(PyObject *self, PyObject *args);
 
+/* products.c */
+PyObject *py_product(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+
 /* array.c */
 int array_init(void);
 PyObject *array_over(TensorObject *t);

@@ -34,6 +34,30 @@ static PyObject *py_set_mode_depth(PyObject *Py_UNUSED(m), PyObject *value)
 static PyObject *py_epoch(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyLong_FromUnsignedLongLong(g_epoch); }
 static PyObject *py_bump_epoch(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { g_epoch++; Py_RETURN_NONE; }
 
+/* ---- threads and products ---- */
+
+Runtime g_runtime = {RUNTIME_ABI_VERSION, 1, threads_parallel_for, blas_gemm, threads_scratch, NULL};
+
+static PyObject *py_set_threads(PyObject *Py_UNUSED(m), PyObject *count)
+{
+    long threads = PyLong_AsLong(count);
+    if (threads == -1 && PyErr_Occurred()) return NULL;
+    threads_set(threads > 1 << 20 ? 1 << 20 : (int)threads);
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_threads(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyLong_FromLong(g_runtime.threads); }
+
+static PyObject *py_load_blas(PyObject *Py_UNUSED(m), PyObject *path)
+{
+    const char *text = PyUnicode_AsUTF8(path), *why = NULL;
+    if (!text) return NULL;
+    if (blas_load(text, &why) < 0) return PyErr_Format(PyExc_OSError, "no BLAS in %U: %s", path, why ? why : "unknown error");
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_has_blas(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyBool_FromLong(blas_loaded()); }
+
 /* ---- registrations made by the Python side at import ---- */
 
 /* register(tensor_class, size_class, dtypes, descrs, device_maker) */
@@ -91,6 +115,11 @@ static PyMethodDef methods[] = {
     {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(name, fallback)"},
     {"uniform_floats", py_uniform_floats, METH_O, "the first tensor, if all are alike and plain"},
     {"libm", py_libm, METH_VARARGS, "libm(name, source, target, count, is_double)"},
+    {"set_threads", py_set_threads, METH_O, "set_threads(count): threads of native loops, the caller's included"},
+    {"threads", py_threads, METH_NOARGS, "threads of native loops"},
+    {"load_blas", py_load_blas, METH_O, "load_blas(path): use the CBLAS in this library. Raises: OSError"},
+    {"has_blas", py_has_blas, METH_NOARGS, "whether a BLAS was loaded"},
+    {"product", (PyCFunction)(void *)py_product, METH_FASTCALL, "product(out, a, b, accumulate=False): out (+)= a @ b; False where it cannot"},
     {"empty_cache", pool_empty_cache, METH_NOARGS, "give cached CPU blocks back to the system"},
     {"memory_stats", pool_stats, METH_NOARGS, "bytes in use, peak, cached; hits and misses"},
     {"set_memory_limit", pool_set_limit, METH_O, "most bytes the CPU cache may keep"},
@@ -110,6 +139,9 @@ static EagerAPI api = {
     .tensor_new = tensor_new,
     .pool_alloc = pool_alloc,
     .pool_free = pool_free,
+    .runtime = &g_runtime,
+    .threads_enter = threads_enter,
+    .threads_leave = threads_leave,
 };
 
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "eager._native", .m_size = -1, .m_methods = methods};
@@ -117,6 +149,7 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "eager.
 PyMODINIT_FUNC PyInit__native(void)
 {
     if (PyType_Ready(&Storage_Type) < 0 || PyType_Ready(&TensorBase_Type) < 0 || array_init() < 0) return NULL;
+    threads_set(1);
     PyObject *m = PyModule_Create(&module_def);
     if (!m) return NULL;
     PyObject *capsule = PyCapsule_New(&api, EAGER_CAPSULE, NULL);

@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EAGER_ABI_VERSION 2
+#include "runtime.h"
+
+#define EAGER_ABI_VERSION 3
 #define EAGER_MAX_NDIM 64
 #define EAGER_INLINE_NDIM 6
 
@@ -94,6 +96,9 @@ typedef struct {
                                 const int64_t *sizes, const int64_t *strides, int64_t offset);
     void *(*pool_alloc)(int64_t nbytes);              /* 64-byte aligned; NULL sets MemoryError */
     void (*pool_free)(void *block, int64_t nbytes);
+    Runtime *runtime;                                 /* threads and products: runtime.h */
+    void (*threads_enter)(void);
+    void (*threads_leave)(void);
 } EagerAPI;
 
 #define EAGER_CAPSULE "eager._native._C_API"

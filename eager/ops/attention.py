@@ -11,6 +11,7 @@ from typing import Any
 from eager import _native, dtypes
 from eager.ops.matmul import transpose_last
 from eager.ops.nn import accumulator, is_wide, require_floating, widen
+from eager.ops.products import matmul
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
 
@@ -68,7 +69,7 @@ def _attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float)
 
 
 def _masked_scores(xp: Any, q: Any, k: Any, mask: Any, is_causal: bool, scale: float) -> Any:
-    s = xp.matmul(q, xp.swapaxes(k, -1, -2))
+    s = matmul(xp, q, xp.swapaxes(k, -1, -2))
     s *= scale
     if mask is not None:
         if mask.dtype.kind == "b":
@@ -100,7 +101,7 @@ def _kernel(xp: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: boo
     if mask is not None:
         total[total == 0] = 1.0
     target = y if is_wide(y) else xp.empty(y.shape, "f4")
-    xp.matmul(s, widen(v), out=target)
+    matmul(xp, s, widen(v), target)
     target /= total  # after the product: (t, e) divisions rather than (t, s)
     if target is not y:
         xp.copyto(y, target, casting="unsafe")
@@ -145,13 +146,13 @@ def _backward_kernel(xp: Any, out: Any, g: Any, q: Any, k: Any, v: Any, mask: An
     p = _masked_scores(xp, q, k, mask, is_causal, scale)
     p -= lse
     xp.exp(p, out=p)
-    xp.copyto(gv, _sum_leading(xp, xp.matmul(xp.swapaxes(p, -1, -2), g), gv.shape), casting="unsafe")
-    ds = xp.matmul(g, xp.swapaxes(v, -1, -2))
+    xp.copyto(gv, _sum_leading(xp, matmul(xp, xp.swapaxes(p, -1, -2), g), gv.shape), casting="unsafe")
+    ds = matmul(xp, g, xp.swapaxes(v, -1, -2))
     ds -= xp.einsum("...i,...i->...", g, widen(y))[..., None]
     ds *= p
     ds *= scale
-    xp.copyto(gq, _sum_leading(xp, xp.matmul(ds, k), gq.shape), casting="unsafe")
-    xp.copyto(gk, _sum_leading(xp, xp.matmul(xp.swapaxes(ds, -1, -2), q), gk.shape), casting="unsafe")
+    xp.copyto(gq, _sum_leading(xp, matmul(xp, ds, k), gq.shape), casting="unsafe")
+    xp.copyto(gk, _sum_leading(xp, matmul(xp, xp.swapaxes(ds, -1, -2), q), gk.shape), casting="unsafe")
 
 
 def _like(x: SpecLike) -> TensorSpec:

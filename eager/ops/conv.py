@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from eager.ops.products import add_matmul, matmul
 from eager.ops.shape import channels_last_strides, is_channels_last
 from eager.ops.table import OPS, Kind, common_device, declare
 from eager.spec import SpecLike, TensorSpec
@@ -155,7 +156,7 @@ def _forward(xp: Any, x: Any, weight: Any, stride: Any, padding: Any, dilation: 
     result = xp.empty((n, groups, per, positions), x.dtype)
     for part in _chunks(n, c * math.prod(kernel) * positions * x.itemsize):
         patches = windows[part].reshape(-1, groups, inner, positions)
-        xp.matmul(w, patches, out=result[part])
+        matmul(xp, w, patches, result[part])
     return result.reshape(n, outputs, *out)
 
 
@@ -182,7 +183,7 @@ def _backward_input(xp: Any, g: Any, weight: Any, stride: Any, padding: Any, dil
     w = weight.reshape(groups, per, -1).swapaxes(1, 2)  # (groups, c/groups * kernel, per)
     flat = g.reshape(n, groups, per, positions)
     for part in _chunks(n, channels * math.prod(kernel) * positions * g.itemsize):
-        patches = xp.matmul(w, flat[part]).reshape(-1, channels, *kernel, *out)
+        patches = matmul(xp, w, flat[part]).reshape(-1, channels, *kernel, *out)
         for tap in _taps(kernel):
             under = total[(part, slice(None), *_under(tap, stride, dilation, out))]
             xp.add(under, patches[(slice(None), slice(None), *tap)], out=under)
@@ -200,7 +201,8 @@ def _backward_weight(xp: Any, x: Any, g: Any, kernel: Any, stride: Any, padding:
     total = xp.zeros((groups, outputs // groups, inner), x.dtype)
     for part in _chunks(n, c * math.prod(kernel) * positions * x.itemsize):
         patches = windows[part].reshape(-1, groups, inner, positions)
-        total += xp.matmul(flat[part], patches.swapaxes(2, 3)).sum(0)
+        for cotangent, read in zip(flat[part], patches.swapaxes(2, 3), strict=True):
+            add_matmul(xp, total, cotangent, read)
     return total.reshape(outputs, c // groups, *kernel)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from eager.ops.products import matmul
 from eager.ops.table import OPS, Kind, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
 
@@ -33,11 +34,11 @@ def _mm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
 
 def _product(xp: Any, out: Any, x: Any, other: Any) -> None:
     if out.dtype.itemsize == 2 and out.dtype.kind in "fV":
-        xp.copyto(out, xp.matmul(x.astype("f4"), other.astype("f4")), casting="unsafe")
+        xp.copyto(out, matmul(xp, x.astype("f4"), other.astype("f4")), casting="unsafe")
     elif out.dtype.kind == "b":
         xp.copyto(out, xp.matmul(x.astype("i8"), other.astype("i8")) != 0)
     else:
-        xp.matmul(x, other, out=out)
+        matmul(xp, x, other, out)
 
 
 MM = declare("mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_mm_meta, kernel=_product,
@@ -131,11 +132,14 @@ def _linear_meta(x: SpecLike, weight: SpecLike, bias: SpecLike | None) -> Tensor
 
 def _linear_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any) -> None:
     if out.dtype.itemsize == 2 and out.dtype.kind in "fV":
-        y = xp.matmul(x.astype("f4"), weight.astype("f4").T)
-        xp.copyto(out, y if bias is None else y + bias.astype("f4"), casting="unsafe")
+        wide = xp.empty(out.shape, "f4")
+        _linear_kernel(xp, wide, x.astype("f4"), weight.astype("f4"), None if bias is None else bias.astype("f4"))
+        xp.copyto(out, wide, casting="unsafe")
         return
     if x.ndim > 2 and weight.ndim == 2 and out.size and x.flags.c_contiguous:  # one large product, not one per batch
-        xp.matmul(x.reshape(-1, x.shape[-1]), weight.T, out=out.reshape(-1, out.shape[-1]))
+        matmul(xp, x.reshape(-1, x.shape[-1]), weight.T, out.reshape(-1, out.shape[-1]))
+    elif x.ndim > 1 and weight.ndim > 1:
+        matmul(xp, x, weight.T, out)
     else:
         xp.matmul(x, weight.T, out=out)
     if bias is not None:

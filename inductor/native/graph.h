@@ -6,6 +6,12 @@
 #include "runtime.h"
 #include "tensor.h"
 
+typedef void (*SegmentFn)(char **bufs, const Runtime *rt);
+typedef void (*PackFn)(const void *source, void *target);
+
+/* graph_call.c: what checked code calls when a check of its plan fails */
+void graph_fail(const Runtime *rt, int check, long value);
+
 extern const EagerAPI *g_eager;
 extern PyTypeObject CompiledGraph_Type;
 extern PyTypeObject Library_Type;

@@ -301,23 +301,23 @@ static int run_steps(Call *call)
     GraphObject *g = call->g;
     int failed = 0;
     if (g->hot)
-        pool_enter();
+        g_eager->threads_enter();
     for (int i = 0; i < g->nsteps && !failed; i++) {
         const Step *step = &g->steps[i];
         if (!step->segment) {
             failed = run_extern(call, step) < 0;
         } else if (step->cost_ns < RELEASE_LOCK_NS) {
-            step->segment(call->bufs, &g_runtime);
+            step->segment(call->bufs, g_eager->runtime);
         } else {
             PyThreadState *state = PyEval_SaveThread();
-            step->segment(call->bufs, &g_runtime);
+            step->segment(call->bufs, g_eager->runtime);
             PyEval_RestoreThread(state);
         }
         if (failed_check)
             failed = raise_failed(g) < 0;
     }
     if (g->hot)
-        pool_leave();
+        g_eager->threads_leave();
     return failed ? -1 : 0;
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from eager import _host as host
 from eager import dtypes
 from eager.tensor import Tensor
 from inductor._native import CompiledGraph, Library
@@ -26,7 +27,7 @@ from inductor.artifact import (
     Spec,
     ViewOf,
 )
-from inductor.runtime import extern, host
+from inductor.runtime import extern
 
 __all__ = ["CompiledGraph", "load"]
 

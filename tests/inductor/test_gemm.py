@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import eager
+from eager import _host as host
 from eager import _settings
 from inductor import toolchain
 from inductor.artifact import Allocation, ArtifactPlan, NativeSegment, NewOutput, Pack, SourceUnit, Spec
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
-from inductor.runtime import host, loader
+from inductor.runtime import loader
 from tests.inductor.helpers_runtime import PRELUDE
 
 REAL = {"float32": "float", "float64": "double"}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import eager
+from eager import _host as host
 from eager import _logging, _settings
 from inductor import autotune, toolchain
 from inductor.artifact import Spec
@@ -20,7 +21,6 @@ from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
 from inductor.request import Knobs
-from inductor.runtime import host
 
 SMALL = GemmProblem("float32", 1, 48, 64, 40, (40, 1), (1, 40), 64)
 

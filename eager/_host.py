@@ -1,7 +1,4 @@
-"""The machine that compiled graphs run on: threads and BLAS of the native runtime, set up once.
-
-Owns the choice of both. Must not know: plans, the compiler.
-"""
+"""The machine that native code runs on: its threads and its BLAS, chosen in one place."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-import inductor._native as _native
-from eager import _logging, _settings
+from eager import _logging, _native, _settings
 
 __all__ = ["blas_path", "configure", "has_blas", "threads"]
 
@@ -21,7 +17,7 @@ _PATTERNS = ("libscipy_openblas64_*.so*", "libscipy_openblas*.so*", "libopenblas
 
 
 def threads() -> int:
-    """How many threads compiled loops use: the setting, or the cores this process may run on."""
+    """How many threads native loops use: the setting, or the cores this process may run on."""
     return _settings.current().cpu.threads or min(len(os.sched_getaffinity(0)), _quota())
 
 
@@ -61,7 +57,10 @@ def blas_path() -> Path | None:
 
 @lru_cache(maxsize=1)
 def _load_blas() -> bool:
-    path = blas_path()
+    asked = _settings.current().cpu.blas
+    if asked == "none":
+        return False
+    path = Path(asked) if asked else blas_path()
     if path is None:
         _COMPONENT.log("numpy brings no OpenBLAS of its own: matrix products use the emitted template")
         return False

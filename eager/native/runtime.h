@@ -1,7 +1,7 @@
-/* The table that generated code calls, as `inductor.artifact.RUNTIME_ABI` describes it, and what the
- * files of this extension share. A test holds the structs below against that text. */
-#ifndef INDUCTOR_RUNTIME_H
-#define INDUCTOR_RUNTIME_H
+/* What native loops run on: threads, scratch memory and matrix products. Generated code gets the table
+ * `Runtime` as `inductor.artifact.RUNTIME_ABI` describes it; a test holds the structs below against that text. */
+#ifndef EAGER_RUNTIME_H
+#define EAGER_RUNTIME_H
 
 #include <stdint.h>
 
@@ -27,22 +27,17 @@ struct Runtime {
     void (*fail)(const Runtime *rt, int check, long value);
 };
 
-typedef void (*SegmentFn)(char **bufs, const Runtime *rt);
-typedef void (*PackFn)(const void *source, void *target);
-
+/* The one table of the process, in the function table of tensor.h. `fail` is set by who runs checked code. */
 extern Runtime g_runtime;
 
-/* pool.c */
-void pool_set_threads(int threads);
-void pool_parallel_for(const Runtime *rt, LoopFn fn, void *ctx, long n, long grain);
+/* threads.c */
+void threads_set(int threads);
+void threads_parallel_for(const Runtime *rt, LoopFn fn, void *ctx, long n, long grain);
 /* Between enter and leave idle workers spin briefly before they sleep: the loops of a graph follow
  * one another within microseconds, graphs do not. */
-void pool_enter(void);
-void pool_leave(void);
-void *pool_scratch(const Runtime *rt, int slot, long nbytes);
-
-/* graph_call.c */
-void graph_fail(const Runtime *rt, int check, long value);
+void threads_enter(void);
+void threads_leave(void);
+void *threads_scratch(const Runtime *rt, int slot, long nbytes);
 
 /* blas.c: 0, or -1 with a message in *why */
 int blas_load(const char *path, const char **why);

@@ -1,4 +1,4 @@
-/* The thread pool of compiled loops: a few pthreads that sleep between graphs.
+/* The thread pool of native loops, eager's and the compiled ones: a few pthreads that sleep between graphs.
  *
  * One loop at a time. The calling thread works too and never waits for a worker that has not begun,
  * so on a busy machine a loop degrades to a serial one instead of stalling. Cost on a quiet
@@ -143,7 +143,7 @@ static void join_workers(void)
     pthread_mutex_unlock(&pool.mutex);
 }
 
-void pool_parallel_for(const Runtime *rt, LoopFn body, void *context, long n, long grain)
+void threads_parallel_for(const Runtime *rt, LoopFn body, void *context, long n, long grain)
 {
     int threads = rt->threads;
     if (n <= 0)
@@ -175,9 +175,9 @@ void pool_parallel_for(const Runtime *rt, LoopFn body, void *context, long n, lo
     pthread_mutex_unlock(&pool.owner);
 }
 
-void pool_enter(void) { atomic_fetch_add_explicit(&pool.graphs, 1, memory_order_relaxed); }
+void threads_enter(void) { atomic_fetch_add_explicit(&pool.graphs, 1, memory_order_relaxed); }
 
-void pool_leave(void) { atomic_fetch_sub_explicit(&pool.graphs, 1, memory_order_relaxed); }
+void threads_leave(void) { atomic_fetch_sub_explicit(&pool.graphs, 1, memory_order_relaxed); }
 
 /* ------------------------------------------------------------------ scratch memory */
 
@@ -196,7 +196,7 @@ static void free_scratch(void *slots)
     free(s[1].memory);
 }
 
-void *pool_scratch(const Runtime *rt, int slot, long nbytes)
+void *threads_scratch(const Runtime *rt, int slot, long nbytes)
 {
     (void)rt;
     Scratch *s = &scratch_slots[slot & 1];
@@ -233,7 +233,7 @@ static void set_up(void)
     pthread_key_create(&scratch_key, free_scratch);
 }
 
-void pool_set_threads(int threads)
+void threads_set(int threads)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, set_up);

@@ -1,7 +1,7 @@
 /* Matrix products through a CBLAS found at run time (the OpenBLAS inside numpy's wheel).
  *
  * OpenBLAS's own threads spin for tens of milliseconds after each product and fight with our pool,
- * so inside compiled graphs it runs on one thread, and the pool runs it on blocks of the result. */
+ * so it runs on one thread here, and the pool runs it on blocks of the result. */
 #define _GNU_SOURCE
 #include "runtime.h"
 
@@ -12,6 +12,7 @@
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 static const double PARALLEL_FLOPS = 4e6; /* about 40 us on one core: what waking a worker costs */
+static const double SERIAL_VOLUME = 262144; /* m * n * k up to which OpenBLAS keeps to one thread by itself */
 
 /* The integers of an ILP64 CBLAS (symbol suffix 64_) are 64 bits wide, those of the others 32. */
 #define DECLARE(name, real, integer)                                                              \
@@ -163,12 +164,15 @@ void blas_gemm(const Runtime *rt, const GemmCall *call, int threads)
         }
     }
     long tasks = call->batch * blocks.row_blocks * blocks.col_blocks;
-    single_enter();
+    bool alone = (double)call->m * (double)call->n * (double)call->k > SERIAL_VOLUME;
+    if (alone)
+        single_enter();
     if (parallel)
         rt->parallel_for(rt, product_blocks, &blocks, tasks, 1);
     else
         product_blocks(&blocks, 0, tasks);
-    single_leave();
+    if (alone)
+        single_leave();
 }
 
 /* ------------------------------------------------------------------ finding it */

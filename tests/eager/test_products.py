@@ -1,0 +1,75 @@
+"""Products of arrays on the native threads: every layout that BLAS reads, and those that it does not."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eager import _native
+from eager.ops.products import add_matmul, matmul
+
+RNG = np.random.default_rng(5)
+
+
+def _layouts(*shape):
+    """The same shape laid out in memory in several ways."""
+    *lead, m, n = shape
+    yield "rows", RNG.standard_normal(shape)
+    yield "columns", RNG.standard_normal((*lead, n, m)).swapaxes(-1, -2)
+    yield "padded rows", RNG.standard_normal((*lead, m, n + 3))[..., :n]
+    yield "every other column", RNG.standard_normal((*lead, m, 2 * n))[..., ::2]
+    yield "backwards", RNG.standard_normal(shape)[..., ::-1]
+    yield "one row", np.broadcast_to(RNG.standard_normal((*lead, 1, n)), shape)
+    if lead:
+        yield "batch inside", RNG.standard_normal((m, n, *lead)).transpose(*range(2, 2 + len(lead)), 0, 1)
+        yield "batch between", RNG.standard_normal((m, *lead, n)).transpose(*range(1, 1 + len(lead)), 0, len(lead) + 1)
+        yield "one matrix", np.broadcast_to(RNG.standard_normal((m, n)), shape)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("lead, m, k, n", [((), 5, 7, 4), ((3,), 4, 3, 6), ((2, 3), 3, 5, 2), ((), 1, 6, 1), ((2,), 6, 1, 5)])
+def test_every_layout(dtype, lead, m, k, n):
+    for (of_a, a), (of_b, b) in itertools.product(_layouts(*lead, m, k), _layouts(*lead, k, n)):
+        a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+        want = np.einsum("...ij,...jk->...ik", a.astype("f8"), b.astype("f8"))
+        np.testing.assert_allclose(matmul(np, a, b), want, rtol=1e-4, atol=1e-5, err_msg=f"{of_a} @ {of_b}")
+        for of_out, out in _layouts(*lead, m, n):
+            if not out.flags.writeable:
+                continue
+            out = out.astype(dtype, copy=False)
+            before = out.astype("f8")
+            add_matmul(np, out, a, b)
+            np.testing.assert_allclose(out, before + want, rtol=1e-4, atol=1e-5, err_msg=f"{of_out} += {of_a} @ {of_b}")
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.sampled_from([(), (1,), (3,)]), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_every_size(m, k, n, lead, turned):
+    a, b = RNG.standard_normal((*lead, m, k)), RNG.standard_normal((*lead, n, k)).swapaxes(-1, -2)
+    out = np.full((*lead, n, m), np.nan).swapaxes(-1, -2) if turned else np.full((*lead, m, n), np.nan)
+    assert matmul(np, a, b, out) is out
+    np.testing.assert_allclose(out, np.einsum("...ij,...jk->...ik", a, b), rtol=1e-9, atol=1e-9)
+
+
+def test_large_products_on_several_threads():
+    a, b = RNG.standard_normal((700, 300)).astype("f4"), RNG.standard_normal((300, 500)).astype("f4")
+    np.testing.assert_allclose(matmul(np, a, b), a.astype("f8") @ b.astype("f8"), rtol=1e-3, atol=1e-3)
+    tall = RNG.standard_normal((40, 90, 64)).astype("f4")
+    np.testing.assert_allclose(matmul(np, tall, tall.swapaxes(1, 2)), np.matmul(tall, tall.swapaxes(1, 2)), rtol=1e-3, atol=1e-3)
+
+
+def test_what_does_not_fit_is_refused_and_unchanged():
+    out = np.ones((2, 2))
+    for a, b in [(np.ones((2, 3)), np.ones((2, 2))), (np.ones((2, 3), "f4"), np.ones((3, 2))), (np.ones(2), np.ones((2, 2))),
+                 (np.ones((3, 2, 2)), np.ones((2, 2))), (np.ones((2, 3), "i8"), np.ones((3, 2), "i8"))]:  # fmt: skip
+        assert _native.product(out, a, b) is False
+        assert (out == 1).all()
+    with pytest.raises(TypeError, match="product"):
+        _native.product(out, out)
+    locked = np.ones((2, 2))
+    locked.flags.writeable = False
+    with pytest.raises((ValueError, BufferError)):
+        _native.product(locked, out, out)

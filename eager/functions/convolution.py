@@ -138,6 +138,19 @@ def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
     return input.reshape(b, groups, c // groups, *rest).transpose(1, 2).reshape(b, c, *rest)
 
 
+def native_channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
+    """`channel_shuffle` by the name of torch's CPU kernel."""
+    return channel_shuffle(input, groups)
+
+
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:  # noqa: A002
+    """Convolution in time. input: (t, b, c); weight: (kernel, c, out); bias: (out,). Result: (t', b, out)."""
+    if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
+        raise RuntimeError(f"conv_tbc: expected input and weight of 3 dims and bias of 1, got {input.ndim}, {weight.ndim}, {bias.ndim}")
+    y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
+    return y.permute(2, 0, 1)
+
+
 conv1d, conv2d, conv3d = _conv(1), _conv(2), _conv(3)
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
 _CONVOLUTIONS = {f.__name__: f for f in (conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d)}

@@ -173,6 +173,16 @@ def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str =
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:  # noqa: A002
+    """`interpolate` by nearest neighbour, by its old name."""
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:  # noqa: A002
+    """Bilinear `interpolate` with aligned corners, by its old name."""
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
 # ---- sampling at points ----
 
 

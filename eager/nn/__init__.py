@@ -1,5 +1,5 @@
 """Neural networks: Module, layers, functions, initialisers. Stands on the ops and on autograd."""
-from eager.nn import attention, functional, init, modules, parallel, parameter, utils
+from eager.nn import attention, common_types, functional, grad, init, modules, parallel, parameter, utils
 from eager.nn.module import Module
 from eager.nn.modules.activation import (
     CELU,
@@ -15,6 +15,7 @@ from eager.nn.modules.activation import (
     LogSigmoid,
     LogSoftmax,
     Mish,
+    MultiheadAttention,
     PReLU,
     ReLU,
     ReLU6,
@@ -31,19 +32,25 @@ from eager.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
+from eager.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
 from eager.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
     LazyBatchNorm1d,
     LazyBatchNorm2d,
     LazyBatchNorm3d,
     SyncBatchNorm,
 )
-from eager.nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from eager.nn.modules.channelshuffle import ChannelShuffle
+from eager.nn.modules.container import (
+    Container,
+    ModuleDict,
+    ModuleList,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
 from eager.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -60,19 +67,29 @@ from eager.nn.modules.conv import (
 )
 from eager.nn.modules.distance import CosineSimilarity, PairwiseDistance
 from eager.nn.modules.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from eager.nn.modules.embedding import Embedding, EmbeddingBag
 from eager.nn.modules.flatten import Flatten, Unflatten
+from eager.nn.modules.fold import Fold, Unfold
+from eager.nn.modules.instancenorm import (
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+)
 from eager.nn.modules.linear import Bilinear, Identity, LazyLinear, Linear, NonDynamicallyQuantizableLinear
 from eager.nn.modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
+    LinearCrossEntropyLoss,
     MarginRankingLoss,
     MSELoss,
     MultiLabelMarginLoss,
@@ -86,7 +103,6 @@ from eager.nn.modules.loss import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from eager.nn.modules.multihead import MultiheadAttention
 from eager.nn.modules.normalization import CrossMapLRN2d, GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from eager.nn.modules.padding import (
     CircularPad1d,
@@ -105,6 +121,7 @@ from eager.nn.modules.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from eager.nn.modules.pixelshuffle import PixelShuffle, PixelUnshuffle
 from eager.nn.modules.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -115,6 +132,8 @@ from eager.nn.modules.pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
     LPPool1d,
     LPPool2d,
     LPPool3d,
@@ -135,6 +154,7 @@ from eager.nn.modules.rnn import (
     RNNCell,
     RNNCellBase,
 )
+from eager.nn.modules.sparse import Embedding, EmbeddingBag
 from eager.nn.modules.transformer import (
     Transformer,
     TransformerDecoder,
@@ -142,16 +162,8 @@ from eager.nn.modules.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from eager.nn.modules.upsampling import (
-    ChannelShuffle,
-    Fold,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-)
+from eager.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from eager.nn.modules.utils import factory_kwargs
 from eager.nn.parallel import DataParallel
 from eager.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
@@ -167,6 +179,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -181,6 +194,7 @@ __all__ = [
     "BatchNorm3d",
     "Bilinear",
     "Buffer",
+    "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
@@ -188,6 +202,7 @@ __all__ = [
     "ConstantPad1d",
     "ConstantPad2d",
     "ConstantPad3d",
+    "Container",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -197,7 +212,8 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
-    "CrossMapLRN2d", "DataParallel",
+    "CrossMapLRN2d",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -207,6 +223,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -236,9 +254,13 @@ __all__ = [
     "LazyConvTranspose1d",
     "LazyConvTranspose2d",
     "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
@@ -315,9 +337,13 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
     "attention",
+    "common_types",
+    "factory_kwargs",
     "functional",
+    "grad",
     "init",
     "modules",
-    "parallel", "parameter",
+    "parallel",
+    "parameter",
     "utils",
 ]  # fmt: skip

@@ -24,9 +24,17 @@ def relu_(input: Tensor) -> Tensor:
     return OPS["relu_"](input)
 
 
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return OPS["leaky_relu_"](input, negative_slope)
+
+
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where positive, else negative_slope * x."""
     return OPS["leaky_relu_" if inplace else "leaky_relu"](input, negative_slope)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return OPS["elu_"](input, alpha)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -34,10 +42,18 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return OPS["elu_" if inplace else "elu"](input, alpha)
 
 
+def selu_(input: Tensor) -> Tensor:
+    return selu(input, inplace=True)
+
+
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """ELU with the scale and alpha that keep zero mean and unit variance. Source: Klambauer et al., 2017."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
     return _store(input, OPS["elu"](input, alpha) * scale, inplace)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return celu(input, alpha, inplace=True)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -157,6 +173,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                                f"{weight.numel()} and channel size = {channels}.")  # fmt: skip
         weight = weight.view(1, -1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else weight
     return where(input > 0, input, weight * input)
+
+
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    return rrelu(input, lower, upper, training, inplace=True)
 
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,

@@ -240,6 +240,38 @@ def _cross_entropy_of_probabilities(input: Tensor, target: Tensor, weight: Tenso
     return total if reduction == "sum" else total / (input.numel() // classes)
 
 
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+                         weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+                         label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
+    """Cross entropy of the scores input @ linear_weight.T + linear_bias.
+
+    input: (n, d) or (d,); linear_weight: (c, *k, d); linear_bias: (c, *k); target: as cross_entropy takes it for
+    scores (n, c, *k) or (c,). Raises: RuntimeError for shapes that do not fit, or ignore_index with class
+    probabilities; NotImplementedError for options, which ask for the scores in chunks.
+    """
+    if options is not None:
+        raise NotImplementedError("linear_cross_entropy: computing the scores in chunks (options) is not implemented; give None")
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError("expected equal input and linear_weight last dimensions (in_features), got "
+                           f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively")  # fmt: skip
+    columns = tuple(linear_weight.shape[:-1])
+    if linear_bias is not None and tuple(linear_bias.shape) != columns:
+        raise RuntimeError(f"expected linear_bias shape {columns}, got {tuple(linear_bias.shape)}")
+    if len(columns) > 1 and input.ndim == 1:
+        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched "
+                           f"input, (N, {input.shape[-1]}), got unbatched input with shape {tuple(input.shape)}")  # fmt: skip
+    scores = OPS["linear"](input, linear_weight.reshape(-1, input.shape[-1]), None if linear_bias is None else linear_bias.reshape(-1))
+    scores = scores.view(*input.shape[:-1], *columns)
+    if tuple(target.shape) == tuple(scores.shape) and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    return cross_entropy(scores, target, weight, ignore_index=-100 if ignore_index is None else ignore_index,
+                         reduction=reduction, label_smoothing=label_smoothing)  # fmt: skip
+
+
 # ---- margins and rankings ----
 
 

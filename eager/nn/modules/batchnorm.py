@@ -1,7 +1,6 @@
-"""Normalisation over the batch, and over single instances, with running statistics."""
+"""Normalisation over the batch, with running statistics."""
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from eager import dtypes
@@ -31,7 +30,7 @@ class _NormBase(Module):
     num_batches_tracked: Tensor | None
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:  # fmt: skip
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -39,8 +38,8 @@ class _NormBase(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         shape = (num_features,)
-        for name in ("weight", "bias"):
-            self.register_parameter(name, parameter(shape, device, dtype) if affine else None)
+        self.register_parameter("weight", parameter(shape, device, dtype) if affine else None)
+        self.register_parameter("bias", parameter(shape, device, dtype) if affine and bias else None)
         tracked = track_running_stats
         self.register_buffer("running_mean", _filled(shape, 0.0, device, dtype) if tracked else None)
         self.register_buffer("running_var", _filled(shape, 1.0, device, dtype) if tracked else None)
@@ -59,14 +58,15 @@ class _NormBase(Module):
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
-            init.zeros_(self.bias)
+            if self.bias is not None:
+                init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
         raise NotImplementedError(f"{type(self).__name__}._check_input_dim")
 
     def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"track_running_stats={self.track_running_stats}")  # fmt: skip
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")  # fmt: skip
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool,
                               missing_keys: Any, unexpected_keys: Any, error_msgs: Any) -> None:  # fmt: skip
@@ -122,8 +122,9 @@ class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over all processes of a group; with one process it is plain batch normalisation."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+                 track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
+                 bias: bool = True) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -135,7 +136,8 @@ class SyncBatchNorm(_BatchNorm):
         """`module` with every batch norm below it replaced by a SyncBatchNorm that shares its tensors."""
         result = module
         if isinstance(module, _BatchNorm):
-            result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group,
+                         bias=module.bias is not None)  # fmt: skip
             if module.affine:
                 result.weight, result.bias = module.weight, module.bias
             for name in ("running_mean", "running_var", "num_batches_tracked", "training"):
@@ -149,13 +151,14 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
     """Takes num_features from the first input."""
 
     def __init__(self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device, dtype)
         self.affine = affine
         self.track_running_stats = track_running_stats
         if affine:
             self.weight = UninitializedParameter(device=device, dtype=dtype)
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
+            if bias:
+                self.bias = UninitializedParameter(device=device, dtype=dtype)
         if track_running_stats:
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
@@ -165,9 +168,12 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
+    def _channels(self, input: Tensor) -> int:
+        return input.shape[1]
+
     def initialize_parameters(self, input: Tensor) -> None:
         if self.has_uninitialized_params():
-            self.num_features = input.shape[1]
+            self.num_features = self._channels(input)
             for t in (self.weight, self.bias, self.running_mean, self.running_var):
                 if t is not None:
                     t.materialize((self.num_features,))
@@ -199,48 +205,3 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         _check(input, 5)
-
-
-class _InstanceNorm(_NormBase):
-    _spatial = 0
-
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        _check(input, self._spatial + 1, self._spatial + 2)
-
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        channels = input.shape[-self._spatial - 1]
-        if channels != self.num_features:
-            if self.affine:
-                raise ValueError(f"expected input's size at dim={input.ndim - self._spatial - 1} to match num_features "
-                                 f"({self.num_features}), but got: {channels}.")  # fmt: skip
-            warnings.warn(f"input's size at dim={input.ndim - self._spatial - 1} does not match num_features. You can silence "
-                          "this warning by not passing in num_features, which is not used because affine=False",
-                          stacklevel=2)  # fmt: skip
-        batched = input if input.ndim == self._spatial + 2 else input.unsqueeze(0)
-        y = functions.instance_norm(batched, self.running_mean, self.running_var, self.weight, self.bias,
-                                    self.training or not self.track_running_stats,
-                                    0.0 if self.momentum is None else self.momentum, self.eps)  # fmt: skip
-        return y if batched is input else y.squeeze(0)
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each sample of (n, c, l) or (c, l) normalised by itself."""
-
-    _spatial = 1
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each sample of (n, c, h, w) or (c, h, w) normalised by itself."""
-
-    _spatial = 2
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Each channel of each sample of (n, c, d, h, w) or (c, d, h, w) normalised by itself."""
-
-    _spatial = 3

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -18,6 +19,17 @@ def _position(index: Any, length: int, who: str) -> int:
     if not -length <= i < length:
         raise IndexError(f"index {i} is out of range")
     return i % length if length else i
+
+
+class Container(Module):
+    """Deprecated: a module whose keyword arguments become submodules."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn("nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that "
+                      "instead.", FutureWarning, stacklevel=2)  # fmt: skip
+        for key, value in kwargs.items():
+            self.add_module(key, value)
 
 
 class Sequential(Module):
@@ -436,4 +448,4 @@ class ParameterDict(Module):
         return self
 
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential", "typename"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential", "typename"]

@@ -190,16 +190,15 @@ class ConvTranspose3d(_ConvTransposeNd):
     _n = 3
 
 
-class _LazyConv(LazyModuleMixin, _ConvNd):
+class _LazyConvNd(LazyModuleMixin, _ConvNd):
     """Takes in_channels from the first input."""
 
-    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, 0, kernel_size, *args, **kwargs)
+    def _defer(self, out_channels: int, device: Any, dtype: Any) -> None:
+        """Put uninitialised parameters in place of the empty ones of a convolution without channels."""
         self.out_channels = out_channels
-        where: dict[str, Any] = {"device": kwargs.get("device"), "dtype": kwargs.get("dtype")}
-        self.weight = UninitializedParameter(**where)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
         if self.bias is not None:
-            self.bias = UninitializedParameter(**where)
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
@@ -220,6 +219,22 @@ class _LazyConv(LazyModuleMixin, _ConvNd):
         self.reset_parameters()
 
 
+class _LazyConv(_LazyConvNd):
+    def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+                 groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
+                 dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device=device, dtype=dtype)
+        self._defer(out_channels, device, dtype)
+
+
+class _LazyConvTranspose(_LazyConvNd):
+    def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+                 groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None,
+                 dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode, device, dtype)
+        self._defer(out_channels, device, dtype)
+
+
 class LazyConv1d(_LazyConv, Conv1d):
     """A Conv1d that takes in_channels from its first input."""
 
@@ -238,19 +253,19 @@ class LazyConv3d(_LazyConv, Conv3d):
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A ConvTranspose1d that takes in_channels from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A ConvTranspose2d that takes in_channels from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A ConvTranspose3d that takes in_channels from its first input."""
 
     cls_to_become = ConvTranspose3d

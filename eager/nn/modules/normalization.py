@@ -43,8 +43,7 @@ class LayerNorm(Module):
         return functions.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}" + (
-            f", bias={self.bias is not None}" if self.elementwise_affine else "")  # fmt: skip
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
 
 
 class RMSNorm(Module):
@@ -80,7 +79,7 @@ class GroupNorm(Module):
     bias: Tensor | None
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
-                 dtype: Any = None) -> None:  # fmt: skip
+                 dtype: Any = None, *, bias: bool = True) -> None:  # fmt: skip
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
@@ -89,20 +88,21 @@ class GroupNorm(Module):
         self.eps = eps
         self.affine = affine
         self.register_parameter("weight", parameter((num_channels,), device, dtype) if affine else None)
-        self.register_parameter("bias", parameter((num_channels,), device, dtype) if affine else None)
+        self.register_parameter("bias", parameter((num_channels,), device, dtype) if affine and bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Weight 1, bias 0."""
         if self.affine:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
 class LocalResponseNorm(Module):

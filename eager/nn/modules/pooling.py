@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager.functions import pooling as functions
+from eager.nn.functional import fractional
 from eager.nn.module import Module
 from eager.nn.modules.utils import _ntuple
 from eager.tensor import Tensor
@@ -240,5 +241,43 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of windows chosen so that the output has output_size."""
+
+    _n = 3
+
+
+class _FractionalMaxPoolNd(Module):
+    _n = 0
+    _random_samples: Tensor | None
+
+    def __init__(self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+                 _random_samples: Tensor | None = None) -> None:  # fmt: skip
+        super().__init__()
+        spread = _ntuple(self._n)
+        self.kernel_size = spread(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else spread(output_size)
+        self.output_ratio = None if output_ratio is None else spread(output_ratio)
+        who = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{who} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Tensor) -> Any:
+        pool = (fractional.fractional_max_pool2d, fractional.fractional_max_pool3d)[self._n - 2]
+        return pool(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples)
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Maxima of windows whose places are drawn at random, so many that the output has its size."""
+
+    _n = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Maxima of windows whose places are drawn at random, so many that the output has its size."""
 
     _n = 3

@@ -9,10 +9,10 @@ from eager import dtypes
 from eager.nn import init
 from eager.nn.functional import activation as functions
 from eager.nn.module import Module
+from eager.nn.modules.activation import MultiheadAttention
 from eager.nn.modules.container import ModuleList
 from eager.nn.modules.dropout import Dropout
 from eager.nn.modules.linear import Linear
-from eager.nn.modules.multihead import MultiheadAttention
 from eager.nn.modules.normalization import LayerNorm
 from eager.ops.table import OPS
 from eager.tensor import Tensor

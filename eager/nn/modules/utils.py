@@ -18,6 +18,36 @@ def parameter(shape: tuple[int, ...], where: Any = None, dtype: Any = None, requ
     return Parameter(empty(TensorSpec.contiguous(shape, dtype or dtypes.get_default_dtype(), target)), requires_grad)
 
 
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Keyword arguments for creation functions: device, dtype and memory_format, given so or in `factory_kwargs`.
+
+    Raises: TypeError for any other name, or one that is given twice.
+    """
+    if kwargs is None:
+        return {}
+    simple = {"device", "dtype", "memory_format"}
+    if not kwargs.keys() <= simple | {"factory_kwargs"}:
+        raise TypeError(f"unexpected kwargs {kwargs.keys() - simple - {'factory_kwargs'}}")
+    result = dict(kwargs.get("factory_kwargs", {}))
+    if not result.keys() <= simple:
+        raise TypeError(f"unexpected kwargs {result.keys() - simple}")
+    for key in sorted(simple & kwargs.keys()):
+        if key in result:
+            raise TypeError(f"{key} specified twice, in **kwargs and in factory_kwargs")
+        result[key] = kwargs[key]
+    return result
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take `prefix` off the front of every key, and of the keys of the metadata, in place."""
+    for key in [k for k in state_dict if k.startswith(prefix)]:
+        state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    for key in list(metadata or ()):
+        if (key and key in (prefix, prefix.rstrip("."))) or key.startswith(prefix):
+            metadata[key[len(prefix) :]] = metadata.pop(key)
+
+
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))

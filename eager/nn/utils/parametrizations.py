@@ -6,6 +6,7 @@ from typing import Any
 from eager import _native
 from eager.nn.module import Module
 from eager.nn.utils import parametrize
+from eager.nn.utils.orthogonal import orthogonal
 from eager.ops.table import OPS
 from eager.tensor import Tensor
 
@@ -107,3 +108,6 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
     return parametrize.register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
+
+
+__all__ = ["norm_except_dim", "orthogonal", "spectral_norm", "weight_from_norm", "weight_norm"]

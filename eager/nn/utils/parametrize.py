@@ -28,6 +28,17 @@ def cached() -> Iterator[None]:
             _cache.clear()
 
 
+def _inverse_or_same(parametrization: Any, value: Any) -> Any:
+    """What the parametrization maps to `value`; `value` itself where it has no inverse, or none for these settings."""
+    inverse = getattr(parametrization, "right_inverse", None)
+    if inverse is None:
+        return value
+    try:
+        return inverse(value)
+    except NotImplementedError:
+        return value
+
+
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, in order, and the tensor(s) it is computed from.
 
@@ -46,9 +57,7 @@ class ParametrizationList(ModuleList):
         before = _native.set_grad_enabled(False)
         try:
             for m in reversed(list(self)):
-                inverse = getattr(m, "right_inverse", None)
-                if inverse is not None:
-                    new = inverse(new)
+                new = _inverse_or_same(m, new)
         finally:
             _native.set_grad_enabled(before)
         self.is_tensor = isinstance(new, Tensor)
@@ -193,3 +202,19 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 def type_before_parametrizations(module: Module) -> type:
     """The module's class, seen past parametrization."""
     return getattr(type(module), "_parametrized_from", type(module))
+
+
+def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
+    """Give `to_module` the parametrizations of `from_module` (or of one tensor of it) and what they compute from."""
+    if not is_parametrized(from_module):
+        return to_module
+    for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        source = from_module.parametrizations[name]
+        for parametrization in source:
+            register_parametrization(to_module, name, parametrization)
+        target = to_module.parametrizations[name]
+        for key in ["original"] if source.is_tensor else [f"original{i}" for i in range(source.ntensors)]:
+            setattr(target, key, getattr(source, key))
+    return to_module

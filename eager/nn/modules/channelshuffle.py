@@ -1,0 +1,20 @@
+"""Channels of different groups interleaved."""
+from __future__ import annotations
+
+from eager.functions import convolution
+from eager.nn.module import Module
+from eager.tensor import Tensor
+
+
+class ChannelShuffle(Module):
+    """Channels of (n, c, *) in `groups` rows, read by columns."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return convolution.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"

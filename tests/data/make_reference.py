@@ -1,10 +1,13 @@
-"""Write torch_reference.json and promotion.json: what torch gives for expressions.py and for pairs of dtypes.
+"""Write torch_reference.json, promotion.json and torch_calls.json.gz: what torch gives for expressions.py, for pairs
+of dtypes and for the table of calls.py.
 
-Run with a Python that has torch (2.13 made the committed files): `python tests/data/make_reference.py`.
+Run with a Python that has torch (2.13 made the committed files): `python tests/data/make_reference.py`; with
+`--calls FILE` it writes the outcomes of the calls alone, as compare_calls.py asks.
 The tests read only the JSON and need no torch.
 """
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import warnings
@@ -14,8 +17,9 @@ from typing import Any
 import torch
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-from expressions import expressions, inputs  # noqa: E402
+sys.path.insert(0, str(HERE.parents[1]))
+from tests.data.calls import calls, outcome  # noqa: E402
+from tests.data.expressions import expressions, inputs  # noqa: E402
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
 UNSIGNED = "uint16 uint32 uint64".split()  # torch promotes these but runs few ops on them
@@ -74,7 +78,19 @@ def promotion() -> dict[str, Any]:
     return {"ops": list(ops), **result}
 
 
+def write_calls(path: Path) -> None:
+    """The outcome of every call, compressed; the same bytes for the same outcomes."""
+    warnings.simplefilter("ignore")
+    found = {family: {text: outcome(torch, text) for text in texts} for family, texts in calls().items()}
+    body = json.dumps(found, separators=(",", ":")).encode()
+    path.write_bytes(gzip.compress(body, 9, mtime=0))
+    print(f"torch {torch.__version__}: {sum(map(len, found.values()))} calls, {path.stat().st_size} bytes")
+
+
 def main() -> None:
+    if "--calls" in sys.argv:
+        write_calls(Path(sys.argv[sys.argv.index("--calls") + 1]))
+        return
     warnings.simplefilter("ignore")
     found = {family: {text: evaluate(text) for text in texts} for family, texts in expressions().items()}
     lines = []
@@ -84,6 +100,7 @@ def main() -> None:
     (HERE / "torch_reference.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
     (HERE / "promotion.json").write_text(json.dumps(promotion(), indent=0) + "\n")
     print(f"torch {torch.__version__}: {sum(map(len, found.values()))} expressions")
+    write_calls(HERE / "torch_calls.json.gz")
 
 
 if __name__ == "__main__":

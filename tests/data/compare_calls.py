@@ -1,0 +1,131 @@
+"""Compare eager with torch over the table of calls.py.
+
+`python -m tests.data.compare_calls [--torch PYTHON] [--texts] [PART...]` prints every difference in calls that contain
+a PART; with `--torch`, against the torch of that interpreter, else against the stored outcomes (torch_calls.json.gz).
+`--texts` also prints errors of the same class whose first lines differ. What is meant to differ stands in
+call_differences.py; `difference` is what test_calls.py asserts on.
+"""
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import eager
+from eager import nn  # noqa: F401 - calls reach it as `T.nn`
+from tests.data.call_differences import excused
+from tests.data.calls import calls, outcome
+
+HERE = Path(__file__).parent
+STORED = HERE / "torch_calls.json.gz"
+_RTOL = {"float16": 4e-3, "bfloat16": 2e-2, "float32": 4e-5, "complex64": 4e-5, "float64": 1e-7, "complex128": 1e-7}
+
+
+def stored(path: Path = STORED) -> dict[str, dict[str, Any]]:
+    """torch's outcomes by family and call."""
+    return json.loads(gzip.decompress(path.read_bytes()))  # type: ignore[no-any-return]
+
+
+def ask_torch(python: str) -> dict[str, dict[str, Any]]:
+    """The outcomes under the torch of another interpreter."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "calls.json.gz"
+        command = [python, str(HERE / "make_reference.py"), "--calls", str(path)]
+        subprocess.run(command, check=True, env={}, stdout=subprocess.DEVNULL)
+        return stored(path)
+
+
+def _close(a: float, b: float, rtol: float) -> bool:
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b or abs(a - b) <= rtol * (0.25 + abs(b))
+
+
+def _tensors(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
+    """The first property in which two tensors differ."""
+    for key, what in (("d", "dtype"), ("n", "shape"), ("device", "device")):
+        if ours.get(key) != theirs.get(key):
+            return f"{what}: {ours.get(key)} against torch's {theirs.get(key)}"
+    sizes = theirs["n"]
+    if 0 not in sizes:
+        a, b = ([s for n, s in zip(sizes, side["s"], strict=True) if n != 1] for side in (ours, theirs))
+        if a != b:
+            return f"strides: {ours['s']} against torch's {theirs['s']}"
+    if "v" not in theirs:
+        return None
+    if ours["a"] != theirs["a"]:
+        return f"memory: shares that of tensor {ours['a']}, torch's of {theirs['a']} (-1: of none)"
+    if ours["a"] >= 0 and ours["o"] != theirs["o"]:
+        return f"offset: {ours['o']} against torch's {theirs['o']}"
+    rtol = _RTOL.get(theirs["d"], 0.0)
+    for x, y in zip(ours["v"], theirs["v"], strict=True):
+        if not _close(x, y, rtol):
+            return f"values: {x} against torch's {y} in {ours['v'][:12]} against {theirs['v'][:12]}"
+    return None
+
+
+def difference(ours: Any, theirs: Any, texts: bool = False) -> str | None:
+    """What differs between two outcomes, or None."""
+    if isinstance(theirs, list):
+        if not isinstance(ours, list) or len(ours) != len(theirs):
+            return f"{str(ours)[:200]} against torch's {len(theirs)} results"
+        return next((d for a, b in zip(ours, theirs, strict=True) if (d := difference(a, b, texts))), None)
+    if isinstance(ours, list):
+        return f"{len(ours)} results against torch's {str(theirs)[:200]}"
+    if "error" in theirs:
+        if "error" not in ours:
+            return f"no error, but {str(ours)[:100]}, against torch's {theirs['error'][0]}: {theirs['text']}"
+        if ours["error"][0] != theirs["error"][0]:
+            return f"{ours['error'][0]}: {ours['text']!r} against torch's {theirs['error'][0]}: {theirs['text']!r}"
+        return f"text {ours['text']!r} against torch's {theirs['text']!r}" if texts and ours["text"] != theirs["text"] else None
+    if "error" in ours:
+        return f"{ours['error'][0]}: {ours['text']}"
+    if "repr" in theirs or "repr" in ours:
+        same = ours.get("repr") == theirs.get("repr")
+        return None if same else f"{ours.get('repr', ours)} against torch's {theirs.get('repr', theirs)}"
+    return _tensors(ours, theirs)
+
+
+def differences(reference: dict[str, dict[str, Any]], parts: list[str], texts: bool = False) -> Iterator[tuple[str, str, str]]:
+    """(family, call, what differs) for every call that contains one of the parts and is not excused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for family, asked in calls().items():
+            for text in asked:
+                if parts and not any(p in text or p == family for p in parts):
+                    continue
+                theirs = reference[family].get(text)
+                if theirs is None:
+                    yield family, text, "torch was not asked: run make_reference.py again"
+                    continue
+                found = difference(outcome(eager, text), theirs, texts)
+                if found and not excused(text, theirs, found):
+                    yield family, text, found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help="only calls that contain one of these, or families of these names")
+    parser.add_argument("--torch", metavar="PYTHON", help="an interpreter that has torch")
+    parser.add_argument("--texts", action="store_true", help="compare the texts of errors too")
+    given = parser.parse_args()
+    reference = ask_torch(given.torch) if given.torch else stored()
+    counts: Counter[str] = Counter()
+    for family, text, found in differences(reference, given.parts, given.texts):
+        counts[family] += 1
+        print(f"{text}\n    {found}")
+    print(f"{sum(map(len, calls().values()))} calls; {sum(counts.values())} differ: {dict(counts)}")
+    return 1 if counts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -25,6 +25,7 @@ PyObject *pool_set_limit(PyObject *self, PyObject *limit);
 StorageObject *storage_alloc(int64_t nbytes);
 StorageObject *storage_without_memory(int64_t nbytes, int device_type, int device_index);
 PyObject *storage_from_memory(PyObject *self, PyObject *args);
+PyObject *storage_from_fd(PyObject *self, PyObject *args);
 PyObject *storage_fake(PyObject *self, PyObject *args);
 PyObject *storage_empty(PyObject *self, PyObject *nbytes);
 PyObject *storage_alias(PyObject *self, PyObject *storage);

@@ -103,6 +103,7 @@ static PyMethodDef methods[] = {
     {"empty_row_major", py_empty_row_major, METH_O, "row-major tensor of t's sizes and dtype"},
     {"alias", (PyCFunction)(void *)py_alias, METH_FASTCALL, "alias(t, sizes, strides, offset[, dtype_code])"},
     {"storage_from_memory", storage_from_memory, METH_VARARGS, "storage_from_memory(address, nbytes, owner, device_type=0, device_index=0)"},
+    {"storage_from_fd", storage_from_fd, METH_VARARGS, "storage_from_fd(fd, nbytes): memory shared with other processes"},
     {"storage_fake", storage_fake, METH_VARARGS, "storage_fake(nbytes, device_type, device_index)"},
     {"storage_empty", storage_empty, METH_O, "storage_empty(nbytes)"},
     {"storage_alias", storage_alias, METH_O, "same memory, own version counter"},

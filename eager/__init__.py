@@ -55,7 +55,7 @@ compile = compiler.compile  # noqa: A001 - torch's name
 
 # Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
 # and parts of this one that many programs never touch.
-_ON_FIRST_USE = {"_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir"}
+_ON_FIRST_USE = {"_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub"}
 
 
 def __getattr__(name: str) -> object:

@@ -32,6 +32,7 @@ BY_NAME = {
     "eager.autograd": "its public names, which would close a cycle with the op table",
     "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda": "cupy",
+    "eager.utils": "its submodules, which most programs need one of",
     "fxir.export": "the public functions that a saved graph calls, of eager and operator only",
     "fxir.backends": "the backend, by name",
     "inductor.backend": "the compiler and the autotuner, which a cache hit does without",

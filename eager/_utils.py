@@ -1,0 +1,74 @@
+"""Small things under torch's private name: an exception that crosses processes, flat buffers of several tensors."""
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import NoReturn
+
+from eager.functions.joining import cat
+from eager.tensor import Tensor
+
+ExceptionInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
+
+
+class _MessageOfLines(str):
+    """A KeyError prints the repr of its message: this one's shows its lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An exception as its class and the text of its traceback, so that it can be sent to another process.
+
+    exc_info: as of `sys.exc_info()`, by default that of the exception being handled.
+    where: how to go on after "Caught ValueError", such as "in DataLoader worker process 0".
+    """
+
+    def __init__(self, exc_info: ExceptionInfo | None = None, where: str = "in background") -> None:
+        kind, value, trace = sys.exc_info() if exc_info is None else exc_info
+        if kind is None:
+            raise ValueError("ExceptionWrapper: no exception is being handled; pass exc_info")
+        self.exc_type = kind
+        self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
+        self.where = where
+
+    def reraise(self) -> NoReturn:
+        """Raise an exception of the original class whose message ends in the original traceback.
+
+        A class that cannot be made from a message alone gives way to RuntimeError.
+        """
+        # No local name for the exception: its traceback holds this frame, which would hold it in turn, and with it
+        # everything on the way, until the garbage collector runs.
+        raise self._remade(f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}") from None
+
+    def _remade(self, text: str) -> BaseException:
+        try:
+            if self.exc_type is KeyError:
+                return self.exc_type(_MessageOfLines(text))
+            if getattr(self.exc_type, "message", None):
+                return self.exc_type(message=text)  # type: ignore[call-arg]
+            return self.exc_type(text)
+        except Exception:  # noqa: BLE001 - the user's class may raise anything
+            return RuntimeError(text)
+
+
+def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
+    """One 1-d tensor with the elements of all, one after the other; they are of one dtype."""
+    return cat([t.contiguous().view(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Views of `flat` in the shapes of `tensors`: the inverse of `_flatten_dense_tensors`."""
+    views, start = [], 0
+    for t in tensors:
+        views.append(flat.narrow(0, start, t.numel()).view(tuple(t.shape)))
+        start += t.numel()
+    return tuple(views)
+
+
+__all__ = ["ExceptionWrapper"]

@@ -1,0 +1,20 @@
+"""Utilities around training: data loading, checkpointing, trees of tensors, logging of runs.
+
+Submodules are imported on first use.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_SUBMODULES = frozenset({"_pytree", "checkpoint", "data", "dlpack", "model_zoo", "tensorboard"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"eager.utils.{name}")
+    raise AttributeError(f"module 'eager.utils' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})

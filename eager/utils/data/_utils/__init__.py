@@ -1,0 +1,2 @@
+"""What DataLoader is made of: collating, fetching, worker processes and the way between them."""
+from __future__ import annotations

@@ -1,0 +1,45 @@
+"""Fetchers: from one item of the index sampler to one batch."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+
+class MapFetcher:
+    """Looks samples up by index. Without `batched` an index gives one sample."""
+
+    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
+        self.dataset = dataset
+        self.batched = batched
+        self.collate_fn = collate_fn
+        many = getattr(dataset, "__getitems__", None)
+        self.many = many if callable(many) else None
+
+    def fetch(self, indices: Any) -> Any:
+        if not self.batched:
+            return self.collate_fn(self.dataset[indices])
+        if self.many is not None:
+            return self.collate_fn(self.many(indices))
+        return self.collate_fn([self.dataset[i] for i in indices])
+
+
+class IterableFetcher:
+    """Takes as many samples from an iterator as there are (dummy) indices. Raises StopIteration at its end."""
+
+    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
+        self.samples = iter(dataset)
+        self.batched = batched
+        self.collate_fn = collate_fn
+        self.drop_last = drop_last
+
+    def fetch(self, indices: Any) -> Any:
+        if not self.batched:
+            return self.collate_fn(next(self.samples))
+        samples = list(islice(self.samples, len(indices)))
+        if not samples or (self.drop_last and len(samples) < len(indices)):
+            raise StopIteration
+        return self.collate_fn(samples)
+
+
+Fetcher = MapFetcher | IterableFetcher

@@ -1,0 +1,30 @@
+"""The cases of this folder give what torch gave for them (`make_reference.py`)."""
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eager
+
+from . import data_cases
+
+SUITES = {"data_cases": data_cases}
+REFERENCE = json.loads((Path(__file__).parent / "reference.json").read_text())
+CASES: dict[str, Callable[[Any], Any]] = {f"{suite}.{n}": fn for suite, m in SUITES.items() for n, fn in m.CASES.items()}
+
+
+@pytest.mark.filterwarnings("ignore:Length of split at index")
+@pytest.mark.parametrize("name", CASES)
+def test_case_gives_what_torch_gives(name: str) -> None:
+    importlib.import_module("eager.utils.data.distributed")
+    got = json.loads(json.dumps(CASES[name](eager)))
+    assert got == REFERENCE[name]
+
+
+def test_every_recorded_case_is_run() -> None:
+    assert set(REFERENCE) - {"torch"} == set(CASES)

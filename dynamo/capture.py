@@ -36,6 +36,7 @@ from dynamo.values.constant import Constant
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import Wrapping
 from eager import _native as eager_native
+from eager import ambient
 from fxir.graph import Graph
 from fxir.node import Node, NodeInfo, Origin
 
@@ -98,6 +99,7 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         self.effect_nodes: set[Node] = set()
         self.grad_mode: bool = eager.is_grad_enabled()
         self.initial_grad_mode = self.grad_mode
+        self.ambient: int = ambient.word()
         self._chain = False
         self._origin: Origin | None = None
         self._origin_key: Any = None

@@ -319,6 +319,7 @@ class Job:
         """The guards of the capture as they stand, and their program."""
         cap = self.cap
         cap.guards.add("grad_mode", (), cap.initial_grad_mode)
+        cap.guards.add("ambient", (), cap.ambient)
         add_relations(cap)
         found = list(cap.guards.guards)
         return Variant(found, build_program(found, self.site.n_slots))

@@ -16,14 +16,14 @@ from typing import Any, Final
 
 from dynamo._native import META_ALL, GuardProgram
 from dynamo.sources import ChildSource, Source
-from eager import _logging, device, dtype
+from eager import _logging, ambient, device, dtype
 from fxir.node import Origin
 
 LOG: Final = _logging.artifact("guards")
 
 _RANK: Final = {
     "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
-    "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "call_eq": 5,
+    "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "call_eq": 5,
 }  # fmt: skip
 _RELATIONAL: Final = frozenset({"same", "distinct", "alias", "not_alias"})
 
@@ -131,7 +131,7 @@ class ProgramBuilder:
     def emit(self, guard: Guard) -> None:
         """Append the check of `guard` and the fetches that it needs."""
         self._note = guard.note
-        if guard.kind in ("grad_mode", "call_eq"):
+        if guard.kind in ("grad_mode", "ambient", "call_eq"):
             self._out.append((guard.kind, *guard.operands, self._note))
             return
         slots = [self.slot(s) for s in guard.sources]
@@ -239,6 +239,8 @@ def _describe_expected(guard: Guard) -> str:
         return f"{_tensor_text(operands[3], operands[4], operands[0])} with the dtype, device and requires_grad of before"
     if guard.kind in ("same", "distinct", "alias", "not_alias"):
         return {"same": "one object", "distinct": "different objects"}.get(guard.kind, guard.kind)
+    if guard.kind == "ambient":
+        return ambient.describe(operands[0])
     return _short(operands)
 
 
@@ -256,6 +258,8 @@ def explain_failure(guards: list[Guard], program: GuardProgram, slots: tuple[Any
     actual = "(not readable)"
     if guard.kind == "grad_mode":
         names, actual = "grad mode", str(not guard.operands[0])
+    elif guard.kind == "ambient":
+        names, actual = "autocast and default device", ambient.describe(ambient.word())
     elif guard.sources:
         try:
             actual = _describe_actual(guard.kind, guard.operands, guard.sources[0].read(slots))

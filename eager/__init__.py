@@ -11,16 +11,33 @@ from eager import autograd, compiler, cuda, nn, optim, random, serialization  # 
 from eager import dtypes as _dtypes
 from eager import ops as _ops
 from eager.autograd.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from eager.device import device
+from eager.device import default_device as get_default_device
+from eager.device import device, set_default_device
 from eager.dtypes import can_cast as _can_cast
 from eager.dtypes import dtype, get_default_dtype, promote_types, set_default_dtype
 from eager.functions import FUNCTIONS as _FUNCTIONS
+from eager.legacy import CUDA_TENSOR_TYPES as _CUDA_TENSOR_TYPES
+from eager.legacy import STORAGE_TYPES as _STORAGE_TYPES
+from eager.legacy import TENSOR_TYPES as _TENSOR_TYPES
+from eager.legacy import TypedStorage, set_default_tensor_type
 from eager.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
+from eager.numerics import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    use_deterministic_algorithms,
+)
 from eager.printing import set_printoptions
 from eager.promotion import result_type
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from eager.serialization import load, save  # noqa: E402
 from eager.tensor import Size, Tensor
+from eager.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
+from eager.type_info import finfo, iinfo
+from eager.version import __version__
 
 _host.configure()
 for _d in _dtypes.ALL:
@@ -28,6 +45,9 @@ for _d in _dtypes.ALL:
 for _name, _d in _dtypes.ALIASES.items():
     globals()[_name] = _d
 globals().update(_FUNCTIONS)
+globals().update(_TENSOR_TYPES)
+globals().update(_STORAGE_TYPES)
+vars(cuda).update(_CUDA_TENSOR_TYPES)
 globals().update(nn.functional.TOP_LEVEL)
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
@@ -50,12 +70,14 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return _can_cast(from_, to)
 
 
-__version__ = "0.1.0"
 compile = compiler.compile  # noqa: A001 - torch's name
 
 # Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
 # and parts of this one that many programs never touch.
-_ON_FIRST_USE = {"_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub"}
+_ON_FIRST_USE = {
+    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub",
+    **{name: f"eager.{name}" for name in "as_torch version backends jit types __config__".split()},
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

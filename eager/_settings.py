@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-__all__ = ["Description", "Settings", "current", "describe", "reload", "scope"]
+__all__ = ["Description", "Settings", "assign", "current", "describe", "reload", "scope"]
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
@@ -306,6 +306,16 @@ def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
         by_group.setdefault(group, {})[field_name] = value
     changed = {group: replace(getattr(base, group), **values) for group, values in by_group.items()}
     return replace(base, **changed)
+
+
+def assign(**overrides: Any) -> None:
+    """Set settings by full name for the rest of the process, or of the `scope` that is open.
+
+    Raises: TypeError for an unknown name or a value of the wrong type, before anything changes.
+    """
+    global _current
+    with _lock:
+        _current = _with_overrides(_current, overrides)
 
 
 @contextmanager

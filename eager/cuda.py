@@ -79,6 +79,11 @@ def is_available() -> bool:
     return _load()[0] is not None
 
 
+def why_not_available() -> str:
+    """Why `is_available()` is False; empty where it is True."""
+    return _load()[1]
+
+
 def device_count() -> int:
     cupy, _ = _load()
     return 0 if cupy is None else int(cupy.cuda.runtime.getDeviceCount())

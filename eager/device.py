@@ -1,7 +1,11 @@
 """Devices: interned, so that `is` and `==` agree. Knows nothing of what stands behind them."""
 from __future__ import annotations
 
+import functools
+import threading
 from typing import Any
+
+from eager import ambient
 
 TYPES = ("cpu", "cuda", "meta")
 
@@ -40,6 +44,24 @@ class device:  # noqa: N801 - torch's name
             cls._interned[key] = found
         return found
 
+    def __enter__(self) -> device:
+        """Make this the device that tensors are created on, until the block ends."""
+        _entered.before.append(ambient.set_device(None if self is CPU else self))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        ambient.set_device(_entered.before.pop())
+
+    def __call__(self, fn: Any) -> Any:
+        """As a decorator: `fn` runs with this as the default device."""
+
+        @functools.wraps(fn)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return fn(*args, **kwargs)
+
+        return wrapper
+
     def __repr__(self) -> str:
         return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
 
@@ -48,6 +70,27 @@ class device:  # noqa: N801 - torch's name
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (device, (self.type, self.index))
+
+
+class _Entered(threading.local):
+    """What `with device(...)` blocks of this thread have to restore."""
+
+    def __init__(self) -> None:
+        self.before: list[Any] = []
+
+
+_entered = _Entered()
+
+
+def default_device() -> device:
+    """Where creation functions put tensors that name no device."""
+    return ambient.device() or CPU
+
+
+def set_default_device(where: str | device | int | None) -> None:
+    """Create tensors that name no device on `where` from now on, in this thread; None: on the CPU again."""
+    found = None if where is None else device(where)
+    ambient.set_device(None if found is CPU else found)
 
 
 def from_codes(type_code: int, index: int) -> device:

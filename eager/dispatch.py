@@ -1,18 +1,20 @@
 """The one point that every op call goes through: autograd, then a mode, then metadata or a kernel.
 
 Order of a call:
-  1. autograd  - if gradients are recorded and an input asks for one, the op's formula is noted;
-  2. mode      - the innermost mode on this thread's stack sees the op with its full arguments;
-  3. fake      - with an input that has no data, only the op's meta rule runs;
-  4. kernel    - else the device's kernel runs; an op without one is decomposed.
+  1. autocast  - where it is on, the inputs of the ops on its lists are cast (`eager.amp.casting`);
+  2. autograd  - if gradients are recorded and an input asks for one, the op's formula is noted;
+  3. mode      - the innermost mode on this thread's stack sees the op with its full arguments;
+  4. fake      - with an input that has no data, only the op's meta rule runs;
+  5. kernel    - else the device's kernel runs; an op without one is decomposed.
 In-place ops have a path of their own (`eager.autograd.inplace` does the bookkeeping of history).
 """
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from eager import _native
+from eager import _native, ambient
 from eager.autograd import inplace, record
 
 if TYPE_CHECKING:
@@ -29,6 +31,17 @@ class _Stack(threading.local):
 
 
 _stack = _Stack()
+_cast_inputs: Callable[[Op, tuple[Any, ...]], tuple[Any, ...] | None]
+
+
+def set_caster(cast_inputs: Callable[[Op, tuple[Any, ...]], tuple[Any, ...] | None]) -> None:
+    """Registration by autocast: its arguments for an op, or None for an op that runs as it is."""
+    global _cast_inputs
+    _cast_inputs = cast_inputs
+
+
+def _show_depth() -> None:
+    _native.set_mode_depth((_mode_depth() & ~ambient.MODES) | len(_stack.modes))
 
 
 class Mode:
@@ -40,12 +53,12 @@ class Mode:
 
     def __enter__(self) -> Mode:
         _stack.modes.append(self)
-        _native.set_mode_depth(len(_stack.modes))
+        _show_depth()
         return self
 
     def __exit__(self, *exc: object) -> None:
         _stack.modes.remove(self)
-        _native.set_mode_depth(len(_stack.modes))
+        _show_depth()
 
 
 def active_modes() -> tuple[Mode, ...]:
@@ -59,25 +72,29 @@ class modes_off:  # noqa: N801 - used like a function
     def __enter__(self) -> None:
         self._before = _stack.modes
         _stack.modes = []
-        _native.set_mode_depth(0)
+        _show_depth()
 
     def __exit__(self, *exc: object) -> None:
         _stack.modes = self._before
-        _native.set_mode_depth(len(self._before))
+        _show_depth()
 
 
 def _through_mode(op: Op, args: tuple[Any, ...]) -> Any:
     mode = _stack.modes.pop()
-    _native.set_mode_depth(len(_stack.modes))
+    _show_depth()
     try:
         return mode.dispatch(op, args)
     finally:
         _stack.modes.append(mode)
-        _native.set_mode_depth(len(_stack.modes))
+        _show_depth()
 
 
 def call(op: Op, args: tuple[Any, ...]) -> Any:
     """Run `op` on its full positional arguments, recording gradients where asked for."""
+    if _mode_depth() & ambient.AUTOCAST:
+        cast = _cast_inputs(op, args)
+        if cast is not None:
+            return _without_autocast(op, cast)
     if op.mutates:
         return inplace.call(op, args, below)
     if _grad_enabled():
@@ -93,8 +110,17 @@ def call(op: Op, args: tuple[Any, ...]) -> Any:
     return below(op, args)
 
 
+def _without_autocast(op: Op, args: tuple[Any, ...]) -> Any:
+    """An op on autocast's lists runs whole in the precision chosen for it."""
+    before = ambient.set_autocast(None)
+    try:
+        return call(op, args)
+    finally:
+        ambient.set_autocast(before)
+
+
 def below(op: Op, args: tuple[Any, ...]) -> Any:
     """Run `op` beneath autograd: mode, meta rule, kernel or decomposition."""
-    if _mode_depth():
+    if _mode_depth() & ambient.MODES:
         return _through_mode(op, args)
     return op.execute(args)

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from eager import _native, _settings
+from eager import _native, _settings, ambient
 from eager._logging import artifact, component, current_frame, frame
 from eager.autograd.node import attach, history_of
 from eager.fake import fake
@@ -316,7 +316,24 @@ def _compile(graph: Graph, kind: GraphKind, compile_graph: CompileGraph, options
     if _AOT.enabled:
         calls = sum(n.op == "call_function" for n in graph.nodes)
         _AOT.log(f"{kind.value} graph: {calls} ops, {len(graph.placeholders)} inputs, {len(graph.outputs)} outputs")
-    return compile_graph(graph, kind, options) if graph.outputs or effects(graph) else _nothing
+    if not (graph.outputs or effects(graph)):
+        return _nothing
+    if ambient.autocast() is None:
+        return compile_graph(graph, kind, options)
+    return _outside_autocast(_outside_autocast(compile_graph)(graph, kind, options))
+
+
+def _outside_autocast(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` with autocast off: its casts are in the graph already, and must not come again where ops are decomposed."""
+
+    def call(*args: Any) -> Any:
+        before = ambient.set_autocast(None)
+        try:
+            return fn(*args)
+        finally:
+            ambient.set_autocast(before)
+
+    return call
 
 
 def _compile_backward(graph: Graph, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:

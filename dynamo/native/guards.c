@@ -261,6 +261,7 @@ static bool check(const Guard *g, PyObject **slots)
     case G_SIZE_EQ: case G_SIZE_MOD: case G_SIZE_RANGE: return size_check(g, slots);
     case G_INT_RANGE: return int_value(o, &value) && value >= g->a && value <= g->b;
     case G_GRAD_MODE: return !eager_api->grad_enabled() == !g->a;
+    case G_AMBIENT: return eager_api->mode_depth() >> EAGER_AMBIENT_SHIFT == g->a;
     case G_CALL_EQ: return call_returns(g->base, g->obj);
     case G_SAME: return o == slots[g->src2];
     case G_DISTINCT: return pairwise_different(slots, g, false);

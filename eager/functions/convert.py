@@ -93,22 +93,27 @@ def _caster(d: dtype) -> Any:
 _LEGACY = {"FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
            "BFloat16Tensor": dtypes.bfloat16, "LongTensor": dtypes.int64, "IntTensor": dtypes.int32,
            "ShortTensor": dtypes.int16, "CharTensor": dtypes.int8, "ByteTensor": dtypes.uint8,
-           "BoolTensor": dtypes.bool_}  # fmt: skip
+           "BoolTensor": dtypes.bool_, "ComplexFloatTensor": dtypes.complex64, "ComplexDoubleTensor": dtypes.complex128,
+           "UInt16Tensor": dtypes.uint16, "UInt32Tensor": dtypes.uint32, "UInt64Tensor": dtypes.uint64}  # fmt: skip
 _LEGACY_NAME = {d: name for name, d in _LEGACY.items()}
 
 
 def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:  # noqa: A002
-    """Without argument the legacy type name; with a dtype or such a name, a cast."""
+    """Without argument the legacy type name; with a dtype, such a name or such a type (`FloatTensor`), a cast.
+
+    A name or type also says where: `torch.cuda.FloatTensor` moves to the GPU, `torch.FloatTensor` to the CPU.
+    """
     if dtype is None:
-        return f"torch.{'cuda.' if self.is_cuda else ''}{_LEGACY_NAME.get(self.dtype, self.dtype.name)}"
-    if isinstance(dtype, str):
-        name = dtype.removeprefix("torch.").removeprefix("cuda.")
-        if name not in _LEGACY:
-            raise ValueError(f"invalid type: '{dtype}'")
-        dtype = _LEGACY[name]
-    elif isinstance(dtype, type) and dtype.__name__ in _LEGACY:
-        dtype = _LEGACY[dtype.__name__]
-    return self if self.dtype is dtype else OPS["to_dtype"](self, dtype)
+        return f"torch.{'cuda.' if self.is_cuda else ''}{_LEGACY_NAME[self.dtype]}"
+    if isinstance(dtype, type) and dtype.__name__ in _LEGACY:
+        dtype = f"{dtype.__module__}.{dtype.__name__}"
+    if not isinstance(dtype, str):
+        return to(self, dtype)
+    where, _, name = dtype.rpartition(".")
+    if name not in _LEGACY or where not in ("torch", "torch.cuda"):
+        raise ValueError(f"invalid type: '{dtype}'")
+    on_cuda = where == "torch.cuda"
+    return to(self, _LEGACY[name]) if on_cuda == self.is_cuda else to(self, "cuda" if on_cuda else CPU, _LEGACY[name])
 
 
 def cpu(self: Any, memory_format: Any = None) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, dtypes
-from eager.device import CPU, device
+from eager import _native, ambient, dtypes
+from eager.device import default_device, device
 from eager.dtypes import dtype
 from eager.functions.views import sizes_of
 from eager.ops.table import OPS, from_array
@@ -26,7 +26,7 @@ def finish(t: Any, requires_grad: bool, out: Any = None) -> Any:
 
 
 def _where(d: Any) -> device:
-    return CPU if d is None else device(d)
+    return default_device() if d is None else device(d)
 
 
 def _array_of(data: Any, d: dtype | None) -> Any:
@@ -80,7 +80,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         made = made.to(dtype) if dtype is not None else made
     else:
         made = _own(_array_of(data, dtype))
-    made = made.to(_where(device)) if device is not None else made
+    made = made.to(_where(device)) if device is not None or ambient.device() is not None else made
     return finish(made, requires_grad)
 
 

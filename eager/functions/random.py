@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from eager import _native, dtypes
-from eager.device import CPU, device
+from eager.device import default_device, device
 from eager.functions.creation import finish
 from eager.functions.views import sizes_of
 from eager.ops.table import OPS
@@ -15,7 +15,7 @@ TensorBase = _native.TensorBase
 
 
 def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any) -> Any:
-    where = CPU if where is None else device(where)
+    where = default_device() if where is None else device(where)
     return OPS[op](state_for(math.prod(size), generator, where), size, dtype or dtypes.get_default_dtype())
 
 
@@ -39,7 +39,7 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Any = No
     elif size is not None and high is None:
         low, high = 0, low
     shape = sizes_of((size,))
-    where = CPU if device is None else _device(device)
+    where = default_device() if device is None else _device(device)
     state = state_for(math.prod(shape), generator, where)
     return finish(OPS["philox_randint"](state, low, high, shape, dtype or dtypes.int64), requires_grad, out)
 

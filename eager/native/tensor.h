@@ -87,7 +87,7 @@ typedef struct {
     PyTypeObject **tensor_class;      /* eager.Tensor, once Python has registered it */
     uint64_t *epoch;                  /* module and parameter changes */
     int (*grad_enabled)(void);        /* of the calling thread */
-    int (*mode_depth)(void);          /* dispatch modes on the calling thread's stack */
+    int (*mode_depth)(void);          /* dispatch modes on the calling thread's stack; above them the ambient word */
     const int *itemsize;              /* by dtype code */
     StorageObject *(*storage_alloc)(int64_t nbytes);  /* CPU memory from the caching pool */
     /* Borrowed storage; sizes and strides are copied. `meta` carries dtype, device and flags;
@@ -101,6 +101,7 @@ typedef struct {
     void (*threads_leave)(void);
 } EagerAPI;
 
+#define EAGER_AMBIENT_SHIFT 16        /* of mode_depth(): see eager/ambient.py */
 #define EAGER_CAPSULE "eager._native._C_API"
 
 static inline const EagerAPI *eager_api_import(void)

@@ -23,6 +23,12 @@ class SDPBackend(IntEnum):
 _allowed: list[SDPBackend] = [b for b in SDPBackend if b is not SDPBackend.ERROR]
 
 
+def set_allowed(backends: list[SDPBackend]) -> None:
+    """Allow these backends from now on."""
+    global _allowed
+    _allowed = list(backends)
+
+
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """Allow these backends within the block. Raises AssertionError for something that is no SDPBackend."""

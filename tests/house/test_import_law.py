@@ -29,6 +29,8 @@ LAZY = {
 # Modules that import by name at run time.
 BY_NAME = {
     "eager": "the public submodules that a plain `import eager` need not load",
+    "eager.as_torch.finder": "whatever module of ours the user imports under torch's name",
+    "eager.as_torch.coverage": "the modules that a census names",
     "eager.autograd": "its public names, which would close a cycle with the op table",
     "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda": "cupy",

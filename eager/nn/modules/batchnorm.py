@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import dtypes
-from eager.device import CPU, device
+from eager.device import CPU, default_device, device
 from eager.nn import init
 from eager.nn.functional import norm as functions
 from eager.nn.module import Module
@@ -16,7 +16,7 @@ from eager.tensor import Tensor
 
 
 def _filled(shape: tuple[int, ...], value: float, where: Any, dtype: Any) -> Tensor:
-    return OPS["full"](shape, value, dtype or dtypes.get_default_dtype(), CPU if where is None else device(where))
+    return OPS["full"](shape, value, dtype or dtypes.get_default_dtype(), default_device() if where is None else device(where))
 
 
 class _NormBase(Module):

@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import Any
 
 from eager import dtypes
-from eager.device import CPU, device
+from eager.device import default_device, device
 from eager.nn.parameter import Parameter
 from eager.ops.table import empty
 from eager.spec import TensorSpec
@@ -14,7 +14,7 @@ from eager.spec import TensorSpec
 
 def parameter(shape: tuple[int, ...], where: Any = None, dtype: Any = None, requires_grad: bool = True) -> Parameter:
     """An uninitialised parameter of `shape`."""
-    target = CPU if where is None else device(where)
+    target = default_device() if where is None else device(where)
     return Parameter(empty(TensorSpec.contiguous(shape, dtype or dtypes.get_default_dtype(), target)), requires_grad)
 
 

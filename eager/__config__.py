@@ -1,0 +1,29 @@
+"""What this installation was built with and runs on, in words."""
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+
+from eager import _host, threads, version
+from eager.backends import cpu
+
+__all__ = ["parallel_info", "show"]
+
+
+def show() -> str:
+    """A paragraph for bug reports."""
+    blas = _host.blas_path()
+    return "\n".join([
+        f"framejit {version.framejit} (as torch {version.__version__}) built with:",
+        f"  - {platform.python_implementation()} {platform.python_version()}",
+        f"  - numpy {np.__version__}",
+        f"  - BLAS {blas.name if blas is not None else 'of the system, by numpy'}",
+        f"  - CPU capability usage: {cpu.get_cpu_capability()}",
+        "",
+    ])  # fmt: skip
+
+
+def parallel_info() -> str:
+    """Threads in use."""
+    return f"CPU loops and BLAS:\n\tthreads : {threads.get_num_threads()}\n\tinterop threads : {threads.get_num_interop_threads()}\n"

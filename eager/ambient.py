@@ -1,0 +1,76 @@
+"""What a thread has switched on that changes the meaning of op calls: autocast, and the default device.
+
+Owns: the per-thread values, and the number that stands for their combination. That number lies in the upper bits
+of the native mode word, so that the compiler's guards compare all of it in one step, and the short ways through
+native code, which are open only while that word is zero, close by themselves. Zero: nothing is switched on; odd:
+autocast is on. Knows nothing of what the values mean.
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from typing import Any
+
+from eager import _native
+
+SHIFT = 16  # bits below: the number of dispatch modes (see `eager.dispatch`)
+AUTOCAST = 1 << SHIFT
+MODES = AUTOCAST - 1
+
+_lock = threading.Lock()
+_words: dict[tuple[Hashable, Hashable], int] = {(None, None): 0}  # (autocast, device) -> word
+_values: dict[int, tuple[Any, Any]] = {0: (None, None)}
+
+
+class _State(threading.local):
+    autocast: Any = None
+    device: Any = None
+
+
+_state = _State()
+
+
+def autocast() -> Any:
+    """What autocast is set to in this thread; None while it is off."""
+    return _state.autocast
+
+
+def device() -> Any:
+    """The default device of this thread; None for the CPU."""
+    return _state.device
+
+
+def set_autocast(value: Hashable) -> Any:
+    """Switch autocast; returns what it was."""
+    before, _state.autocast = _state.autocast, value
+    _publish()
+    return before
+
+
+def set_device(value: Hashable) -> Any:
+    """Set the default device; returns what it was."""
+    before, _state.device = _state.device, value
+    _publish()
+    return before
+
+
+def word() -> int:
+    """The number of this thread's combination; the same in all threads of the process."""
+    key = (_state.autocast, _state.device)
+    found = _words.get(key)
+    if found is None:
+        with _lock:
+            found = _words.setdefault(key, 2 * len(_words) + (key[0] is not None))
+            _values[found] = key
+    return found
+
+
+def describe(number: int) -> str:
+    """The combination that a word stands for, for logs."""
+    on, where = _values[number]
+    parts = [f"autocast {on}" if on is not None else "no autocast"]
+    return ", ".join([*parts, f"default device {where}"] if where is not None else parts)
+
+
+def _publish() -> None:
+    _native.set_mode_depth((_native.mode_depth() & MODES) | word() << SHIFT)

@@ -1,0 +1,170 @@
+"""CUDA's flags: precision of matrix products, and which implementations attention may use."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from eager import cuda, numerics
+from eager.nn import attention
+from eager.nn.attention import SDPBackend
+
+__all__ = [
+    "SDPAParams", "SDPBackend", "can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention",
+    "cudnn_sdp_enabled", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp",
+    "flash_sdp_enabled", "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled",
+    "preferred_blas_library", "preferred_linalg_library", "sdp_kernel",
+]  # fmt: skip
+
+
+def is_built() -> bool:
+    """Whether this installation can drive a GPU: CuPy is there and sees one."""
+    return cuda.is_available()
+
+
+class _Matmul:
+    """`backends.cuda.matmul`: permissions for matrix products to be less exact. Nothing takes them up: all are exact."""
+
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+
+    @property
+    def allow_tf32(self) -> bool:
+        """The same switch as `set_float32_matmul_precision`: on means "high"."""
+        return numerics.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        numerics.set_float32_matmul_precision("high" if value else "highest")
+
+    @property
+    def fp32_precision(self) -> str:
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        if value not in ("tf32", "ieee", "none"):
+            raise RuntimeError(f"Unknown precision: {value}; allowed: tf32, ieee, none")
+        self.allow_tf32 = value == "tf32"
+
+
+matmul = _Matmul()
+
+
+def _switch(backend: SDPBackend, on: bool) -> None:
+    rest = [b for b in attention._cur_sdpa_kernel_backends() if b is not backend]
+    attention.set_allowed([*rest, backend] if on else rest)
+
+
+def _is_on(backend: SDPBackend) -> bool:
+    return backend in attention._cur_sdpa_kernel_backends()
+
+
+def flash_sdp_enabled() -> bool:
+    return _is_on(SDPBackend.FLASH_ATTENTION)
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Allow or forbid an implementation of attention; there is one, which stands under all of their names."""
+    _switch(SDPBackend.FLASH_ATTENTION, enabled)
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    return _is_on(SDPBackend.EFFICIENT_ATTENTION)
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """See `enable_flash_sdp`."""
+    _switch(SDPBackend.EFFICIENT_ATTENTION, enabled)
+
+
+def math_sdp_enabled() -> bool:
+    return _is_on(SDPBackend.MATH)
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """See `enable_flash_sdp`."""
+    _switch(SDPBackend.MATH, enabled)
+
+
+def cudnn_sdp_enabled() -> bool:
+    return _is_on(SDPBackend.CUDNN_ATTENTION)
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """See `enable_flash_sdp`."""
+    _switch(SDPBackend.CUDNN_ATTENTION, enabled)
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """A permission that nothing takes up: half-precision attention accumulates in float32."""
+    global _fp16_bf16_reduction
+    _fp16_bf16_reduction = bool(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    return _fp16_bf16_reduction
+
+
+_fp16_bf16_reduction = False
+
+
+@contextlib.contextmanager
+def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
+               enable_cudnn: bool = True) -> Iterator[None]:  # fmt: skip
+    """Allow these implementations within the block (the older form of `nn.attention.sdpa_kernel`)."""
+    wanted = {SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.MATH: enable_math,
+              SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient, SDPBackend.CUDNN_ATTENTION: enable_cudnn}  # fmt: skip
+    with attention.sdpa_kernel([b for b, on in wanted.items() if on]):
+        yield
+
+
+@dataclass(frozen=True)
+class SDPAParams:
+    """The arguments of an attention call, to ask which implementation could take it."""
+
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool = False
+
+
+def is_flash_attention_available() -> bool:
+    """Whether torch's flash kernels are here: they are not, attention is generated."""
+    return False
+
+
+def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """Whether torch's flash kernel could take a call: it is not part of this library."""
+    return False
+
+
+def can_use_efficient_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """As `can_use_flash_attention`."""
+    return False
+
+
+def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """As `can_use_flash_attention`."""
+    return False
+
+
+def _preferred(name: str, backend: str | None, allowed: tuple[str, ...]) -> str:
+    if backend is not None and backend not in allowed:
+        raise RuntimeError(f"{name}: unknown input value {backend!r}; allowed: {', '.join(allowed)}")
+    return "default"
+
+
+def preferred_linalg_library(backend: str | None = None) -> str:
+    """Which library linalg on CUDA prefers: always the default, CuPy's choice; a preference is checked and not taken up."""
+    return _preferred("preferred_linalg_library", backend, ("default", "cusolver", "magma"))
+
+
+def preferred_blas_library(backend: str | None = None) -> str:
+    """As `preferred_linalg_library`, for matrix products."""
+    return _preferred("preferred_blas_library", backend, ("default", "cublas", "cublaslt", "hipblaslt", "ck"))

@@ -1,67 +1,63 @@
-"""Adam and AdamW. Source: Kingma & Ba, 2015 (arXiv:1412.6980); Loshchilov & Hutter, 2019 (arXiv:1711.05101)."""
+"""Adam. Source: Kingma & Ba, 2015 (arXiv:1412.6980); decoupled decay: Loshchilov & Hutter, 2019 (arXiv:1711.05101)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from eager import _native
 from eager.ops.table import OPS
 from eager.optim import _kernels
-from eager.optim.optimizer import Optimizer, check_range, counter, gradient, scalar, with_gradients, zeros_like
+from eager.optim._rule import Rule, check_betas, check_fused, check_settings, common, rate
+from eager.optim.optimizer import scalar, zeros_like
 from eager.tensor import Tensor
 
 
-class Adam(Optimizer):
-    """Adaptive moments: p -= lr * m / (sqrt(v) + eps), with m and v the bias-corrected moments of the gradient."""
+class Adam(Rule):
+    """Adaptive moments: p -= lr * m / (sqrt(v) + eps), with m and v the bias-corrected moments of the gradient.
 
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    Raises: ValueError for settings out of range; RuntimeError for options that exclude each other.
+    """
+
+    _decays = False  # the rule itself does, for decoupled decay comes first
+
+    def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
                  capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
                  decoupled_weight_decay: bool = False) -> None:  # fmt: skip
-        check_range("learning rate", lr, scalar(lr) >= 0.0)
-        check_range("epsilon value", eps, eps >= 0.0)
+        if foreach and not capturable:
+            for name, value in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
+                if isinstance(value, Tensor):
+                    raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+        check_settings(lr, eps, weight_decay)
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
         for i in (0, 1):
-            check_range(f"beta parameter at index {i}", betas[i], 0.0 <= betas[i] < 1.0)
-        check_range("weight_decay value", weight_decay, weight_decay >= 0.0)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-                                  "maximize": maximize, "foreach": foreach, "capturable": capturable,
-                                  "differentiable": differentiable, "fused": fused,
+            if isinstance(betas[i], Tensor) and betas[i].numel() != 1:
+                raise ValueError(f"Tensor betas[{i}] must be 1-element")
+        check_betas(betas)
+        super().__init__(params, {"lr": lr, "betas": (scalar(betas[0]), scalar(betas[1])), "eps": eps,
+                                  "weight_decay": weight_decay, "amsgrad": amsgrad,
+                                  **common(maximize, foreach, capturable, differentiable), "fused": fused,
                                   "decoupled_weight_decay": decoupled_weight_decay})  # fmt: skip
+        check_fused(fused, foreach, differentiable)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update. closure: recomputes the loss, which is returned."""
-        loss = self._run_closure(closure)
-        before = _native.set_grad_enabled(False)
-        try:
-            for group in self.param_groups:
-                for p in with_gradients(group["params"]):
-                    self._update(p, group)
-        finally:
-            _native.set_grad_enabled(before)
-        return loss
+    def _init_state(self, p: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["exp_avg"] = zeros_like(p)
+        state["exp_avg_sq"] = zeros_like(p)
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_like(p)
 
-    def _update(self, p: Tensor, group: dict[str, Any]) -> None:
-        g = gradient(p, group)
-        state = self.state[p]
-        if not state:
-            state["step"] = counter(0.0)
-            state["exp_avg"] = zeros_like(p)
-            state["exp_avg_sq"] = zeros_like(p)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = zeros_like(p)
-        OPS["add_"](state["step"], 1.0)
-        step = state["step"].item()
+    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        settings = (scalar(group["lr"]), *(scalar(b) for b in group["betas"]), group["eps"], group["weight_decay"],
+        settings = (rate(group), *(scalar(b) for b in group["betas"]), group["eps"], group["weight_decay"],
                     group["decoupled_weight_decay"], step)  # fmt: skip
-        if not group["amsgrad"] and _kernels.runs_on_arrays((p, m, v, g)):
+        whole = not group["amsgrad"] and group["fused"] is not False and not group["differentiable"]
+        if whole and _kernels.runs_on_arrays((p, m, v, g)):
             _kernels.in_blocks(_kernels.adam, (p, m, v, g), 3, *settings)
         else:
             _step_by_ops(p, m, v, g, state.get("max_exp_avg_sq"), *settings)
 
 
-def _step_by_ops(p: Tensor, m: Tensor, v: Any, g: Any, largest: Tensor | None, lr: float, beta1: float, beta2: float,
+def _step_by_ops(p: Tensor, m: Tensor, v: Any, g: Any, largest: Tensor | None, lr: Any, beta1: float, beta2: float,
                  eps: float, decay: float, decoupled: bool, step: float) -> None:  # fmt: skip
     """The rule of `_kernels.adam` in ops, for AMSGrad and for other devices, layouts and modes."""
     if decay:
@@ -77,13 +73,3 @@ def _step_by_ops(p: Tensor, m: Tensor, v: Any, g: Any, largest: Tensor | None, l
         v = largest
     denominator = OPS["sqrt"](v) / math.sqrt(1 - beta2**step) + eps
     OPS["sub_"](p, m / denominator * (lr / (1 - beta1**step)))
-
-
-class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameters themselves rather than entering the gradient."""
-
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,
-                 capturable: bool = False, differentiable: bool = False, fused: bool | None = None) -> None:  # fmt: skip
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
-                         capturable=capturable, differentiable=differentiable, fused=fused, decoupled_weight_decay=True)  # fmt: skip

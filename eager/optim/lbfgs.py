@@ -7,7 +7,8 @@ from typing import Any
 from eager import _native
 from eager.autograd.grad_mode import enable_grad
 from eager.ops.table import OPS
-from eager.optim.optimizer import Optimizer, check_range
+from eager.optim._rule import check_range
+from eager.optim.optimizer import Optimizer
 from eager.tensor import Tensor
 
 Objective = Callable[[Any, float, Any], tuple[float, Any]]
@@ -31,6 +32,11 @@ def _interpolate(x1: float, f1: float, g1: float, x2: float, f2: float, g2: floa
 
 def _dot(a: Tensor, b: Tensor) -> float:
     return float((a * b).sum())
+
+
+def _real(t: Tensor) -> Tensor:
+    """Complex numbers as pairs of real ones, in the same memory."""
+    return OPS["view_as_real"](t) if t.is_complex() else t
 
 
 def _strong_wolfe(evaluate: Objective, x: Tensor, t: float, d: Tensor, f: float, g: Tensor, slope: float, c1: float = 1e-4,
@@ -115,20 +121,19 @@ class LBFGS(Optimizer):
         self._params: list[Tensor] = self.param_groups[0]["params"]
 
     def _gather_gradient(self) -> Tensor:
-        parts = [p.grad.reshape(-1) if p.grad is not None else p.detach().reshape(-1) * 0 for p in self._params]
-        return OPS["cat"](parts, 0)
+        parts: list[Any] = [p.grad if p.grad is not None else p.detach() * 0 for p in self._params]
+        return OPS["cat"]([_real(g).reshape(-1) for g in parts], 0)
 
     def _move(self, t: float, d: Tensor) -> None:
         at = 0
         for p in self._params:
-            n = p.numel()
-            OPS["add_"](p, d[at : at + n].view(tuple(p.shape)) * t)
+            target = _real(p)
+            n = target.numel()
+            OPS["add_"](target, d[at : at + n].view(tuple(target.shape)) * t)
             at += n
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Iterate up to max_iter times. closure: clears the gradients, recomputes the loss and returns it."""
-        if closure is None:
-            raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")
         before = _native.set_grad_enabled(False)
         try:
             return self._iterate(closure)
@@ -156,7 +161,8 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             d = self._direction(state, g, group["history_size"])
             t = min(1.0, 1.0 / float(OPS["abs"](g).sum())) * group["lr"] if state["n_iter"] == 1 else group["lr"]
-            state["prev_flat_grad"], previous = g.clone(), loss
+            state["prev_flat_grad"], state["prev_loss"] = g.clone(), loss
+            previous = loss
             slope = _dot(g, d)
             if slope > -group["tolerance_change"]:
                 break

@@ -32,6 +32,11 @@ def _value(v: Any) -> Any:
     return v.item() if isinstance(v, Tensor) else v
 
 
+def _kept(v: Any) -> Any:
+    """A setting that later writes do not reach."""
+    return v.clone() if isinstance(v, Tensor) else v
+
+
 class LRScheduler:
     """Base class: `get_lr()` gives the rates of the groups for `last_epoch`; subclasses define it.
 
@@ -40,13 +45,13 @@ class LRScheduler:
 
     _get_lr_called_within_step = False
 
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1, verbose: Any = "deprecated") -> None:
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
         if last_epoch == -1:
             for group in optimizer.param_groups:
-                group.setdefault("initial_lr", _value(group["lr"]))
+                group.setdefault("initial_lr", _kept(group["lr"]))
         else:
             for i, group in enumerate(optimizer.param_groups):
                 if "initial_lr" not in group:
@@ -54,7 +59,7 @@ class LRScheduler:
                                    f"last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from "
                                    "a checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch "
                                    ">= 0 for a fresh training run (not recommended)")  # fmt: skip
-        self.base_lrs: list[Any] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs: list[Any] = [_kept(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._watch_optimizer()
         self._initial_step()
@@ -118,11 +123,15 @@ class LRScheduler:
             self._get_lr_called_within_step = False
         for group, lr in zip(self.optimizer.param_groups, values, strict=False):
             _set(group, "lr", lr)
-        self._last_lr: list[float] = [_value(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr: list[Any] = self._last()
 
     def _rates(self) -> list[Any]:
-        """The present rates."""
+        """The present rates as numbers."""
         return [_value(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _last(self) -> list[Any]:
+        """The present rates as they are kept; copies of tensors."""
+        return [_kept(group["lr"]) for group in self.optimizer.param_groups]
 
 
 _LRScheduler = LRScheduler
@@ -131,7 +140,7 @@ _LRScheduler = LRScheduler
 class LambdaLR(LRScheduler):
     """initial_lr times lr_lambda(epoch); one function, or one per group."""
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1, verbose: Any = "deprecated") -> None:
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.lr_lambdas = _per_group(optimizer, lr_lambda, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
@@ -149,7 +158,7 @@ class LambdaLR(LRScheduler):
 class MultiplicativeLR(LRScheduler):
     """The present rate times lr_lambda(epoch)."""
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1, verbose: Any = "deprecated") -> None:
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.lr_lambdas = _per_group(optimizer, lr_lambda, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
@@ -191,8 +200,7 @@ def _load_with_lambdas(scheduler: Any, state_dict: dict[str, Any]) -> None:
 class StepLR(LRScheduler):
     """Times gamma every step_size epochs."""
 
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1,
-                 verbose: Any = "deprecated") -> None:  # fmt: skip
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:  # fmt: skip
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -209,8 +217,7 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Times gamma at each of the milestones."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1,
-                 verbose: Any = "deprecated") -> None:  # fmt: skip
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:  # fmt: skip
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -228,8 +235,7 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """Times factor until total_iters, then the full rate."""
 
-    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1,
-                 verbose: Any = "deprecated") -> None:  # fmt: skip
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:  # fmt: skip
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
@@ -251,7 +257,7 @@ class LinearLR(LRScheduler):
     """Times a factor that goes from start_factor to end_factor over total_iters."""
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
-                 last_epoch: int = -1, verbose: Any = "deprecated") -> None:  # fmt: skip
+                 last_epoch: int = -1) -> None:  # fmt: skip
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
@@ -278,7 +284,7 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Times gamma every epoch."""
 
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1, verbose: Any = "deprecated") -> None:
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -292,8 +298,7 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """Times (1 - epoch / total_iters) ** power, zero from total_iters on."""
 
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1,
-                 verbose: Any = "deprecated") -> None:  # fmt: skip
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:  # fmt: skip
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
@@ -381,14 +386,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.last_epoch = math.floor(epoch)
         for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             _set(group, "lr", lr)
-        self._last_lr = self._rates()
+        self._last_lr = self._last()
 
 
 class SequentialLR(LRScheduler):
     """Several schedules one after another, changing at the milestones."""
 
     def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int],
-                 last_epoch: int = -1, verbose: Any = "deprecated") -> None:  # fmt: skip
+                 last_epoch: int = -1) -> None:  # fmt: skip
         if not schedulers:
             raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
         for i, s in enumerate(schedulers):
@@ -417,7 +422,7 @@ class SequentialLR(LRScheduler):
         self._schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Move to the next epoch."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
@@ -459,13 +464,13 @@ class ChainedScheduler(LRScheduler):
                                  f"{type(optimizer).__name__}.")  # fmt: skip
         self._schedulers = list(schedulers)
         self.optimizer = optimizer
-        self._last_lr = self._rates()
+        self._last_lr = self._last()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Step every schedule."""
         for s in self._schedulers:
             s.step()
-        self._last_lr = self._rates()
+        self._last_lr = self._last()
 
     state_dict = SequentialLR.state_dict
     load_state_dict = SequentialLR.load_state_dict
@@ -475,8 +480,8 @@ class ReduceLROnPlateau(LRScheduler):
     """Times factor when a metric has not improved for `patience` epochs; `step(metric)`."""
 
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
-                 threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0, eps: float = 1e-8,
-                 verbose: Any = "deprecated") -> None:  # fmt: skip
+                 threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0,
+                 eps: float = 1e-8) -> None:  # fmt: skip
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         if not isinstance(optimizer, Optimizer):
@@ -487,6 +492,7 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError("threshold mode " + threshold_mode + " is unknown!")
         self.factor = factor
         self.optimizer = optimizer
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr  # for groups that come later
         self.min_lrs = _per_group(optimizer, min_lr, "min_lrs")
         self.patience = patience
         self.cooldown = cooldown
@@ -494,11 +500,12 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode = mode
         self.threshold = threshold
         self.threshold_mode = threshold_mode
-        self.best = math.inf if mode == "min" else -math.inf
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.best = self.mode_worse
         self.num_bad_epochs = 0
         self.eps = eps
         self.last_epoch = 0
-        self._last_lr = self._rates()
+        self._last_lr = self._last()
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Note an epoch's metric and lower the rates if it has stalled."""
@@ -513,6 +520,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
+            self._cover_groups()
             for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
                 old = float(group["lr"])
                 new = max(old * self.factor, low)
@@ -520,7 +528,19 @@ class ReduceLROnPlateau(LRScheduler):
                     _set(group, "lr", new)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
-        self._last_lr = self._rates()
+        self._last_lr = self._last()
+
+    def _cover_groups(self) -> None:
+        """A least rate for each group, also for those added since."""
+        groups = len(self.optimizer.param_groups)
+        if groups == len(self.min_lrs):
+            return
+        if self.default_min_lr is None:
+            raise RuntimeError("The number of param groups in the `optimizer` "
+                               f"({groups}) differs from when `ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually "
+                               "due to a new param group being added to the optimizer. Please modify the `min_lrs` field to match "
+                               "the length of the `optimizer` param groups.")  # fmt: skip
+        self.min_lrs = [self.default_min_lr] * groups
 
     @property
     def in_cooldown(self) -> bool:
@@ -542,8 +562,7 @@ class CyclicLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
                  step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
                  scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle", cycle_momentum: bool = True,
-                 base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch: int = -1,
-                 verbose: Any = "deprecated") -> None:  # fmt: skip
+                 base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch: int = -1) -> None:  # fmt: skip
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         lows = _per_group(optimizer, base_lr, "base_lr")
@@ -614,8 +633,7 @@ class OneCycleLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,
                  steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
                  cycle_momentum: bool = True, base_momentum: Any = 0.85, max_momentum: Any = 0.95, div_factor: float = 25.0,
-                 final_div_factor: float = 1e4, three_phase: bool = False, last_epoch: int = -1,
-                 verbose: Any = "deprecated") -> None:  # fmt: skip
+                 final_div_factor: float = 1e4, three_phase: bool = False, last_epoch: int = -1) -> None:  # fmt: skip
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")

@@ -93,6 +93,13 @@ class Optimizer:
         self.__dict__.update(state)
         for what in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
             self.__dict__.setdefault(f"_optimizer_{what}_hooks", OrderedDict())
+        for group in self.param_groups:  # states of earlier versions lack settings, and count steps in numbers
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
+            for p in group["params"]:
+                mine = self.state.get(p)
+                if mine and isinstance(mine.get("step"), (int, float)):
+                    mine["step"] = counter(float(mine["step"]))
 
     # ---- parameters ----
 
@@ -292,14 +299,8 @@ def scalar(value: Any) -> float:
     return value.item() if isinstance(value, Tensor) else value
 
 
-def check_range(name: str, value: Any, valid: bool) -> None:
-    """Raise ValueError with torch's text for a setting out of range."""
-    if not valid:
-        raise ValueError(f"Invalid {name}: {value}")
-
-
 def with_gradients(params: Iterable[Tensor]) -> list[Tensor]:
-    """The parameters that have a gradient. Raises RuntimeError for a sparse one."""
+    """The parameters that have a gradient."""
     return [p for p in params if p.grad is not None]
 
 

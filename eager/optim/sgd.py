@@ -1,48 +1,40 @@
 """Stochastic gradient descent."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from eager import _native
 from eager.ops.table import OPS
 from eager.optim import _kernels
-from eager.optim.optimizer import Optimizer, check_range, gradient, scalar, with_gradients
+from eager.optim._rule import Rule, check_fused, check_range, check_settings, rate
+from eager.optim.optimizer import gradient
 from eager.tensor import Tensor
 
 
-class SGD(Optimizer):
-    """p -= lr * g, with momentum, Nesterov's look-ahead and weight decay."""
+class SGD(Rule):
+    """p -= lr * g, with momentum, Nesterov's look-ahead and weight decay.
+
+    Raises: ValueError for settings out of range; RuntimeError for options that exclude each other.
+    """
 
     def __init__(self, params: Any, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
                  nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
                  differentiable: bool = False, fused: bool | None = None) -> None:  # fmt: skip
-        check_range("learning rate", lr, scalar(lr) >= 0.0)
+        check_settings(lr, None, weight_decay)
         check_range("momentum value", momentum, momentum >= 0.0)
-        check_range("weight_decay value", weight_decay, weight_decay >= 0.0)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
                                   "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
                                   "differentiable": differentiable, "fused": fused})  # fmt: skip
+        check_fused(fused, foreach, differentiable)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update. closure: recomputes the loss, which is returned."""
-        loss = self._run_closure(closure)
-        before = _native.set_grad_enabled(False)
-        try:
-            for group in self.param_groups:
-                for p in with_gradients(group["params"]):
-                    self._update(p, group)
-        finally:
-            _native.set_grad_enabled(before)
-        return loss
-
-    def _update(self, p: Tensor, group: dict[str, Any]) -> None:
+    def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
+        """This rule counts no steps, and keeps state only for its momentum."""
         g = gradient(p, group)
-        lr, decay, momentum = scalar(group["lr"]), group["weight_decay"], group["momentum"]
+        lr, decay, momentum = rate(group), group["weight_decay"], group["momentum"]
+        whole = group["fused"] is not False and not group["differentiable"]
         if not momentum:
-            if _kernels.runs_on_arrays((p, g)):
+            if whole and _kernels.runs_on_arrays((p, g)):
                 _kernels.in_blocks(_kernels.sgd_plain, (p, g), 1, lr, decay)
             else:
                 g = g + p * decay if decay else g
@@ -54,13 +46,13 @@ class SGD(Optimizer):
         if buf is None:
             buf = state["momentum_buffer"] = OPS["clone"](g.detach(), None)
         rest = (group["dampening"], group["nesterov"])
-        if _kernels.runs_on_arrays((p, buf, g)):
+        if whole and _kernels.runs_on_arrays((p, buf, g)):
             _kernels.in_blocks(_kernels.sgd, (p, buf, g), 2, lr, decay, momentum, *rest, first)
         else:
             _step_by_ops(p, buf, g, lr, decay, momentum, *rest, first)
 
 
-def _step_by_ops(p: Tensor, buf: Tensor, g: Any, lr: float, decay: float, momentum: float, dampening: float,
+def _step_by_ops(p: Tensor, buf: Tensor, g: Any, lr: Any, decay: float, momentum: float, dampening: float,
                  nesterov: bool, first: bool) -> None:  # fmt: skip
     """The rule of `_kernels.sgd` in ops, for other devices, layouts and modes."""
     if decay:

@@ -1,9 +1,10 @@
 """Activation functions: plain Python over ops. All keep the shape of their input."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes
+from eager import _native, dtypes
 from eager.ops.table import OPS, cast_to
 from eager.random import state_for
 
@@ -11,8 +12,10 @@ Tensor = Any
 where = OPS["where"]
 
 
-def _store(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    return OPS["copy_"](input, result) if inplace else result
+def _into(input: Tensor, fn: Callable[..., Tensor], *args: Any) -> Tensor:
+    """Write fn(input, *args) into `input`; the gradient of fn is taken where `input` was."""
+    kept = OPS["clone"](input, None) if _native.grad_enabled() and input._requires_grad else input
+    return OPS["copy_"](input, fn(kept, *args))
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -48,8 +51,10 @@ def selu_(input: Tensor) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """ELU with the scale and alpha that keep zero mean and unit variance. Source: Klambauer et al., 2017."""
+    if inplace:
+        return _into(input, selu)
     alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return _store(input, OPS["elu"](input, alpha) * scale, inplace)
+    return OPS["elu"](input, alpha) * scale
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -60,8 +65,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    result = where(input > 0, input, OPS["expm1"](OPS["clamp"](input, None, 0) / alpha) * alpha)
-    return _store(input, result, inplace)
+    if inplace:
+        return _into(input, celu, alpha)
+    return where(input > 0, input, OPS["expm1"](OPS["clamp"](input, None, 0) / alpha) * alpha)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -80,7 +86,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x))."""
-    return _store(input, input * OPS["tanh"](OPS["softplus"](input, 1.0, 20.0)), inplace)
+    if inplace:
+        return _into(input, mish)
+    return input * OPS["tanh"](OPS["softplus"](input, 1.0, 20.0))
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -128,8 +136,10 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """x clamped to [min_val, max_val]; the gradient is zero on the bounds too."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    if inplace:
+        return _into(input, hardtanh, min_val, max_val)
     clamped = OPS["clamp"](input, min_val, max_val)
-    return _store(input, where((input > min_val) & (input < max_val), input, clamped.detach()), inplace)
+    return where((input > min_val) & (input < max_val), input, clamped.detach())
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -143,17 +153,28 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """clamp(x + 3, 0, 6) / 6."""
-    return _store(input, OPS["clamp"](input + 3, 0, 6) / 6, inplace)
+    if inplace:
+        return _into(input, hardsigmoid)
+    return OPS["clamp"](input + 3, 0, 6) / 6
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * clamp(x + 3, 0, 6) / 6."""
-    return _store(input, input * (OPS["clamp"](input + 3, 0, 6) / 6), inplace)
+    if inplace:
+        return _into(input, hardswish)
+    return input * (OPS["clamp"](input + 3, 0, 6) / 6)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where above the threshold, else value."""
-    return _store(input, where(input > threshold, input, value), inplace)
+    if inplace:
+        return _into(input, _above, threshold, value)
+    return _above(input, threshold, value)
+
+
+def _above(input: Tensor, bound: float, value: float) -> Tensor:
+    """x where above the bound, else value."""
+    return where(input > bound, input, value)
 
 
 def threshold_(input: Tensor, threshold_: float, value: float) -> Tensor:
@@ -188,7 +209,12 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
         return leaky_relu(input, (lower + upper) / 2, inplace)
     state = state_for(input.numel(), None, input.device)
     u = cast_to(OPS["philox_uniform"](state, tuple(input.shape), dtypes.float32), input.dtype)
-    return _store(input, where(input > 0, input, input * (u * (upper - lower) + lower)), inplace)
+    slope = u * (upper - lower) + lower
+    return _into(input, _leaky, slope) if inplace else _leaky(input, slope)
+
+
+def _leaky(input: Tensor, slope: Tensor) -> Tensor:
+    return where(input > 0, input, input * slope)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -42,8 +42,8 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     """Take `prefix` off the front of every key, and of the keys of the metadata, in place."""
     for key in [k for k in state_dict if k.startswith(prefix)]:
         state_dict[key[len(prefix) :]] = state_dict.pop(key)
-    metadata = getattr(state_dict, "_metadata", None)
-    for key in list(metadata or ()):
+    metadata: dict[str, Any] = getattr(state_dict, "_metadata", None) or {}
+    for key in list(metadata):
         if (key and key in (prefix, prefix.rstrip("."))) or key.startswith(prefix):
             metadata[key[len(prefix) :]] = metadata.pop(key)
 

@@ -1,0 +1,111 @@
+"""What the first-order optimizers share: the loop over parameters, and checks of their settings.
+
+An optimizer is a rule: a function of one parameter, its gradient and its state, which writes both in place.
+Rules are written in ops, so that they run on any device, layout or dtype, under the compiler, and, with
+`differentiable`, under autograd. The options `foreach`, `fused` and `capturable` choose among
+implementations that give the same results: `fused=False` is the rule in ops; otherwise the rules that have a
+kernel (`_kernels`) run it where the tensors allow.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eager import _native
+from eager.ops.table import OPS
+from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
+from eager.tensor import Tensor
+
+
+def common(maximize: bool, foreach: bool | None, capturable: bool, differentiable: bool) -> dict[str, Any]:
+    """The settings that most optimizers take."""
+    return {"maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable}
+
+
+def check_range(name: str, value: Any, valid: bool) -> None:
+    """Raise ValueError with torch's text for a setting out of range."""
+    if not valid:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def check_settings(lr: Any, eps: float | None, weight_decay: float) -> None:
+    """Raise ValueError for a learning rate that is not one non-negative number, or a negative eps or decay."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_range("learning rate", lr, scalar(lr) >= 0.0)
+    if eps is not None:
+        check_range("epsilon value", eps, eps >= 0.0)
+    check_range("weight_decay value", weight_decay, weight_decay >= 0.0)
+
+
+def check_betas(betas: tuple[Any, Any]) -> None:
+    """Raise ValueError for decay rates outside [0, 1)."""
+    for i in (0, 1):
+        check_range(f"beta parameter at index {i}", betas[i], 0.0 <= scalar(betas[i]) < 1.0)
+
+
+def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    """Raise RuntimeError for options that exclude each other."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def move(average: Tensor, value: Tensor, decay: float) -> None:
+    """average = decay * average + (1 - decay) * value, in place."""
+    OPS["mul_"](average, decay)
+    OPS["add_"](average, value * (1 - decay))
+
+
+class Rule(Optimizer):
+    """An optimizer whose `_update(p, g, state, group, step)` is one rule.
+
+    `_decays`: whether weight decay enters the gradient. Complex parameters, and their gradients and state, are
+    shown to the rule as pairs of real numbers.
+    """
+
+    _decays = True
+
+    def _init_state(self, p: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        raise NotImplementedError(f"{type(self).__name__}._init_state")
+
+    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+        raise NotImplementedError(f"{type(self).__name__}._update")
+
+    def _decayed(self, group: dict[str, Any]) -> bool:
+        return self._decays and not group.get("decoupled_weight_decay") and group["weight_decay"] != 0
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update. closure: recomputes the loss, which is returned."""
+        loss = self._run_closure(closure)
+        before = _native.set_grad_enabled(bool(self.defaults.get("differentiable", False)))
+        try:
+            for group in self.param_groups:
+                for p in with_gradients(group["params"]):
+                    self._advance(p, group)
+        finally:
+            _native.set_grad_enabled(before)
+        return loss
+
+    def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        if not state:
+            state["step"] = counter(0.0)
+            self._init_state(p, state, group)
+        OPS["add_"](state["step"], 1.0)
+        g = gradient(p, group)
+        if self._decayed(group):
+            g = g + p * group["weight_decay"]
+        if p.is_complex():
+            p, g, state = _as_real(p), _as_real(g), {k: _as_real(v) for k, v in state.items()}
+        self._update(p, g, state, group, state["step"].item())
+
+
+def _as_real(value: Any) -> Any:
+    return OPS["view_as_real"](value) if isinstance(value, Tensor) and value.is_complex() else value
+
+
+def rate(group: dict[str, Any]) -> Any:
+    """The learning rate as a number; as the tensor it is where the update is to be differentiable."""
+    return group["lr"] if group.get("differentiable") else scalar(group["lr"])

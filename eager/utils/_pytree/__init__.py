@@ -1,0 +1,92 @@
+"""Trees of containers: flatten to leaves and a spec, map, and put together again.
+
+Nodes are tuple, list, dict, OrderedDict, defaultdict, deque and named tuples, torch.Size and what is registered;
+everything else, None too, is a leaf. Children of a dict come in its own order.
+"""
+from __future__ import annotations
+
+from eager import return_types
+from eager.tensor import Size
+from eager.utils._pytree.registry import (
+    BUILTIN_TYPES,
+    STANDARD_DICT_TYPES,
+    SUPPORTED_NODES,
+    ConstantNode,
+    Context,
+    DumpableContext,
+    FlattenFn,
+    FlattenFunc,
+    FlattenWithKeysFn,
+    FlattenWithKeysFunc,
+    FromDumpableContextFn,
+    GetAttrKey,
+    KeyEntry,
+    KeyPath,
+    MappingKey,
+    NodeDef,
+    PyTree,
+    SequenceKey,
+    ToDumpableContextFn,
+    UnflattenFn,
+    UnflattenFunc,
+    _deregister_pytree_node,
+    _register_namedtuple,
+    _register_pytree_node,
+    is_constant_class,
+    is_namedtuple,
+    is_namedtuple_class,
+    is_namedtuple_instance,
+    is_structseq,
+    is_structseq_class,
+    is_structseq_instance,
+    register_constant,
+    register_dataclass,
+    register_pytree_node,
+)
+from eager.utils._pytree.registry import node_type as _get_node_type
+from eager.utils._pytree.text import treespec_dumps, treespec_loads, treespec_pprint
+from eager.utils._pytree.tree import (
+    LeafSpec,
+    PyTreeSpec,
+    TreeSpec,
+    _broadcast_to_and_flatten,
+    _is_leaf,
+    arg_tree_leaves,
+    broadcast_to_and_flatten,
+    key_get,
+    keystr,
+    map_only,
+    tree_all,
+    tree_all_only,
+    tree_any,
+    tree_any_only,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_is_leaf,
+    tree_iter,
+    tree_leaves,
+    tree_leaves_with_path,
+    tree_map,
+    tree_map_,
+    tree_map_only,
+    tree_map_only_,
+    tree_map_with_path,
+    tree_structure,
+    tree_unflatten,
+    treespec_dict,
+    treespec_leaf,
+    treespec_tuple,
+)
+
+_is_namedtuple_instance = is_namedtuple_instance
+
+# Tuples of ours that are nodes of their own type rather than plain or named ones. Leaves of a Size need not be ints:
+# it comes back as a plain tuple.
+register_pytree_node(Size, lambda s: (list(s), None), lambda sizes, _: tuple(sizes), serialized_type_name="torch.Size",
+                     flatten_with_keys_fn=lambda s: ([(SequenceKey(i), n) for i, n in enumerate(s)], None))  # fmt: skip
+for _cls in list(vars(return_types).values()):
+    if is_namedtuple_class(_cls):
+        register_pytree_node(
+            _cls, lambda t: (list(t), None), lambda xs, _, cls=_cls: cls(*xs),  # type: ignore[misc]
+            serialized_type_name=f"torch.return_types.{_cls.__name__}",
+            flatten_with_keys_fn=lambda t: ([(SequenceKey(i), x) for i, x in enumerate(t)], None))  # fmt: skip

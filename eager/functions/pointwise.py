@@ -291,7 +291,7 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 
 def _fast(name: str, method: Callable[[Any, Any], Any]) -> Any:
     """The operator with a short way in C for plain operands, where there is one."""
-    return _native.fast_operator(name, method) if name in ("add", "sub", "mul", "div") else method
+    return _native.fast_operator(name, method)
 
 
 FUNCTIONS["clone"] = METHODS["clone"] = clone
@@ -303,7 +303,7 @@ for _name, _op in (("add", "add"), ("mul", "mul"), ("truediv", "div"), ("floordi
     METHODS[f"__r{_name}__"] = _reflected(OPS[_op])
     METHODS[f"__i{_name}__"] = _inplace_operator(OPS[_op + "_"])
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    METHODS[f"__{_name}__"] = _operator(OPS[_name])
+    METHODS[f"__{_name}__"] = _fast(_name, _operator(OPS[_name]))
 
 
 def _sub(self: Any, other: Any) -> Any:

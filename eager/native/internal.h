@@ -40,8 +40,14 @@ PyObject *py_empty(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_alias(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_empty_row_major(PyObject *self, PyObject *t);
 
-/* fastpath.c */
+/* opcall.c */
+extern PyTypeObject OpBase_Type;
+int opcall_init(void);
 PyObject *py_fast_operator(PyObject *self, PyObject *args);
+
+/* pointwise.c */
+PyObject *py_pointwise(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_pointwise_number(PyObject *self, PyObject *name);
 PyObject *py_uniform_floats(PyObject *self, PyObject *args);
 
 /* libm.c */

@@ -114,6 +114,8 @@ static PyMethodDef methods[] = {
     {"epoch", py_epoch, METH_NOARGS, "counter of parameter and module changes"},
     {"bump_epoch", py_bump_epoch, METH_NOARGS, "record such a change"},
     {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(name, fallback)"},
+    {"pointwise", (PyCFunction)(void *)py_pointwise, METH_FASTCALL, "pointwise(op, args): by the op's native loop, or None"},
+    {"pointwise_number", py_pointwise_number, METH_O, "pointwise_number(name): of the op among those with loops, or -1"},
     {"uniform_floats", py_uniform_floats, METH_O, "the first tensor, if all are alike and plain"},
     {"libm", py_libm, METH_VARARGS, "libm(name, source, target, count, is_double)"},
     {"set_threads", py_set_threads, METH_O, "set_threads(count): threads of native loops, the caller's included"},
@@ -149,13 +151,16 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "eager.
 
 PyMODINIT_FUNC PyInit__native(void)
 {
-    if (PyType_Ready(&Storage_Type) < 0 || PyType_Ready(&TensorBase_Type) < 0 || array_init() < 0) return NULL;
+    if (PyType_Ready(&Storage_Type) < 0 || PyType_Ready(&TensorBase_Type) < 0 || array_init() < 0 ||
+        opcall_init() < 0)
+        return NULL;
     threads_set(1);
     PyObject *m = PyModule_Create(&module_def);
     if (!m) return NULL;
     PyObject *capsule = PyCapsule_New(&api, EAGER_CAPSULE, NULL);
     if (!capsule || PyModule_AddObjectRef(m, "_C_API", capsule) < 0 ||
         PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&TensorBase_Type) < 0 ||
+        PyModule_AddObjectRef(m, "OpBase", (PyObject *)&OpBase_Type) < 0 ||
         PyModule_AddObjectRef(m, "UntypedStorage", (PyObject *)&Storage_Type) < 0) {
         Py_XDECREF(capsule);
         Py_DECREF(m);

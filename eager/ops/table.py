@@ -56,7 +56,7 @@ class Vjp:
         self.params = tuple(inspect.signature(fn).parameters)
 
 
-class Op:
+class Op(_native.OpBase):
     """One op. Calling it binds the arguments to the schema and dispatches."""
 
     def __init__(self, schema: str, kind: Kind, *, promotion: str = "default",
@@ -94,17 +94,16 @@ class Op:
         self._nparams = len(self.schema.params)
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
+        self._loop = _native.pointwise_number(self.name)
         self._saved_names: dict[tuple[bool, ...], tuple[frozenset[str], bool]] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """Every call that the native loop does not answer."""
         if kwargs or len(args) != self._nparams:
             if "out" in kwargs:
                 return write_out(kwargs.pop("out"), self(*args, **kwargs))
             args = self.schema.bind(args, kwargs)
         return dispatch.call(self, args)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else _Bound(self, instance)
 
     def __repr__(self) -> str:
         return f"<op {self.schema.text}>"
@@ -254,6 +253,10 @@ class Op:
 
     def execute(self, args: tuple[Any, ...]) -> Any:
         """Run on real or fake tensors, with no regard to gradients or modes."""
+        if self._loop >= 0:
+            result = _native.pointwise(self._loop, args)
+            if result is not None:
+                return result
         if self._elementwise:
             first = _uniform_floats(args)
             if first is not None:
@@ -383,23 +386,6 @@ class Op:
             base.kernel(xp, target, target, *base._arrays(args)[1:])  # type: ignore[misc]
         else:
             xp.copyto(target, base.execute(args)._array, casting="unsafe")
-
-
-class _Bound:
-    """An op as a method of a tensor."""
-
-    __slots__ = ("__func__", "__self__")
-
-    def __init__(self, op: Op, instance: Any) -> None:
-        self.__func__ = op
-        self.__self__ = instance
-
-    @property
-    def __name__(self) -> str:  # type: ignore[override]
-        return self.__func__.name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__func__(self.__self__, *args, **kwargs)
 
 
 def lookup(name: str) -> Op:

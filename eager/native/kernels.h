@@ -1,0 +1,40 @@
+/* What the files of native kernels share: loops for several instruction sets, and the threads. */
+#ifndef EAGER_KERNELS_H
+#define EAGER_KERNELS_H
+
+#include "internal.h"
+
+/* A file of kernels begins with KERNEL_FILE: loops become vectors, and no floating-point exception flags are kept. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define KERNEL_FILE _Pragma("GCC optimize(\"O3\", \"no-math-errno\", \"no-trapping-math\")")
+#else
+#define KERNEL_FILE
+#endif
+
+/* A function compiled for wide vectors as well; which form runs is chosen by the CPU's features when the library is
+ * loaded. (`arch=` with the name of a CPU would ask for that very model.) */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#if __GNUC__ >= 12
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#endif
+#ifndef CLONES
+#define CLONES
+#endif
+
+enum { PARALLEL_ELEMENTS = 32768 }; /* below it waking a thread costs more than the loop */
+
+/* fn over [0, n) in parts of at least `grain`, without the GIL where `work` elements make it worth while. */
+static inline void parallel(LoopFn fn, void *ctx, long n, long grain, double work)
+{
+    if (work < PARALLEL_ELEMENTS) {
+        fn(ctx, 0, n);
+        return;
+    }
+    PyThreadState *saved = PyEval_SaveThread();
+    threads_parallel_for(&g_runtime, fn, ctx, n, grain < 1 ? 1 : grain);
+    PyEval_RestoreThread(saved);
+}
+#endif

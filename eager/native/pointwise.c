@@ -1,0 +1,291 @@
+/* Pointwise ops over row-major floats: shapes, broadcasting and threads around the loops of pointwise_loops.h. */
+#define PY_SSIZE_T_CLEAN
+#include "kernels.h"
+KERNEL_FILE
+#include "pointwise.h"
+#include "vecmath.h"
+#include <string.h>
+
+enum { MAX_OPERANDS = 3, GRAIN = 16384 };
+
+/* What a loop reads and writes: elements [begin, end) of each. */
+typedef struct {
+    void *out;
+    const void *in[MAX_OPERANDS];
+    double number[MAX_OPERANDS];
+} Pointwise;
+
+typedef void (*Loop)(const Pointwise *ctx, long begin, long end);
+
+/* loops[mask][double]: mask has a bit for each argument that is a tensor. */
+typedef struct {
+    const char *name;
+    int arity, truth;
+    Loop loops[1 << MAX_OPERANDS][2];
+} PointwiseOp;
+
+#include "pointwise_loops.h"
+
+enum { NUM_OPS = sizeof pointwise_ops / sizeof *pointwise_ops };
+
+int pointwise_find(const char *name)
+{
+    for (int i = 0; i < NUM_OPS; i++)
+        if (!strcmp(pointwise_ops[i].name, name)) return i;
+    return -1;
+}
+
+int pointwise_arity(int op) { return pointwise_ops[op].arity; }
+
+/* ---- which calls ---- */
+
+static bool is_plain(const TensorObject *t, bool recorded)
+{
+    const uint64_t refused = EAGER_FAKE | ((uint64_t)0xff << 8);
+    int code = EAGER_META_DTYPE(t->meta);
+    if ((t->meta & refused) || (code != EAGER_FLOAT32 && code != EAGER_FLOAT64)) return false;
+    if (recorded) return true;
+    return Py_TYPE(t) == g_tensor_class && (!(t->meta & EAGER_REQUIRES_GRAD) || tls_grad_disabled);
+}
+
+static bool row_major(const TensorObject *t)
+{
+    int64_t expected = 1;
+    for (int i = tensor_ndim(t) - 1; i >= 0; i--) {
+        int64_t size = tensor_sizes(t)[i];
+        if (size == 0 || (size != 1 && tensor_strides(t)[i] != expected)) return false;
+        expected *= size;
+    }
+    return true;
+}
+
+static bool as_number(PyObject *o, double *value)
+{
+    if (PyFloat_CheckExact(o)) {
+        *value = PyFloat_AS_DOUBLE(o);
+        return true;
+    }
+    if (!PyLong_CheckExact(o)) return false;
+    int overflow;
+    long long whole = PyLong_AsLongLongAndOverflow(o, &overflow);
+    *value = (double)whole;
+    return !overflow && whole <= (1LL << 53) && whole >= -(1LL << 53);
+}
+
+/* ---- broadcasting: rows of `columns` elements ---- */
+
+/* How an operand takes part. WHOLE: element for element. LINE: the same row each time (its shape is a tail of the
+ * result's). STEM: one element for each row (its trailing dims are 1). */
+enum shape_kind { WHOLE, LINE, STEM, NUMBER };
+
+typedef struct {
+    int ndim;
+    int64_t sizes[EAGER_MAX_NDIM];
+    long count, columns;
+} Shape;
+
+static bool broadcast(Shape *r, const TensorObject *t)
+{
+    int n = tensor_ndim(t);
+    if (n > r->ndim) {
+        memmove(r->sizes + (n - r->ndim), r->sizes, sizeof(int64_t) * (size_t)r->ndim);
+        for (int i = 0; i < n - r->ndim; i++) r->sizes[i] = 1;
+        r->ndim = n;
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t mine = tensor_sizes(t)[i], *size = &r->sizes[r->ndim - n + i];
+        if (*size == 1) *size = mine;
+        else if (mine != 1 && mine != *size) return false;
+    }
+    return true;
+}
+
+/* The operand's kind, and in *columns how long its rows are (0: any length will do); -1 for any other broadcast. */
+static int kind_of(const Shape *r, const TensorObject *t, long *columns)
+{
+    int lead = r->ndim - tensor_ndim(t), first_one = r->ndim, last_one = -1;
+    for (int i = 0; i < r->ndim; i++) {
+        int64_t mine = i < lead ? 1 : tensor_sizes(t)[i - lead];
+        if (mine == r->sizes[i]) continue; /* a size of 1 on both sides is spread nowhere */
+        if (i < first_one) first_one = i;
+        last_one = i;
+    }
+    *columns = 0;
+    if (last_one < 0) return WHOLE;
+    int kind = -1;
+    long tail = 1;
+    bool line = true, stem = true;
+    for (int i = 0; i < r->ndim; i++) {
+        int64_t mine = i < lead ? 1 : tensor_sizes(t)[i - lead];
+        if (i <= last_one && mine != 1) line = false;
+        if (i >= first_one && mine != 1) stem = false;
+    }
+    if (line) {
+        kind = LINE;
+        for (int i = last_one + 1; i < r->ndim; i++) tail *= (long)r->sizes[i];
+    }
+    else if (stem) {
+        kind = STEM;
+        for (int i = first_one; i < r->ndim; i++) tail *= (long)r->sizes[i];
+    }
+    *columns = tail;
+    return kind;
+}
+
+typedef struct {
+    Loop loop;
+    Pointwise ctx;
+    int kinds[MAX_OPERANDS], arity, itemsize, out_itemsize, is_double;
+    long columns;
+} Rows;
+
+CLONES static void run_rows(void *context, long begin, long end)
+{
+    const Rows *rows = context;
+    Pointwise ctx = rows->ctx;
+    for (long r = begin; r < end; r++) {
+        ctx.out = (char *)rows->ctx.out + r * rows->columns * rows->out_itemsize;
+        for (int i = 0; i < rows->arity; i++) {
+            if (rows->kinds[i] == WHOLE) ctx.in[i] = (const char *)rows->ctx.in[i] + r * rows->columns * rows->itemsize;
+            else if (rows->kinds[i] == STEM)
+                ctx.number[i] = rows->is_double ? ((const double *)rows->ctx.in[i])[r] : ((const float *)rows->ctx.in[i])[r];
+        }
+        rows->loop(&ctx, 0, rows->columns);
+    }
+}
+
+static void run_elements(void *context, long begin, long end)
+{
+    const Rows *rows = context;
+    rows->loop(&rows->ctx, begin, end);
+}
+
+/* ---- one call ---- */
+
+static PyObject *result_like(const Shape *r, int code)
+{
+    int64_t strides[EAGER_MAX_NDIM], step = 1;
+    for (int i = r->ndim - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= r->sizes[i] > 1 ? r->sizes[i] : 1;
+    }
+    StorageObject *s = storage_alloc(step * g_itemsize[code]);
+    if (!s) return NULL;
+    TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, r->ndim), r->ndim, r->sizes, strides, 0);
+    Py_DECREF(s);
+    return (PyObject *)t;
+}
+
+/* The arguments as operands; false where the short way does not apply. */
+static bool read_operands(PyObject *const *args, Rows *rows, const TensorObject **tensors, Shape *shape, bool recorded)
+{
+    const TensorObject *first = NULL;
+    for (int i = 0; i < rows->arity; i++) {
+        tensors[i] = NULL;
+        if (as_number(args[i], &rows->ctx.number[i])) continue;
+        if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) return false;
+        const TensorObject *t = tensors[i] = (const TensorObject *)args[i];
+        if (!is_plain(t, recorded) || !row_major(t)) return false;
+        if (first && EAGER_META_DTYPE(first->meta) != EAGER_META_DTYPE(t->meta)) return false;
+        if (!first) {
+            first = t;
+            rows->is_double = EAGER_META_DTYPE(t->meta) == EAGER_FLOAT64;
+        }
+        if (!broadcast(shape, t)) return false;
+    }
+    if (!first) return false;
+    shape->count = 1;
+    for (int i = 0; i < shape->ndim; i++) shape->count *= (long)shape->sizes[i];
+    return true;
+}
+
+/* How each operand is read, one length of rows for all; the mask of those read as arrays, or -1. */
+static int plan_rows(Rows *rows, const TensorObject *const *tensors, const Shape *shape)
+{
+    int mask = 0;
+    rows->columns = 0;
+    for (int i = 0; i < rows->arity; i++) {
+        rows->kinds[i] = NUMBER;
+        if (!tensors[i]) continue;
+        long columns;
+        int kind = kind_of(shape, tensors[i], &columns);
+        if (kind < 0 || (columns && rows->columns && columns != rows->columns)) return -1;
+        if (columns) rows->columns = columns;
+        rows->kinds[i] = kind;
+        rows->ctx.in[i] = tensors[i]->data;
+        if (kind != STEM) mask |= 1 << i;
+    }
+    if (!rows->columns) rows->columns = shape->count;
+    return mask;
+}
+
+static PyObject *call(int op, PyObject *const *args, Py_ssize_t nargs, bool recorded)
+{
+    const PointwiseOp *p = &pointwise_ops[op];
+    Rows rows = {.arity = p->arity};
+    Shape shape = {.ndim = 0};
+    const TensorObject *tensors[MAX_OPERANDS];
+    if (nargs != p->arity || !read_operands(args, &rows, tensors, &shape, recorded)) return NULL;
+    int mask = plan_rows(&rows, tensors, &shape);
+    if (mask <= 0 || !(rows.loop = p->loops[mask][rows.is_double])) return NULL;
+    PyObject *out = result_like(&shape, p->truth ? EAGER_BOOL : rows.is_double ? EAGER_FLOAT64 : EAGER_FLOAT32);
+    if (!out) return NULL;
+    rows.itemsize = rows.is_double ? 8 : 4;
+    rows.out_itemsize = p->truth ? 1 : rows.itemsize;
+    rows.ctx.out = ((TensorObject *)out)->data;
+    long count = shape.count / rows.columns;
+    if (count == 1) parallel(run_elements, &rows, rows.columns, GRAIN, (double)shape.count);
+    else parallel(run_rows, &rows, count, 1 + GRAIN / rows.columns, (double)shape.count);
+    return out;
+}
+
+PyObject *pointwise_call(int op, PyObject *const *args, Py_ssize_t nargs)
+{
+    return tls_mode_depth ? NULL : call(op, args, nargs, false);
+}
+
+PyObject *pointwise_run(int op, PyObject *const *args, Py_ssize_t nargs) { return call(op, args, nargs, true); }
+
+/* pointwise(op, args) -> the result, or None where no loop fits */
+PyObject *py_pointwise(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyLong_Check(args[0]) || !PyTuple_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "pointwise() takes an op's number and a tuple of arguments");
+    long op = PyLong_AsLong(args[0]);
+    if (op < 0 || op >= NUM_OPS) return PyErr_Format(PyExc_ValueError, "pointwise: there is no op %ld", op);
+    PyObject *out = pointwise_run((int)op, &PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1]));
+    if (!out && !PyErr_Occurred()) Py_RETURN_NONE;
+    return out;
+}
+
+/* pointwise_number(name) -> number of the op, or -1 */
+PyObject *py_pointwise_number(PyObject *Py_UNUSED(self), PyObject *name)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    return text ? PyLong_FromLong(pointwise_find(text)) : NULL;
+}
+
+/* uniform_floats(args): the first tensor of a tuple in which all tensors are row-major CPU tensors of one
+ * shape and one of float32 and float64, and all else are Python floats and ints; otherwise None. */
+PyObject *py_uniform_floats(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    TensorObject *first = NULL;
+    if (!PyTuple_CheckExact(args)) Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *a = PyTuple_GET_ITEM(args, i);
+        if (PyFloat_CheckExact(a) || PyLong_CheckExact(a)) continue;
+        TensorObject *t = (TensorObject *)a;
+        if (!PyObject_TypeCheck(a, &TensorBase_Type)) Py_RETURN_NONE;
+        int code = EAGER_META_DTYPE(t->meta);
+        if (t->meta & (EAGER_FAKE | ((uint64_t)0xff << 8)) || (code != EAGER_FLOAT32 && code != EAGER_FLOAT64))
+            Py_RETURN_NONE;
+        if (!first) {
+            if (!row_major(t)) Py_RETURN_NONE;
+            first = t;
+            continue;
+        }
+        if ((first->meta ^ t->meta) & 0xff0000ff || memcmp(first->dims, t->dims, sizeof(int64_t) * 2 * (size_t)tensor_ndim(t)))
+            Py_RETURN_NONE;
+    }
+    return Py_NewRef(first ? (PyObject *)first : Py_None);
+}

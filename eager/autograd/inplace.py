@@ -9,13 +9,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import _native
-from eager.autograd.node import AutogradMeta, Node, OpNode, edge_of, history_of, meta_of, set_view_regenerator
+from eager.autograd.node import AutogradMeta, Node, SavedTensor, edge_of, history_of, meta_of, op_node_class, set_view_regenerator
 from eager.autograd.record import _edges
 from eager.dtypes import can_cast
+from eager.promotion import scalar_name
 from eager.spec import spec_of
 
 TensorBase = _native.TensorBase
 Below = Callable[[Any, tuple[Any, ...]], Any]
+
+
+_clone: Callable[[], Any]
+
+
+def set_clone_op(find: Callable[[], Any]) -> None:
+    """Registered by the op table: finds the op that copies a tensor."""
+    global _clone
+    _clone = find
 
 
 def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
@@ -23,64 +33,50 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     target = args[0]
     if not isinstance(target, TensorBase):
         raise TypeError(f"{op.name}: expected a Tensor to write to, got {type(target).__name__}")
-    _check_result(op, target, args)
+    check_result(op, target, args)
     recording = _native.grad_enabled() and op.base.wants_grad(args)
     if not recording:
+        m = target._autograd
+        if _native.grad_enabled() and m is not None and m.creation is not None and m.base._requires_grad:
+            raise RuntimeError(m.creation)
         below(op, args)
         return target
-    _check_may_write(target)
+    check_may_write(target)
     edges, needs = _edges(op.base, args)
-    node = OpNode(op.base, args, edges, needs)
+    node = op_node_class(op.base)(op.base, args, edges, needs)
     names, _ = op.base.saved_names(needs)
     _native.set_grad_enabled(False)
     try:
         first = op.schema.params[0].name
-        kept = (target.clone(), *args[1:]) if first in names else args
+        kept = (below(_clone(), (target, None)), *args[1:]) if first in names else args
         below(op, args)
     finally:
         _native.set_grad_enabled(True)
     node.keep(kept, ())
-    _rebase(target, node)
+    rebase(target, node)
     node.output_specs = [spec_of(target)]
     if op.base.saved_names(needs)[1]:
-        from_target = _saved_output(target)
-        node.kept_outputs = (from_target,)
+        # a write through a view: the formula belongs to the op within the base's CopySlices, whose output is number 0
+        node.kept_outputs = (SavedTensor(_at_output(target, node), True),)
     return target
 
 
-def _saved_output(target: Any) -> Any:
-    from_node = _native.alias(target, tuple(target.shape), target.stride(), target.storage_offset())
-    return _SavedResult(from_node, target._version, target.output_nr)
+def _at_output(target: Any, node: Node) -> Any:
+    """The written tensor as output 0 of `node`, for a formula that names the result."""
+    t = _native.alias(target, tuple(target.shape), target.stride(), target.storage_offset())
+    t._set_history(node, 0)
+    return t
 
 
-class _SavedResult:
-    """The written tensor, kept for a formula that names the result."""
-
-    __slots__ = ("tensor", "version", "output_nr")
-
-    def __init__(self, tensor: Any, version: int, output_nr: int) -> None:
-        self.tensor, self.version, self.output_nr = tensor, version, output_nr
-
-    def unpack(self, node: Node) -> Any:
-        if self.tensor._version != self.version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"[{self.tensor.dtype} {list(self.tensor.shape)}], which is output {self.output_nr} of {node.name()}, is "
-                f"at version {self.tensor._version}; expected version {self.version} instead"
-            )
-        t = _native.alias(self.tensor, tuple(self.tensor.shape), self.tensor.stride(), self.tensor.storage_offset())
-        t._set_history(node, 0)
-        return t
-
-
-def _check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
+def check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
     spec = op.base.infer(*args)
     if tuple(spec.shape) != tuple(target.shape):
         raise RuntimeError(
             f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(spec.shape)}"
         )
     if not op.base.casts_result and not can_cast(spec.dtype, target.dtype):
-        raise RuntimeError(f"result type {spec.dtype} can't be cast to the desired output type {target.dtype}")
+        raise RuntimeError(f"result type {scalar_name(spec.dtype)} can't be cast to the desired output type "
+                           f"{scalar_name(target.dtype)}")  # fmt: skip
     for size, stride in zip(target.shape, target.stride(), strict=True):
         if size > 1 and stride == 0 and target.numel():
             raise RuntimeError(
@@ -89,25 +85,40 @@ def _check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
             )
 
 
-def _check_may_write(target: Any) -> None:
+def check_may_write(target: Any) -> None:
+    """Raise RuntimeError where history forbids an in-place write to `target`, with torch's texts."""
     m = target._autograd
     is_view = m is not None and m.base is not None
+    if is_view and m.creation is not None:
+        raise RuntimeError(m.creation)
     if target._requires_grad and history_of(target) is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if is_view and m.base._requires_grad and m.base._grad_fn is None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def _rebase(target: Any, node: Node) -> None:
+def rebase(target: Any, node: Node) -> None:
+    """Make `node` the history of `target`; of its base too, if it is a view."""
     m = target._autograd
     if m is None or m.base is None:
+        _move_retained(target, node)
         target._set_history(node, 0)
         return
     base = m.base
     copy = CopySlices(base, m.replay, node)
+    _move_retained(base, copy)
     base._set_history(copy, 0)
     _replay_history(target, m)
     m.seen_version = target._version
+
+
+def _move_retained(t: Any, node: Node) -> None:
+    """`retain_grad` follows the tensor to its new history; hooks stay with the value they were set on."""
+    m, old = t._autograd, t._grad_fn
+    if m is not None and m.retains_grad and old is not None and old.retained is not None:
+        ref = old.retained.pop(t.output_nr, None)
+        if ref is not None:
+            node.retained = {0: ref}
 
 
 class CopySlices(Node):
@@ -123,6 +134,9 @@ class CopySlices(Node):
         super().__init__((self.old_edge, *inner.edges[1:]), (spec_of(base),))
         self.inner = inner
         self.replay = replay
+
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
 
     def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
         g = grads[0]
@@ -149,7 +163,7 @@ def _replay_history(t: Any, m: AutogradMeta) -> None:
     current = m.base
     for op, args in m.replay:
         with_args = (current, *args)
-        node = OpNode(op, with_args, *_edges(op, with_args))
+        node = op_node_class(op)(op, with_args, *_edges(op, with_args))
         y = op.alias(*with_args)
         node.keep(with_args, (y,))
         y._set_history(node, 0)
@@ -166,4 +180,4 @@ def note_base(t: Any) -> Any:
     return None if m is None else m.base
 
 
-__all__ = ["CopySlices", "call", "meta_of", "note_base"]
+__all__ = ["CopySlices", "call", "check_may_write", "check_result", "meta_of", "note_base", "rebase"]

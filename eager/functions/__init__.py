@@ -4,6 +4,7 @@ A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names
 """
 from typing import Any
 
+from eager.casting import listed
 from eager.functions import (
     complex_numbers,
     convert,
@@ -20,17 +21,18 @@ from eager.functions import (
     resampling,
     shape,
     sorting,
+    special,
     views,
 )
 from eager.tensor import attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, linalg,
-            complex_numbers)  # fmt: skip
+            complex_numbers, special)  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
-    FUNCTIONS.update(_family.FUNCTIONS)
-    attach(_family.METHODS)
+    FUNCTIONS.update(listed(_family.FUNCTIONS))
+    attach(listed(_family.METHODS))
 for _name, _fn in FUNCTIONS.items():
     if callable(_fn) and getattr(_fn, "__name__", None) in ("make", "<lambda>"):
         _fn.__name__ = _fn.__qualname__ = _name

@@ -135,22 +135,6 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any 
     return _out(input + _scaled(tensor1 / tensor2, value), out)
 
 
-def logaddexp(input: Any, other: Any) -> Any:
-    """log(exp(input) + exp(other)) without overflow."""
-    m = OPS["maximum"](input, other)
-    return m + OPS["log1p"](OPS["exp"](-(input - other).abs()))
-
-
-def hypot(input: Any, other: Any) -> Any:
-    return (input * input + other * other).sqrt()
-
-
-def sigmoid_logit(input: Any, eps: float | None = None) -> Any:
-    """log(x / (1 - x)), the inverse of sigmoid; with `eps`, x is first limited to [eps, 1 - eps]."""
-    x = input if eps is None else OPS["clamp"](input, eps, 1 - eps)
-    return (x / (1 - x)).log()
-
-
 def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Replace nan and the infinities; the latter by the dtype's extremes unless given."""
     if input.dtype.is_integral:
@@ -210,7 +194,7 @@ FUNCTIONS.update({alias: OPS[name] for alias, name in _ALIASES.items()})
 FUNCTIONS.update(
     add=add, sub=sub, subtract=sub, rsub=rsub, div=div, divide=div, true_divide=div, pow=pow, clamp=clamp, clip=clamp,
     clamp_min=clamp_min, clamp_max=clamp_max, round=round, lerp=lerp, addcmul=addcmul, addcdiv=addcdiv,
-    logaddexp=logaddexp, hypot=hypot, logit=sigmoid_logit, nan_to_num=nan_to_num, isclose=isclose, allclose=allclose,
+    nan_to_num=nan_to_num, isclose=isclose, allclose=allclose,
     equal=equal,
 )  # fmt: skip
 
@@ -278,7 +262,7 @@ METHODS.update(
     where=_where_method, add_=add_, sub_=sub_, subtract_=sub_, div_=div_, divide_=div_, true_divide_=div_, pow_=OPS["pow_"],
     clamp_=clamp_, clip_=clamp_, clamp_min_=inplace_of(clamp_min), clamp_max_=inplace_of(clamp_max), round_=OPS["round_"],
     addcmul_=addcmul_, addcdiv_=addcdiv_, lerp_=lerp_, copy_=copy_, fill_=fill_, zero_=zero_,
-    nan_to_num_=inplace_of(nan_to_num), logit_=inplace_of(sigmoid_logit), clone=lambda self, *, memory_format=None: clone(
+    nan_to_num_=inplace_of(nan_to_num), clone=lambda self, *, memory_format=None: clone(
         self, memory_format=memory_format),
 )  # fmt: skip
 

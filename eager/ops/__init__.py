@@ -4,6 +4,7 @@ from eager.ops import (
     complex_numbers,
     conv,
     creation,
+    fft,
     indexing,
     linalg,
     loss,
@@ -19,11 +20,12 @@ from eager.ops import (
     scan,
     shape,
     sorting,
+    special,
     table,
     views,
 )
 
 __all__ = [
-    "attention", "complex_numbers", "conv", "creation", "indexing", "linalg", "loss", "masking", "matmul", "nn",
-    "patches", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape", "sorting", "table", "views",
+    "attention", "complex_numbers", "conv", "creation", "fft", "indexing", "linalg", "loss", "masking", "matmul", "nn",
+    "patches", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape", "sorting", "special", "table", "views",
 ]  # fmt: skip

@@ -119,9 +119,9 @@ def _cross_entropy_backward_kernel(xp: Any, out: Any, g: Any, x: Any, target: An
         xp.copyto(out, t, casting="unsafe")
 
 
-def _vjp(gs: Any, x: Any, target: Any, weight: Any, ys: Any, ignore_index: int, needs: Any) -> Any:
+def _vjp(gs: Any, x: Any, target: Any, weight: Any, y1: Any, ignore_index: int, needs: Any) -> Any:
     gx = gw = None
-    lse = OPS["logsumexp"](cast_to(x, accumulator(x.dtype)), (1,), True) if _native.grad_enabled() else ys[1]
+    lse = OPS["logsumexp"](cast_to(x, accumulator(x.dtype)), (1,), True) if _native.grad_enabled() else y1
     if needs[0]:
         gx = OPS["cross_entropy_backward"](gs[0], x, target, weight, lse, ignore_index)
     if needs[1] and weight is not None:

@@ -268,13 +268,13 @@ def _layer_norm_kernel(xp: Any, out: Any, x: Any, normalized_shape: Any, weight:
         xp.copyto(y, t.reshape(y.shape), casting="unsafe")
 
 
-def _layer_norm_vjp(gs: Any, x: Any, normalized_shape: Any, weight: Any, ys: Any, eps: float, needs: Any) -> Any:
+def _layer_norm_vjp(gs: Any, x: Any, normalized_shape: Any, weight: Any, y1: Any, y2: Any, eps: float, needs: Any) -> Any:
     g = gs[0]
     count = len(normalized_shape)
     if _native.grad_enabled():  # a second derivative goes through the statistics too
         mean, rstd = _moments(cast_to(x, accumulator(x.dtype)), _last(x.ndim, count), eps)
     else:
-        mean, rstd = ys[1], ys[2]
+        mean, rstd = y1, y2
     gx = OPS["layer_norm_backward"](g, x, mean, rstd, weight, count) if needs[0] else None
     gw = gb = None
     lead = tuple(range(x.ndim - count))
@@ -480,13 +480,13 @@ def _batch_norm_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any, eps: f
         xp.copyto(y, t, casting="unsafe")
 
 
-def _batch_norm_vjp(gs: Any, x: Any, weight: Any, ys: Any, eps: float, needs: Any) -> Any:
+def _batch_norm_vjp(gs: Any, x: Any, weight: Any, y1: Any, y2: Any, eps: float, needs: Any) -> Any:
     g, dims, d = gs[0], _batch_dims(x), accumulator(x.dtype)
     wide = cast_to(x, d)
     if _native.grad_enabled():
         mean, rstd = _moments(wide, dims, eps)
     else:
-        mean, rstd = _per_channel(ys[1], x.ndim), _per_channel(ys[2], x.ndim)
+        mean, rstd = _per_channel(y1, x.ndim), _per_channel(y2, x.ndim)
     g = cast_to(g, d)
     n = x.numel() // max(x.shape[1], 1)
     xhat = (wide - mean) * rstd

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from eager.ops.loop_api import NUMPY
 from eager.ops.table import OPS, Kind, Op, declare
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, preserve_strides
 
@@ -30,7 +31,7 @@ def _int_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make.int(3, 1, high=20), make.int(4, high=7)
 
 
-def unary(name: str, scalar: Rule, vjp: Rule | None = None, *, ufunc: str | None = None, promotion: str = "float",
+def unary(name: str, scalar: Rule | None, vjp: Rule | None = None, *, ufunc: str | None = None, promotion: str = "float",
           params: str = "", **more: Any) -> Op:  # fmt: skip
     """Declare `name(Tensor x, ...)`; without `vjp` its gradient is zero almost everywhere."""
     more.setdefault("samples", _unary_samples)
@@ -42,7 +43,7 @@ def unary(name: str, scalar: Rule, vjp: Rule | None = None, *, ufunc: str | None
                    inplace=promotion != "bool", **more)  # fmt: skip
 
 
-def binary(name: str, scalar: Rule, vjp: dict[str, Rule] | None = None, *, ufunc: str | None = None,
+def binary(name: str, scalar: Rule | None, vjp: dict[str, Rule] | None = None, *, ufunc: str | None = None,
            promotion: str = "default", **more: Any) -> Op:  # fmt: skip
     """Declare `name(Tensor x, Tensor other)`; either may be a number."""
     more.setdefault("samples", _binary_samples)
@@ -63,13 +64,37 @@ MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * other, "ot
 DIV = binary("div", lambda k, x, y: x / y,
              {"x": lambda g, other: g / other, "other": lambda g, y, other: -g * (y / other)},
              ufunc="true_divide", promotion="float")  # fmt: skip
-FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), ufunc="floor_divide")
-TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y))
+
+
+def _whole(compute: Rule) -> Rule:
+    """The kernel of a division that integers are closed under; a zero divisor raises, as in torch."""
+
+    def kernel(xp: Any, out: Any, x: Any, y: Any) -> None:
+        if out.dtype.kind in "iu" and not xp.all(y):
+            raise RuntimeError("ZeroDivisionError")
+        compute(xp, out, x, y)
+
+    return kernel
+
+
+def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
+    xp.floor_divide(x, y, out=out)
+    if out.dtype.kind == "f":  # numpy has nan for an infinite quotient and for an infinite divisor's remainder
+        by_zero = xp.equal(y, 0)
+        if xp.any(by_zero):
+            xp.copyto(out, xp.true_divide(x, y), where=by_zero)
+
+
+FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), kernel=_whole(_floor_divide), accepts="if",
+                      over_input=True)  # fmt: skip
+TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), accepts="if",
+                      kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")))  # fmt: skip
 REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
-                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)},
-                   ufunc="remainder")  # fmt: skip
+                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)}, accepts="if",
+                   kernel=_whole(lambda xp, out, x, y: xp.remainder(x, y, out=out)), over_input=True)  # fmt: skip
 FMOD = binary("fmod", lambda k, x, y: k.fmod(x, y),
-              {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["trunc_divide"](x, other)}, ufunc="fmod")  # fmt: skip
+              {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["trunc_divide"](x, other)}, accepts="if",
+              kernel=_whole(lambda xp, out, x, y: xp.fmod(x, y, out=out)), over_input=True)  # fmt: skip
 
 
 def _pow_base(g: Any, x: Any, other: Any) -> Any:
@@ -88,7 +113,19 @@ def _pow_exponent(g: Any, x: Any, other: Any, y: Any) -> Any:
     return OPS["where"]((x == 0) & (other >= 0), 0.0, g * y * x.log())
 
 
-POW = binary("pow", lambda k, x, y: k.pow(x, y), {"x": _pow_base, "other": _pow_exponent}, ufunc="power")
+
+
+def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
+    if out.dtype.kind not in "iu" or not xp.any(xp.less(y, 0)):
+        xp.power(x, y, out=out)
+        return
+    # integers to negative powers: 1 stays, -1 alternates, all else is truncated to zero
+    powers = xp.power(x, xp.maximum(y, 0))
+    xp.copyto(out, xp.where(xp.less(y, 0), xp.where(xp.equal(x, 1), 1, xp.where(xp.equal(x, -1), 1 - 2 * (y & 1), 0)), powers))
+
+
+POW = binary("pow", lambda k, x, y: k.pow(x, y), {"x": _pow_base, "other": _pow_exponent}, kernel=_run_pow, over_input=True,
+             accepts="ifc")  # fmt: skip
 
 
 def _share(g: Any, mine: Any, theirs: Any, wins: Any) -> Any:
@@ -99,22 +136,32 @@ def _share(g: Any, mine: Any, theirs: Any, wins: Any) -> Any:
 
 MAXIMUM = binary("maximum", lambda k, x, y: k.maximum(x, y),
                  {"x": lambda g, x, other: _share(g, x, other, x >= other),
-                  "other": lambda g, x, other: _share(g, x, other, other >= x)}, ufunc="maximum")  # fmt: skip
+                  "other": lambda g, x, other: _share(g, x, other, other >= x)}, ufunc="maximum",
+                 accepts="bif")  # fmt: skip
 MINIMUM = binary("minimum", lambda k, x, y: k.minimum(x, y),
                  {"x": lambda g, x, other: _share(g, x, other, x <= other),
-                  "other": lambda g, x, other: _share(g, x, other, other <= x)}, ufunc="minimum")  # fmt: skip
+                  "other": lambda g, x, other: _share(g, x, other, other <= x)}, ufunc="minimum",
+                 accepts="bif")  # fmt: skip
 ATAN2 = binary("atan2", lambda k, x, y: k.atan2(x, y),
                {"x": lambda g, x, other: g * other / (x * x + other * other),
-                "other": lambda g, x, other: -g * x / (x * x + other * other)}, ufunc="arctan2", promotion="float")  # fmt: skip
+                "other": lambda g, x, other: -g * x / (x * x + other * other)}, ufunc="arctan2", promotion="float",
+               accepts="bif")  # fmt: skip
 COPYSIGN = binary("copysign", lambda k, x, y: k.copysign(x, y),
-                  {"x": lambda g, x, y: g * x.sign() * y.sign(), "other": _zero}, ufunc="copysign", promotion="float")  # fmt: skip
+                  {"x": lambda g, x, y: g * x.sign() * y.sign(), "other": _zero}, ufunc="copysign", promotion="float",
+                  accepts="bif")  # fmt: skip
 
 # ---- comparison and logic ----
 
 for _name, _rule, _ufunc in (
     ("eq", lambda k, x, y: x == y, "equal"), ("ne", lambda k, x, y: x != y, "not_equal"),
+):  # fmt: skip
+    binary(_name, _rule, ufunc=_ufunc, promotion="bool", casts_result=True)
+for _name, _rule, _ufunc in (
     ("lt", lambda k, x, y: x < y, "less"), ("le", lambda k, x, y: x <= y, "less_equal"),
     ("gt", lambda k, x, y: x > y, "greater"), ("ge", lambda k, x, y: x >= y, "greater_equal"),
+):  # fmt: skip
+    binary(_name, _rule, ufunc=_ufunc, promotion="bool", casts_result=True, accepts="bif")
+for _name, _rule, _ufunc in (
     ("logical_and", lambda k, x, y: k.logical_and(x, y), "logical_and"),
     ("logical_or", lambda k, x, y: k.logical_or(x, y), "logical_or"),
     ("logical_xor", lambda k, x, y: k.logical_xor(x, y), "logical_xor"),
@@ -125,10 +172,13 @@ for _name, _rule, _ufunc in (
     ("bitwise_and", lambda k, x, y: k.bitwise_and(x, y), "bitwise_and"),
     ("bitwise_or", lambda k, x, y: k.bitwise_or(x, y), "bitwise_or"),
     ("bitwise_xor", lambda k, x, y: k.bitwise_xor(x, y), "bitwise_xor"),
+):  # fmt: skip
+    binary(_name, _rule, ufunc=_ufunc, samples=_int_samples, accepts="bi")
+for _name, _rule, _ufunc in (
     ("left_shift", lambda k, x, y: k.left_shift(x, y), "left_shift"),
     ("right_shift", lambda k, x, y: k.right_shift(x, y), "right_shift"),
 ):  # fmt: skip
-    binary(_name, _rule, ufunc=_ufunc, samples=_int_samples)
+    binary(_name, _rule, ufunc=_ufunc, samples=_int_samples, accepts="i")
 
 
 def _one_int(make: Any) -> Iterator[tuple[Any, ...]]:
@@ -136,17 +186,46 @@ def _one_int(make: Any) -> Iterator[tuple[Any, ...]]:
     yield (make.bool(4),)
 
 
-BITWISE_NOT = unary("bitwise_not", lambda k, x: k.bitwise_not(x), ufunc="invert", promotion="default", samples=_one_int)
+BITWISE_NOT = unary("bitwise_not", lambda k, x: k.bitwise_not(x), ufunc="invert", promotion="default", samples=_one_int, accepts="bi")
 ISNAN = unary("isnan", lambda k, x: k.isnan(x), ufunc="isnan", promotion="bool")
 ISINF = unary("isinf", lambda k, x: k.isinf(x), ufunc="isinf", promotion="bool")
 ISFINITE = unary("isfinite", lambda k, x: k.isfinite(x), ufunc="isfinite", promotion="bool")
-SIGNBIT = unary("signbit", lambda k, x: k.signbit(x), ufunc="signbit", promotion="bool")
+SIGNBIT = unary("signbit", lambda k, x: k.signbit(x), ufunc="signbit", promotion="bool", accepts="bif")
 
 # ---- elementary functions ----
 
 NEG = unary("neg", lambda k, x: -x, lambda g: -g, ufunc="negative", promotion="default")
-ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sign"](x), ufunc="absolute", promotion="real")
-SIGN = unary("sign", lambda k, x: k.sign(x), _zero, ufunc="sign", promotion="default")
+ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sgn"](x), ufunc="absolute", promotion="real")
+
+
+def _run_sign(xp: Any, out: Any, x: Any) -> None:
+    if x.dtype.kind == "b":
+        xp.copyto(out, x)
+        return
+    xp.sign(x, out=out)
+    if out.dtype.kind == "f":
+        xp.copyto(out, 0, where=xp.isnan(x))
+
+
+def _sgn_vjp(g: Any, x: Any, y: Any) -> Any:
+    """Zero for real numbers; for complex ones the part of g across the direction of x, over |x|."""
+    if not x.dtype.is_complex:
+        return _zero(g)
+    size = OPS["abs"](x)
+    along = OPS["real"](y * g)  # g comes conjugated, as every cotangent of an op with complex results
+    return OPS["where"](OPS["eq"](size, 0), 0, (g - along * OPS["conj"](y)) / size)
+
+
+def _run_sgn(xp: Any, out: Any, x: Any) -> None:
+    if x.dtype.kind == "c":
+        xp.sign(x, out=out)
+    else:
+        _run_sign(xp, out, x)
+
+
+SGN = unary("sgn", lambda k, x: k.where(x == x, k.sign(x), 0), _sgn_vjp, kernel=_run_sgn, promotion="default", over_input=True)
+SIGN = unary("sign", lambda k, x: k.where(x == x, k.sign(x), 0), _zero, kernel=_run_sign, promotion="default", accepts="bif",
+             over_input=True)  # fmt: skip
 SQUARE = unary("square", lambda k, x: x * x, lambda g, x: g * (x * 2), ufunc="square", promotion="default")
 RECIPROCAL = unary("reciprocal", lambda k, x: 1.0 / x, lambda g, y: -g * (y * y))
 EXP = unary("exp", lambda k, x: k.exp(x), lambda g, y: g * y, ufunc="exp")
@@ -171,27 +250,23 @@ ASINH = unary("asinh", lambda k, x: k.asinh(x), lambda g, x: g * (x * x + 1).rsq
 ACOSH = unary("acosh", lambda k, x: k.acosh(x), lambda g, x: g * (x * x - 1).rsqrt(), ufunc="arccosh",
               samples=lambda make: iter([(make(3, 4, low=1.2, high=3.0),)]))  # fmt: skip
 ATANH = unary("atanh", lambda k, x: k.atanh(x), lambda g, x: g / (1 - x * x), ufunc="arctanh")
-ERF = unary("erf", lambda k, x: k.erf(x), lambda g, x: g * (OPS["exp"](-x * x) * (2 / math.sqrt(math.pi))))
-ERFC = unary("erfc", lambda k, x: k.erfc(x), lambda g, x: g * (OPS["exp"](-x * x) * (-2 / math.sqrt(math.pi))))
-ERFINV = unary("erfinv", lambda k, x: k.erfinv(x), lambda g, y: g * (OPS["exp"](y * y) * (math.sqrt(math.pi) / 2)))
-LGAMMA = unary("lgamma", lambda k, x: k.lgamma(x), lambda g, x: g * OPS["digamma"](x))
+ERF = unary("erf", lambda k, x: k.erf(x), lambda g, x: g * (OPS["exp"](-x * x) * (2 / math.sqrt(math.pi))), accepts="bif")
+ERFC = unary("erfc", lambda k, x: k.erfc(x), lambda g, x: g * (OPS["exp"](-x * x) * (-2 / math.sqrt(math.pi))), accepts="bif")
+ERFINV = unary("erfinv", lambda k, x: k.erfinv(x), lambda g, y: g * (OPS["exp"](y * y) * (math.sqrt(math.pi) / 2)), accepts="bif")
+LGAMMA = unary("lgamma", lambda k, x: k.lgamma(x), lambda g, x: g * OPS["digamma"](x), accepts="bif")
 
 
-def _no_trigamma(g: Any) -> Any:
-    raise NotImplementedError("digamma: its gradient (polygamma of order 1) is not implemented")
-
-
-DIGAMMA = unary("digamma", lambda k, x: k.digamma(x))
-FLOOR = unary("floor", lambda k, x: k.floor(x), _zero, ufunc="floor", promotion="default")
-CEIL = unary("ceil", lambda k, x: k.ceil(x), _zero, ufunc="ceil", promotion="default")
-ROUND = unary("round", lambda k, x: k.round(x), _zero, ufunc="rint", promotion="default")
-TRUNC = unary("trunc", lambda k, x: k.trunc(x), _zero, ufunc="trunc", promotion="default")
-FRAC = unary("frac", lambda k, x: x - k.trunc(x), lambda g: g, promotion="default")
+DIGAMMA = unary("digamma", lambda k, x: k.digamma(x), lambda g, x: g * OPS["polygamma_of"](x, 1), accepts="bif")
+FLOOR = unary("floor", lambda k, x: k.floor(x), _zero, ufunc="floor", promotion="default", accepts="if")
+CEIL = unary("ceil", lambda k, x: k.ceil(x), _zero, ufunc="ceil", promotion="default", accepts="if")
+ROUND = unary("round", lambda k, x: k.round(x), _zero, ufunc="rint", promotion="default", accepts="if")
+TRUNC = unary("trunc", lambda k, x: k.trunc(x), _zero, ufunc="trunc", promotion="default", accepts="if")
+FRAC = unary("frac", lambda k, x: x - k.trunc(x), lambda g: g, promotion="default", accepts="f")
 
 # ---- activations whose rule is one expression ----
 
 SIGMOID = unary("sigmoid", lambda k, x: 1.0 / (1.0 + k.exp(-x)), lambda g, y: g * ((1 - y) * y))
-RELU = unary("relu", lambda k, x: k.maximum(x, 0), lambda g, y: OPS["where"](y > 0, g, 0), promotion="default")
+RELU = unary("relu", lambda k, x: k.maximum(x, 0), lambda g, y: OPS["where"](y > 0, g, 0), promotion="default", accepts="if")
 SILU = unary("silu", lambda k, x: x / (1.0 + k.exp(-x)), lambda g, x: _silu_vjp(g, x))
 
 

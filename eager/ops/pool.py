@@ -104,10 +104,10 @@ def _max_pool(xp: Any, outs: Any, x: Any, kernel: Any, stride: Any, padding: Any
         xp.copyto(index, at, where=lost)
 
 
-def _max_vjp(gs: Any, ys: Any, x_spec: SpecLike) -> Any:
+def _max_vjp(gs: Any, y1: Any, x_spec: SpecLike) -> Any:
     n, c = x_spec.shape[:2]
     flat = zeros(TensorSpec.contiguous((n, c, math.prod(x_spec.shape[2:])), x_spec.dtype, x_spec.device))
-    back = OPS["scatter_add"](flat, 2, ys[1].reshape(n, c, -1), gs[0].reshape(n, c, -1)) if gs[0].numel() else flat
+    back = OPS["scatter_add"](flat, 2, y1.reshape(n, c, -1), gs[0].reshape(n, c, -1)) if gs[0].numel() else flat
     return back.reshape(tuple(x_spec.shape))
 
 

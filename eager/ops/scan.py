@@ -113,8 +113,8 @@ def _running_extreme(name: str, reaches: str) -> Any:
     return kernel
 
 
-def _extreme_vjp(gs: Any, ys: Any, x_spec: SpecLike, dim: int) -> Any:
-    return OPS["scatter_add"](zeros(x_spec), dim, ys[1], gs[0])
+def _extreme_vjp(gs: Any, y1: Any, x_spec: SpecLike, dim: int) -> Any:
+    return OPS["scatter_add"](zeros(x_spec), dim, y1, gs[0])
 
 
 for _name, _ufunc, _reaches in (("cummax", "maximum", "greater_equal"), ("cummin", "minimum", "less_equal")):

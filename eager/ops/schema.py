@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _MISSING = object()
+# parameters that callers may also name as torch's public functions do
+PUBLIC_NAMES = {"x": "input"}
 _TYPES = {
     "Tensor", "Tensor?", "Tensor[]", "Tensor?[]", "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?", "float", "float?",
     "bool", "bool?", "str", "str?", "dtype", "dtype?", "device", "device?", "any",
@@ -56,6 +58,8 @@ class Schema:
         for p in self.params[len(args) :]:
             if p.name in left:
                 result.append(left.pop(p.name))
+            elif p.name in PUBLIC_NAMES and PUBLIC_NAMES[p.name] in left:
+                result.append(left.pop(PUBLIC_NAMES[p.name]))
             elif p.default is not _MISSING:
                 result.append(p.default)
             else:

@@ -23,9 +23,9 @@ def _pair(spec: TensorSpec) -> tuple[TensorSpec, TensorSpec]:
     return spec, TensorSpec(spec.shape, dtypes.int64, spec.strides, spec.device)
 
 
-def _scatter_back(gs: Any, ys: Any, x_spec: SpecLike, dim: int) -> Any:
+def _scatter_back(gs: Any, y1: Any, x_spec: SpecLike, dim: int) -> Any:
     """Cotangents of selected values, put back where the values came from."""
-    return OPS["scatter"](zeros(x_spec), dim, ys[1], gs[0])
+    return OPS["scatter"](zeros(x_spec), dim, y1, gs[0])
 
 
 def _order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
@@ -132,11 +132,11 @@ def _kthvalue(xp: Any, out: Any, x: Any, k: int, dim: int, keepdim: bool) -> Non
     _store(xp, out, xp.take_along_axis(x, at, dim), at)
 
 
-def _chosen(gs: Any, ys: Any, x_spec: SpecLike, dim: int, keepdim: bool) -> Any:
+def _chosen(gs: Any, y1: Any, x_spec: SpecLike, dim: int, keepdim: bool) -> Any:
     """Cotangent of one chosen element per slice along `dim`."""
     if x_spec.ndim == 0:
         return gs[0]
-    at, g = (ys[1], gs[0]) if keepdim else (OPS["unsqueeze"](ys[1], dim), OPS["unsqueeze"](gs[0], dim))
+    at, g = (y1, gs[0]) if keepdim else (OPS["unsqueeze"](y1, dim), OPS["unsqueeze"](gs[0], dim))
     return OPS["scatter"](zeros(x_spec), dim, at, g)
 
 

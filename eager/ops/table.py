@@ -7,19 +7,21 @@ Execution without gradients stands here too; what surrounds it is `eager.dispatc
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from eager import _native, dispatch, dtypes
+from eager.autograd import hooks, inplace
 from eager.device import device
 from eager.dtypes import Category, dtype
 from eager.fake import DataDependentError, fake
 from eager.ops import loop_api
-from eager.ops.schema import Schema, parse
-from eager.promotion import result_type
+from eager.ops.schema import PUBLIC_NAMES, Schema, parse
+from eager.promotion import result_type, scalar_name
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, spec_of
 
 TensorBase = _native.TensorBase
@@ -44,8 +46,15 @@ class Kind(Enum):
 OPS: dict[str, Op] = {}
 
 
+_OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
+
+
 class Vjp:
-    """A gradient formula for one or several inputs; its parameter names say what it needs kept."""
+    """A gradient formula for one or several inputs; its parameter names say what it needs kept.
+
+    They name parameters of the op (`x`, or `x_spec` for the shape alone), outputs (`y` the first, `y1` the second, `ys` all:
+    what is named must not be written to before the backward), cotangents (`g`, `gs`) and `needs`.
+    """
 
     __slots__ = ("inputs", "fn", "params", "joint")
 
@@ -67,7 +76,7 @@ class Op(_native.OpBase):
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
                  casts_result: bool = False, dynamic_output: bool = False,
-                 over_input: bool = False, doc: str | None = None) -> None:  # fmt: skip
+                 over_input: bool = False, accepts: str = "bifc", doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
         self.kind = kind
@@ -86,16 +95,18 @@ class Op(_native.OpBase):
         self.nondifferentiable_outputs = frozenset(nondifferentiable_outputs)
         self.casts_result = casts_result
         self.dynamic_output = dynamic_output
+        # categories that a pointwise op is defined on: bool, integer, floating, complex
+        self.accepts = frozenset(Category("bifc".index(c)) for c in accepts)
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
         self.is_view = kind is Kind.VIEW and not nondifferentiable
-        self._elementwise = kind is Kind.POINTWISE and meta is None and promotion in ("default", "float", "real")
+        self._elementwise = kind is Kind.POINTWISE and meta is None and promotion in ("default", "float", "real") and "f" in accepts
         self._nparams = len(self.schema.params)
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
         self._loop = _native.pointwise_number(self.name)
-        self._saved_names: dict[tuple[bool, ...], tuple[frozenset[str], bool]] = {}
+        self._saved_names: dict[tuple[bool, ...], tuple[frozenset[str], frozenset[int]]] = {}
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Every call that the native loop does not answer."""
@@ -137,13 +148,15 @@ class Op(_native.OpBase):
                 return True
         return any(t is not None and t._requires_grad for i in self._lists_at for t in args[i] or ())
 
-    def saved_names(self, needs: tuple[bool, ...]) -> tuple[frozenset[str], bool]:
-        """Parameters that the formulas of the needed inputs name, and whether they name the outputs."""
+    def saved_names(self, needs: tuple[bool, ...]) -> tuple[frozenset[str], frozenset[int]]:
+        """Parameters that the formulas of the needed inputs name, and the outputs they name."""
         found = self._saved_names.get(needs)
         if found is None:
             wanted = {p.name for p, need in zip(self.schema.params, needs, strict=True) if need}
             names = {n for v in self.vjp.values() if wanted.intersection(v.inputs) for n in v.params}
-            found = self._saved_names[needs] = (frozenset(names), bool(names & {"y", "ys"}))
+            count = self.schema.num_returns
+            outputs = {i for i in range(count) if names & {"ys", _OUTPUT_NAMES[i]}}
+            found = self._saved_names[needs] = (frozenset(names), frozenset(outputs))
         return found
 
     def apply_vjp(self, grads: list[Any], args: Sequence[Any], outputs: tuple[Any, ...],
@@ -159,7 +172,7 @@ class Op(_native.OpBase):
         if conjugate:  # formulas are g * f'(x), cotangents of complex numbers g * conj(f'(x))
             grads = [_conjugated(g) for g in grads]
         spread = self._spread(args, needed)
-        values: dict[str, Any] = {"g": grads[0], "gs": grads, "ys": outputs, "y": outputs[0] if outputs else None}
+        values: dict[str, Any] = {"g": grads[0], "gs": grads, "ys": outputs, **dict(zip(_OUTPUT_NAMES, outputs, strict=False))}
         for p, a in zip(self.schema.params, args, strict=True):
             values[p.name] = a
             if isinstance(a, (TensorBase, TensorSpec)):
@@ -209,6 +222,8 @@ class Op(_native.OpBase):
             return args[0].dtype
         first = 1 if self.promotion == "select" else 0  # `where`: the condition has no say
         d = result_type(*(args[i] for i in self._tensor_at[first:]))
+        if d.category not in self.accepts:
+            raise NotImplementedError(f"\"{self.name}\" not implemented for '{scalar_name(d)}'")
         if self.promotion == "float" and d.is_integral:
             return dtypes.get_default_dtype()
         return d
@@ -237,11 +252,24 @@ class Op(_native.OpBase):
 
     def _infer_pointwise(self, args: tuple[Any, ...]) -> TensorSpec:
         operands = [args[i] for i in self._tensor_at if hasattr(args[i], "stride")]
+        if len(operands) != len(self._tensor_at):
+            self._check_operands(args)
         shape = tuple(operands[0].shape)
         if any(tuple(x.shape) != shape for x in operands[1:]):
             shape = broadcast_shapes(*(x.shape for x in operands))
         d = self.result_dtype(self.compute_dtype(*args))
         return TensorSpec(shape, d, elementwise_strides(shape, operands), common_device(self.name, operands))
+
+    def _check_operands(self, args: tuple[Any, ...]) -> None:
+        """Raise TypeError unless one operand is a tensor and those that are none are numbers, or left out where they may be."""
+        wanted = next((i for i in self._tensor_at if not hasattr(args[i], "stride") and (
+            not isinstance(args[i], (int, float, complex, np.number, np.bool_))
+            and (args[i] is not None or self.schema.params[i].type == "Tensor"))), None)  # fmt: skip
+        if wanted is None and not any(hasattr(args[i], "stride") for i in self._tensor_at):
+            wanted = self._tensor_at[0]
+        if wanted is not None:
+            name, kind = PUBLIC_NAMES.get(self.schema.params[wanted].name, self.schema.params[wanted].name), type(args[wanted])
+            raise TypeError(f"{self.name}(): argument '{name}' (position {wanted + 1}) must be Tensor, not {kind.__name__}")
 
     def _view_spec(self, args: tuple[Any, ...]) -> TensorSpec:
         assert self.view is not None
@@ -352,17 +380,17 @@ class Op(_native.OpBase):
         same = out.dtype == d or self.promotion in ("bool", "raw")
         if self.kernel is not None and same:
             self.kernel(xp, out, *values)
+        elif self.kernel is not None:
+            temporary = xp.empty(out.shape, d)
+            self.kernel(xp, temporary, *values)
+            xp.copyto(out, temporary, casting="unsafe")
         elif self.ufunc is not None and same:
             getattr(xp, self.ufunc)(*values, out=out)
         elif self.ufunc is not None:
             xp.copyto(out, getattr(xp, self.ufunc)(*values), casting="unsafe")
-        elif self.scalar is not None:
-            k = loop_api.NUMPY if xp is np else _cuda_backend().loop
-            xp.copyto(out, self.scalar(k, *values), casting="unsafe")
         else:
-            temporary = xp.empty(out.shape, d)
-            self.kernel(xp, temporary, *values)  # type: ignore[misc]
-            xp.copyto(out, temporary, casting="unsafe")
+            k = loop_api.NUMPY if xp is np else _cuda_backend().loop
+            xp.copyto(out, self.scalar(k, *values), casting="unsafe")  # type: ignore[misc]
 
     def _execute_inplace(self, args: tuple[Any, ...]) -> Any:
         assert self.base is not None
@@ -472,6 +500,10 @@ def zeros(spec: SpecLike) -> Any:
     return OPS["full"](tuple(spec.shape), 0, spec.dtype, spec.device)
 
 
+inplace.set_clone_op(lambda: OPS["clone"])
+hooks.set_factory(lambda spec, value: OPS["full"](tuple(spec.shape), value, spec.dtype, spec.device))
+
+
 def _conjugated(g: Any) -> Any:
     return OPS["conj"](g) if g is not None and g.dtype.is_complex else g
 
@@ -500,12 +532,24 @@ def fit(g: Any, x: Any) -> Any:
     return cast_to(g, x.dtype)
 
 
+def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """Give an `out=` tensor the shape of its result; one with elements is resized with torch's warning."""
+    if out.numel():
+        warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
+                      f"the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
+                      "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
+                      "resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=4)  # fmt: skip
+    out._set_impl(empty(TensorSpec(shape, out.dtype, strides, out.device)))
+
+
 def write_out(out: Any, result: Any) -> Any:
     """Store a result into `out=`, as torch does: resized if empty, cast if the category allows."""
     if isinstance(result, (tuple, list)):
         return type(result)(write_out(o, r) for o, r in zip(out, result, strict=True))
+    if not isinstance(out, TensorBase):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if not dtypes.can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {out.dtype}")
+        raise RuntimeError(f"result type {scalar_name(result.dtype)} can't be cast to the desired output type {scalar_name(out.dtype)}")
     if tuple(out.shape) != tuple(result.shape):
-        out._set_impl(empty(TensorSpec.contiguous(result.shape, out.dtype, out.device)))
+        resize_out(out, tuple(result.shape), tuple(result.stride()))
     return OPS["copy_"](out, result)

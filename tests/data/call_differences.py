@@ -16,9 +16,9 @@ class Difference:
     found: str = ""
 
     def covers(self, text: str, theirs: Any, found: str) -> bool:
-        said = theirs.get("text", "") if isinstance(theirs, dict) else ""
-        return (bool(re.search(self.call, text)) and bool(re.search(self.found, found))
-                and (self.torch is None or ("error" in (theirs if isinstance(theirs, dict) else {}) and bool(re.search(self.torch, said)))))  # fmt: skip
+        error = theirs if isinstance(theirs, dict) and "error" in theirs else None
+        raised = self.torch is None or (error is not None and bool(re.search(self.torch, error["text"])))
+        return raised and bool(re.search(self.call, text)) and bool(re.search(self.found, found))
 
 
 DIFFERENCES = [

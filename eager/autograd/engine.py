@@ -6,37 +6,94 @@ nodes on a path to one of them run.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from eager import _native
-from eager.autograd.node import AccumulateGrad, Node, edge_of
+from eager.autograd import hooks
+from eager.autograd.node import AccumulateGrad, Node, add_gradient, edge_of
+from eager.autograd.state import anomaly, per_thread
+from eager.spec import TensorSpec
 
 TensorBase = _native.TensorBase
+Target = tuple[Node, int]
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph that a gradient flows to: output `output_nr` of `node`."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
 
 
 def _as_list(x: Any) -> list[Any]:
-    return [x] if isinstance(x, TensorBase) or x is None else list(x)
+    return [x] if isinstance(x, (TensorBase, GradientEdge)) or x is None else list(x)
 
 
-def _root_gradients(outputs: list[Any], given: list[Any], create_graph: bool) -> list[Any]:
+def _target(t: Any) -> Target | None:
+    return (t.node, t.output_nr) if isinstance(t, GradientEdge) else edge_of(t)
+
+
+def _known(spec: TensorSpec | None) -> TensorSpec:
+    if spec is None:
+        raise RuntimeError("this GradientEdge is of an output that is no tensor")
+    return spec
+
+
+def _shape_text(shape: Iterable[int]) -> str:
+    return f"torch.Size({list(shape)})"
+
+
+def _check_gradient(i: int, y: Any, g: Any, batched: bool) -> None:
+    """Raise RuntimeError where `g` cannot be the gradient of `y`, with torch's texts."""
+    given = tuple(g.shape)[1:] if batched else tuple(g.shape)
+    if given != tuple(y.shape):
+        if batched:
+            raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                               "dimension. The sizes of the remaining dimensions are expected to match the shape of "
+                               f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+                               f"{_shape_text(g.shape)} and output[{i}] has a shape of {_shape_text(y.shape)}. If you only want "
+                               "some tensors in `grad_output` to be considered batched, consider using vmap.")  # fmt: skip
+        raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {_shape_text(g.shape)} and output[{i}] has a "
+                           f"shape of {_shape_text(y.shape)}.")  # fmt: skip
+    if y.dtype.is_complex != g.dtype.is_complex:
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
+                           f"dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {y.dtype}.")  # fmt: skip
+
+
+def _root_gradients(outputs: list[Any], given: list[Any], batched: bool = False) -> list[Any]:
     """The gradient to start from at each output: as given, or 1 for a scalar."""
+    if len(outputs) != len(given):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     result = []
-    for y, g in zip(outputs, given, strict=True):
+    for i, (y, g) in enumerate(zip(outputs, given, strict=True)):
+        if isinstance(y, GradientEdge):
+            spec = y.node.output_specs[y.output_nr]
+            if g is None and (spec is None or spec.numel() != 1):
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            result.append(hooks.ones(_known(spec)) if g is None else g)
+            continue
+        if not isinstance(y, TensorBase):
+            raise TypeError(f"expected Tensors or GradientEdges to differentiate, got {type(y).__name__}")
         if not y._requires_grad:
-            raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         if g is None:
             if y.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            g = y.new_ones(tuple(y.shape))
-        elif tuple(g.shape) != tuple(y.shape):
-            raise RuntimeError(f"Mismatch in shape: grad_output[0] has a shape of {tuple(g.shape)} and output[0] has a "
-                               f"shape of {tuple(y.shape)}.")  # fmt: skip
+            if y.dtype.is_complex:
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {y.dtype}")
+            g = hooks.ones(y)
+        elif not isinstance(g, TensorBase):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        else:
+            _check_gradient(i, y, g, batched)
         result.append(g)
     return result
 
 
-def _reachable(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
+def reachable(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
     """Number of edges into each reachable node, and the nodes in the order found."""
     degree: dict[Node, int] = dict.fromkeys(roots, 0)
     order = list(degree)
@@ -69,13 +126,15 @@ def _leading_to(order: Sequence[Node], targets: set[Node]) -> set[Node]:
 
 
 class _Run:
-    """One backward pass."""
+    """One backward pass. targets: where gradients are collected instead of added into leaves."""
 
-    def __init__(self, retain: bool, capture: dict[tuple[Node, int], int] | None, count: int) -> None:
+    def __init__(self, retain: bool, targets: dict[Target, int] | None, accumulate: bool = False) -> None:
         self.retain = retain
-        self.capture = capture
-        self.captured: list[Any] = [None] * count
+        self.targets = targets
+        self.accumulate = accumulate  # leaves among the targets get their `.grad` as well
+        self.captured: list[Any] = [None] * (len(targets) if targets else 0)
         self.buffers: dict[Node, list[Any]] = {}
+        self.needed: set[Node] | None = None
 
     def add(self, node: Node, index: int, g: Any) -> None:
         buffer = self.buffers.get(node)
@@ -85,16 +144,14 @@ class _Run:
         buffer[index] = g if old is None else old + g
 
     def execute(self, roots: Sequence[Node]) -> None:
-        degree, order = _reachable(roots)
-        needed = None
-        if self.capture is not None:
-            needed = _leading_to(order, {node for node, _ in self.capture})
-        waiting = dict(degree)
-        ready = [(-n.sequence, id(n), n) for n in order if degree[n] == 0]
+        waiting, order = reachable(roots)
+        if self.targets is not None:
+            self.needed = _leading_to(order, {node for node, _ in self.targets})
+        ready = [(-n.sequence, id(n), n) for n in order if waiting[n] == 0]
         heapq.heapify(ready)
         while ready:
             node = heapq.heappop(ready)[2]
-            grads = self._step(node, needed)
+            grads = self._step(node)
             for i, edge in enumerate(node.edges):
                 if edge is None:
                     continue
@@ -106,105 +163,126 @@ class _Run:
                 if waiting[child] == 0:
                     heapq.heappush(ready, (-child.sequence, id(child), child))
 
-    def _step(self, node: Node, needed: set[Node] | None) -> Sequence[Any]:
+    def _step(self, node: Node) -> Sequence[Any]:
+        """Deliver what has come to `node` and apply it, if anything beyond is wanted."""
         grads = self.buffers.pop(node, None)
+        needed = self.needed
         if grads is None or (needed is not None and node not in needed):
             return ()
-        self._before(node, grads)
-        if self.capture is not None:
-            hit = False
-            for i in range(len(grads)):
-                at = self.capture.get((node, i))
-                if at is not None:
-                    self.captured[at] = grads[i]
-                    hit = True
-            if isinstance(node, AccumulateGrad) or (hit and not any(
-                e is not None and needed is not None and e[0] in needed for e in node.edges)):  # fmt: skip
-                return ()
+        hooks.run_tensor_hooks(node, grads)
+        if needed is not None and self._collect(node, grads) and (
+                not self.accumulate if isinstance(node, AccumulateGrad) else not any(
+                    e is not None and e[0] in needed for e in node.edges)):  # fmt: skip
+            return ()
+        if node.pre_hooks:
+            hooks.run_prehooks(node, grads)
         wanted = [e is not None and (needed is None or e[0] in needed) for e in node.edges]
-        result = node.apply(grads, wanted)
+        before, per_thread.running = per_thread.running, node
+        try:
+            result = node.apply(grads, wanted)
+            if anomaly.enabled and anomaly.check_nan:
+                hooks.refuse_nan(node, result)
+        except Exception:
+            if anomaly.enabled:
+                warnings.warn(hooks.forward_trace(node), stacklevel=2)
+            raise
+        finally:
+            per_thread.running = before
         if node.hooks:
-            for hook in list(node.hooks.values()):
-                replaced = hook(tuple(result), tuple(grads))
-                if replaced is not None:
-                    result = replaced
+            result = hooks.run_posthooks(node, result, grads)
         if not self.retain:
             node.release()
         return result
 
-    def _before(self, node: Node, grads: list[Any]) -> None:
-        """Hooks of the tensors that this node made, then `retain_grad`, then prehooks of the node."""
-        hooks = node.tensor_hooks
-        if isinstance(node, AccumulateGrad) and node.variable._autograd is not None and node.variable._autograd.hooks:
-            hooks = {0: node.variable._autograd.hooks}
-        for index, by_id in (hooks or {}).items():
-            for hook in list(by_id.values()):
-                if grads[index] is not None:
-                    replaced = hook(grads[index])
-                    if replaced is not None:
-                        grads[index] = replaced
-        for index, ref in (node.retained or {}).items():
-            t = ref()
-            if t is not None and grads[index] is not None:
-                t._grad = grads[index] if t._grad is None else t._grad + grads[index]
-        for prehook in list((node.pre_hooks or {}).values()):
-            replaced = prehook(tuple(grads))
-            if replaced is not None:
-                grads[:] = replaced
+    def _collect(self, node: Node, grads: list[Any]) -> bool:
+        """Note the gradients that were asked for at `node`; whether there were any."""
+        assert self.targets is not None
+        hit = False
+        for i, g in enumerate(grads):
+            at = self.targets.get((node, i))
+            if at is not None:
+                self.captured[at] = g
+                hit = True
+        return hit
 
 
-def _run(outputs: list[Any], grads: list[Any], retain: bool, create_graph: bool,
-         capture: dict[tuple[Node, int], int] | None, count: int) -> list[Any]:  # fmt: skip
-    run = _Run(retain, capture, count)
+def _run(outputs: list[Any], grads: list[Any], retain: bool, create_graph: bool, targets: dict[Target, int] | None,
+         accumulate: bool = False) -> list[Any]:  # fmt: skip
+    run = _Run(retain, targets, accumulate)
     roots: dict[Node, None] = {}
     before = _native.set_grad_enabled(create_graph)
+    outermost = per_thread.callbacks is None
+    if outermost:
+        per_thread.callbacks = []
     try:
         for y, g in zip(outputs, grads, strict=True):
-            edge = edge_of(y)
+            edge = _target(y)
             assert edge is not None
             run.add(*edge, g)
             roots[edge[0]] = None
         run.execute(list(roots))
+        while outermost and per_thread.callbacks:
+            per_thread.callbacks.pop(0)()
     finally:
+        if outermost:
+            per_thread.callbacks = None
         _native.set_grad_enabled(before)
     return run.captured
 
 
+def queue_callback(fn: Callable[[], None]) -> None:
+    """Call `fn` when the running backward pass is done. Raises RuntimeError outside of one."""
+    if per_thread.callbacks is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    per_thread.callbacks.append(fn)
+
+
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             inputs: Any = None) -> None:  # fmt: skip
+             grad_variables: Any = None, inputs: Any = None) -> None:  # fmt: skip
     """Add the gradients of `tensors` into the `.grad` of the leaves they depend on (or of `inputs` only).
 
     grad_tensors: one per tensor, of its shape; None means 1 for a single-element tensor.
+    inputs: tensors or GradientEdges; those that are no leaves get a `.grad` too.
     Raises: RuntimeError if a tensor has no history or a gradient is missing or of another shape.
     """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
+                               "only use `grad_tensors`.")  # fmt: skip
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        grad_tensors = grad_variables
     outputs = _as_list(tensors)
     given = [None] * len(outputs) if grad_tensors is None else _as_list(grad_tensors)
-    roots = _root_gradients(outputs, given, create_graph)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        _run(outputs, roots, retain, create_graph, None, 0)
+        _run(outputs, _root_gradients(outputs, given), retain, create_graph, None)
         return
-    targets = _as_list(inputs)
-    for t, g in zip(targets, _gradients(outputs, targets, roots, retain, create_graph), strict=True):
-        if g is not None:
-            AccumulateGrad(t).apply([g], ())
+    wanted = _as_list(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    roots = _root_gradients(outputs, given)
+    found = _gradients(outputs, wanted, roots, retain, create_graph, accumulate=True)
+    before = _native.set_grad_enabled(create_graph)
+    try:
+        for t, g in zip(wanted, found, strict=True):
+            if g is not None and isinstance(t, TensorBase) and t._grad_fn is not None:
+                add_gradient(t, g)
+    finally:
+        _native.set_grad_enabled(before)
 
 
-def _gradients(outputs: list[Any], inputs: list[Any], roots: list[Any], retain: bool, create_graph: bool) -> list[Any]:
-    capture: dict[tuple[Node, int], int] = {}
-    duplicates: list[tuple[int, int]] = []
-    for i, x in enumerate(inputs):
-        edge = edge_of(x)
+def _gradients(outputs: list[Any], inputs: list[Any], roots: list[Any], retain: bool, create_graph: bool,
+               accumulate: bool = False) -> list[Any]:  # fmt: skip
+    """The gradient at each of `inputs` (None where nothing reached it); equal inputs get the same."""
+    targets: dict[Target, int] = {}
+    position = []
+    for x in inputs:
+        edge = _target(x)
         if edge is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-        if edge in capture:
-            duplicates.append((i, capture[edge]))
-        else:
-            capture[edge] = i
-    captured = _run(outputs, roots, retain, create_graph, capture, len(inputs))
-    for i, first in duplicates:
-        captured[i] = captured[first]
-    return captured
+        position.append(targets.setdefault(edge, len(targets)))
+    captured = _run(outputs, roots, retain, create_graph, targets, accumulate)
+    return [captured[at] for at in position]
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -212,22 +290,32 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
          materialize_grads: bool = False) -> tuple[Any, ...]:  # fmt: skip
     """Gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone.
 
-    Raises: RuntimeError for an input that the outputs do not depend on, unless `allow_unused`.
+    outputs, inputs: tensors or GradientEdges. grad_outputs: one per output, of its shape; with
+    `is_grads_batched` (b, *shape), and every result gets that leading dim.
+    Raises: RuntimeError for an input that the outputs do not depend on, unless `allow_unused` (None for it) or
+    `materialize_grads` (zeros for it).
     """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")  # fmt: skip
     if not only_inputs:
-        raise ValueError("grad(): only_inputs=False is deprecated; use autograd.backward")
-    if is_grads_batched:
-        raise NotImplementedError("grad(): is_grads_batched is not implemented")
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+                      "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
     ys, xs = _as_list(outputs), _as_list(inputs)
     given = [None] * len(ys) if grad_outputs is None else _as_list(grad_outputs)
-    roots = _root_gradients(ys, given, create_graph)
-    result = _gradients(ys, xs, roots, create_graph if retain_graph is None else retain_graph, create_graph)
-    if materialize_grads:
-        return tuple(x.new_zeros(tuple(x.shape)) if g is None else g for x, g in zip(xs, result, strict=True))
-    if not allow_unused and any(g is None for g in result):
-        raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. "
-                           "Set allow_unused=True if this is the desired behavior.")  # fmt: skip
+    roots = _root_gradients(ys, given, is_grads_batched)
+    retain = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        result = list(hooks.batched(lambda *gs: _gradients(ys, xs, list(gs), True, create_graph), roots))
+    else:
+        result = _gradients(ys, xs, roots, retain, create_graph)
+    for i, (x, g) in enumerate(zip(xs, result, strict=True)):
+        if g is None and materialize_grads:
+            result[i] = hooks.zeros(_known(x.node.output_specs[x.output_nr]) if isinstance(x, GradientEdge) else x)
+        elif g is None and not allow_unused:
+            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
+                               "allow_unused=True if this is the desired behavior.")  # fmt: skip
     return tuple(result)
 
 
-__all__ = ["backward", "grad"]
+__all__ = ["GradientEdge", "backward", "grad", "queue_callback", "reachable"]

@@ -1,154 +1,330 @@
 """Custom differentiable functions: subclasses of Function with static forward and backward."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from eager import _native
-from eager.autograd.node import Node, SavedTensor, edge_of
-from eager.ops.table import zeros as _zeros
-from eager.spec import spec_of
+from eager import _native, dispatch
+from eager.autograd import hooks
+from eager.autograd.inplace import check_may_write, rebase
+from eager.autograd.node import RELEASED, Node, SavedTensor, edge_of
+from eager.autograd.record import note_view
+from eager.ops.table import OPS, cast_to, sum_to
+from eager.spec import TensorSpec, broadcast_shapes, spec_of
 
 TensorBase = _native.TensorBase
 
 
 class FunctionCtx:
-    """What forward may leave for backward."""
+    """What forward leaves for backward: `ctx` of both, and the `grad_fn` of the results."""
 
-    def __init__(self) -> None:
-        self.to_save: tuple[Any, ...] = ()
-        self.needs_input_grad: tuple[bool, ...] = ()
-        self.non_differentiable: set[int] = set()
-        self.dirty: tuple[Any, ...] = ()
-        self.materialize_grads = True
-        self._node: _CustomNode | None = None
+    needs_input_grad: tuple[bool, ...] = ()
+    materialize_grads: bool = True
+    to_save: tuple[Any, ...] = ()
+    saved_for_forward: tuple[Any, ...] = ()
+    non_differentiable: tuple[Any, ...] = ()
+    dirty_tensors: tuple[Any, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep these tensors, with a check in backward that nobody wrote to them since."""
+        """Keep these tensors (or None), with a check in backward that nobody wrote to them since."""
         self.to_save = tensors
 
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        assert self._node is not None
-        return self._node.unpack_saved()
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep these tensors for `jvp`, which reads them as `ctx.saved_tensors`."""
+        self.saved_for_forward = tensors
 
-    def mark_non_differentiable(self, *outputs: Any) -> None:
-        self.non_differentiable = {id(o) for o in outputs}
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """These outputs get no history."""
+        self.non_differentiable = args
 
-    def mark_dirty(self, *inputs: Any) -> None:
+    def mark_dirty(self, *args: Any) -> None:
         """These inputs were written in place by forward and are returned."""
-        self.dirty = inputs
+        self.dirty_tensors = args
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether missing output gradients reach backward as zeros (the default) or as None."""
         self.materialize_grads = value
 
 
-class _CustomNode(Node):
-    __slots__ = ("ctx", "cls", "saved", "tensor_positions", "released")
+class BackwardCFunction(Node, FunctionCtx):
+    """The node of a custom function, and its `ctx`; each Function has a subclass named after it."""
 
-    def __init__(self, cls: Any, ctx: FunctionCtx, edges: Sequence[Any], positions: Sequence[int]) -> None:
+    _forward_cls: Any = None
+
+    def __init__(self, edges: Sequence[Any], positions: Sequence[int]) -> None:
         super().__init__(edges, ())
-        self.cls, self.ctx = cls, ctx
-        self.saved: tuple[Any, ...] = ()
-        self.tensor_positions = positions
-        self.released = False
+        self._saved: tuple[Any, ...] | None = None
+        self._released = False
+        self._positions = positions
 
-    def name(self) -> str:
-        return self.cls.__name__ + "Backward"
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` was given. Raises RuntimeError if freed, or written to in place since."""
+        if self._released:
+            raise RuntimeError(RELEASED)
+        if self._saved is None:  # forward has not ended, or nothing wanted a gradient
+            return self.to_save or self.saved_for_forward
+        return tuple(s.unpack(self) if isinstance(s, SavedTensor) else s for s in self._saved)
 
-    def unpack_saved(self) -> tuple[Any, ...]:
-        if self.released:
-            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors after "
-                               "they have already been freed). Specify retain_graph=True if you need to backward through the "
-                               "graph a second time.")  # fmt: skip
-        return tuple(s.unpack(self) if isinstance(s, SavedTensor) else s for s in self.saved)
+    def apply(self, grads: Any, needed: Sequence[bool] = ()) -> Sequence[Any]:
+        if self._released:
+            raise RuntimeError(RELEASED)
+        if self.materialize_grads:
+            grads = [hooks.zeros(s) if g is None and s is not None else g for g, s in zip(grads, self.output_specs, strict=True)]
+        result = _backward_of(self._forward_cls)(self, *grads)
+        result = result if isinstance(result, tuple) else (result,)
+        return self._check(result)
 
-    def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
-        if self.released:
-            self.unpack_saved()
-        if self.ctx.materialize_grads:
-            grads = [_zeros(s) if g is None and s is not None else g for g, s in zip(grads, self.output_specs, strict=True)]
-        result = self.cls.backward(self.ctx, *grads)
-        if not isinstance(result, tuple):
-            result = (result,)
-        total = len(self.ctx.needs_input_grad)
-        if len(result) < total or any(r is not None for r in result[total:]):
+    def _check(self, result: tuple[Any, ...]) -> list[Any]:
+        """Gradients per edge, summed and cast to what the inputs are. Raises RuntimeError with torch's texts."""
+        total = len(self.needs_input_grad)
+        if len(result) > total and all(r is None for r in result[total:]):
+            result = result[:total]
+        if len(result) != total:
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {total}, got "
                                f"{len(result)})")  # fmt: skip
-        return [result[i] for i in self.tensor_positions]
+        tensor_at = set(self._positions)
+        for i, r in enumerate(result):
+            if r is None:
+                continue
+            if i not in tensor_at:
+                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
+                                   "corresponding forward input was not a Variable")  # fmt: skip
+            if not isinstance(r, TensorBase):
+                raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
+        found = []
+        for n, (i, edge) in enumerate(zip(self._positions, self.edges, strict=True)):
+            spec = None if edge is None else edge[0].output_specs[edge[1]]
+            found.append(None if spec is None or result[i] is None else _fitted(result[i], spec, self.name(), n))
+        return found
 
     def release(self) -> None:
-        self.saved, self.released = (), True
+        self._saved, self._released = None, True
 
 
+def _fitted(g: Any, spec: TensorSpec, who: str, index: int) -> Any:
+    """A gradient in the shape and dtype of the input: broadcast dims are summed."""
+    shape = tuple(g.shape)
+    if shape != tuple(spec.shape):
+        try:
+            fits = broadcast_shapes(spec.shape, shape) == shape
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise RuntimeError(f"Function {who} returned an invalid gradient at index {index} - got {list(shape)} but expected "
+                               f"shape compatible with {list(spec.shape)}")  # fmt: skip
+        g = sum_to(g, spec.shape)
+    if g.dtype.is_complex and not spec.dtype.is_complex:
+        g = OPS["real"](g)
+    return cast_to(g, spec.dtype)
+
+
+def _backward_of(cls: Any) -> Callable[..., Any]:
+    own_backward, own_vjp = cls.backward is not Function.backward, cls.vjp is not Function.vjp
+    if own_backward and own_vjp:
+        raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                           "implement one of them.")  # fmt: skip
+    return cls.vjp if own_vjp else cls.backward  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _bound(forward: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(forward)
 
 
 class Function:
     """Subclass with `forward(ctx, *args)` and `backward(ctx, *grads)`; call through `apply`.
 
-    With a `setup_context(ctx, inputs, output)`, forward takes no ctx.
+    With a `setup_context(ctx, inputs, output)`, forward takes no ctx. `jvp(ctx, *tangents)` serves
+    forward mode, `vmap(info, in_dims, *args)` or `generate_vmap_rule = True` serves `vmap`.
     """
+
+    generate_vmap_rule = False
+    _backward_cls: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+                      "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+                      "version of PyTorch.", DeprecationWarning, stacklevel=2)  # fmt: skip
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+                           "function with static forward method. (Example: "
+                           "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")  # fmt: skip
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._backward_cls = type(cls.__name__ + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function")
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to "
+                                  "use it with backward mode AD.")  # fmt: skip
+
+    @staticmethod
+    def vjp(ctx: Any, *grad_outputs: Any) -> Any:
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to "
+                                  "use it with backward mode AD.")  # fmt: skip
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode "
+                                  "AD.")  # fmt: skip
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+                                  "generate_vmap_rule=True.")  # fmt: skip
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def has_setup_context(cls) -> bool:
+        return cls.setup_context is not Function.setup_context
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward with recording off, and give its outputs this function's backward."""
-        ctx = FunctionCtx()
-        positions = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
-        recording = _native.grad_enabled()
-        edges = [edge_of(args[i]) if recording else None for i in positions]
-        ctx.needs_input_grad = tuple(isinstance(a, TensorBase) and a._requires_grad for a in args)
-        node = _CustomNode(cls, ctx, edges, positions)
-        ctx._node = node
+        if kwargs:
+            if not cls.has_setup_context():
+                raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+            bound = _bound(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        level = dispatch.active_level()
+        if level is not None:
+            return level.custom_function(cls, args)
+        return run(cls, args, None)
+
+
+def run(cls: type[Function], args: tuple[Any, ...], forward: Callable[..., Any] | None) -> Any:
+    """One call of a custom function on the present tape. forward: what to run in place of the class's own, in
+    which case the class has a setup_context."""
+    positions = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
+    recording = _native.grad_enabled()
+    ctx = cls._backward_cls([edge_of(args[i]) if recording else None for i in positions], positions)
+    ctx.needs_input_grad = tuple(isinstance(a, TensorBase) and a._requires_grad for a in args)
+    before = _native.set_grad_enabled(False)
+    try:
+        if cls.has_setup_context():
+            if forward is not None:
+                _native.set_grad_enabled(before)
+            result = (forward or cls.forward)(*args)
+            _native.set_grad_enabled(False)
+            cls.setup_context(ctx, args, result)
+        else:
+            result = cls.forward(ctx, *args)
+    finally:
+        _native.set_grad_enabled(before)
+    single = not isinstance(result, tuple)
+    outputs = [result] if single else list(result)
+    _check_marks(ctx, outputs)
+    if any(e is not None for e in ctx.edges):
+        outputs = _attach(ctx, args, outputs)
+    return outputs[0] if single else tuple(outputs)
+
+
+def _check_marks(ctx: Any, outputs: list[Any]) -> None:
+    for i, t in enumerate(ctx.to_save):
+        if t is not None and not isinstance(t, TensorBase):
+            raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
+    if any(all(d is not y for y in outputs) for d in ctx.dirty_tensors):
+        raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs that "
+                           "are modified inplace must all be outputs of the Function.")  # fmt: skip
+
+
+def _attach(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:
+    """Give the outputs their history; an input that is returned unwritten is returned as a view of itself."""
+    inputs = {id(a) for a in args if isinstance(a, TensorBase)}
+    dirty = {id(d) for d in node.dirty_tensors}
+    constant = {id(t) for t in node.non_differentiable}
+    fresh = []
+    for y in outputs:
+        if isinstance(y, TensorBase) and id(y) in inputs and id(y) not in dirty:
+            view = _native.alias(y, tuple(y.shape), y.stride(), y.storage_offset())
+            note_view(view, y, OPS["alias"], (y,))
+            y = view
+        fresh.append(y)
+    node.output_specs = [spec_of(y) if isinstance(y, TensorBase) else None for y in fresh]
+    for i, (y, original) in enumerate(zip(fresh, outputs, strict=True)):
+        if not isinstance(y, TensorBase) or id(original) in constant or y.dtype.category < 2:
+            continue
+        if id(original) in dirty:
+            _rewrite(y, node, i)
+        else:
+            y._set_history(node, i)
+    own = {id(y) for y in fresh if isinstance(y, TensorBase) and y._grad_fn is node}
+    node._saved = tuple(None if t is None else SavedTensor(t, id(t) in own) for t in node.to_save)
+    node.to_save = ()
+    return fresh
+
+
+def _rewrite(y: Any, node: Any, index: int) -> None:
+    """History of an input that forward wrote to."""
+    m = y._autograd
+    if y._requires_grad and y._grad_fn is None:
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    if m is None or m.base is None:
+        y._set_history(node, index)
+        return
+    check_may_write(y)
+    if len(node.output_specs) > 1:
+        raise RuntimeError("If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
+                           "return more than one Tensor. This is not supported by the current autograd engine.")  # fmt: skip
+    rebase(y, node)
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward that cannot itself be differentiated: doing so raises RuntimeError."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
         before = _native.set_grad_enabled(False)
         try:
-            if hasattr(cls, "setup_context"):
-                result = cls.forward(*args)
-                cls.setup_context(ctx, args, result)
-            else:
-                result = cls.forward(ctx, *args)
+            outputs = fn(ctx, *args)
         finally:
             _native.set_grad_enabled(before)
-        single = not isinstance(result, tuple)
-        outputs = [result] if single else list(result)
-        if any(e is not None for e in edges):
-            outputs = cls._attach(node, ctx, args, outputs)
-        return outputs[0] if single else tuple(outputs)
-
-    @classmethod
-    def _attach(cls, node: _CustomNode, ctx: FunctionCtx, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:
-        inputs = {id(a) for a in args}
-        dirty = {id(d) for d in ctx.dirty}
-        fresh = []
-        for y in outputs:
-            if isinstance(y, TensorBase) and id(y) in inputs and id(y) not in dirty:
-                y = _native.alias(y, tuple(y.shape), y.stride(), y.storage_offset())
-            fresh.append(y)
-        node.output_specs = [spec_of(y) if isinstance(y, TensorBase) else None for y in fresh]
-        for i, (y, original) in enumerate(zip(fresh, outputs, strict=True)):
-            if isinstance(y, TensorBase) and id(original) not in ctx.non_differentiable and y.dtype.category >= 2:
-                y._set_history(node, i)
-        own = {id(y) for y in fresh}
-        node.saved = tuple(SavedTensor(t, id(t) in own) if isinstance(t, TensorBase) else t for t in ctx.to_save)
-        return fresh
-
-
-def once_differentiable(fn: Any) -> Any:
-    """A backward that cannot itself be differentiated: with create_graph it gives constants."""
-
-    def wrapper(ctx: Any, *grads: Any) -> Any:
-        before = _native.set_grad_enabled(False)
-        try:
-            return fn(ctx, *grads)
-        finally:
-            _native.set_grad_enabled(before)
+        if not before or not any(isinstance(a, TensorBase) and a._requires_grad for a in args):
+            return outputs
+        single = not isinstance(outputs, tuple)
+        found = [outputs] if single else list(outputs)
+        edges = [edge_of(a) for a in args]
+        found = [_DifferentiatedTwice.guard(y, edges) for y in found]
+        return found[0] if single else tuple(found)
 
     return wrapper
+
+
+class _DifferentiatedTwice(Node):
+    """History of what a `once_differentiable` backward gave."""
+
+    @staticmethod
+    def guard(y: Any, edges: Sequence[Any]) -> Any:
+        if not isinstance(y, TensorBase) or y.dtype.category < 2:
+            return y
+        y = _native.alias(y, tuple(y.shape), y.stride(), y.storage_offset())
+        y._set_history(_DifferentiatedTwice(edges, [spec_of(y)]), 0)
+        return y
+
+    def name(self) -> str:
+        return "torch::autograd::Error"
+
+    def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+class InplaceFunction(Function):
+    """A Function that may be told to work in place; kept for programs that subclass it."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

@@ -9,7 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import _native
-from eager.autograd.node import AutogradMeta, Node, SavedTensor, edge_of, history_of, meta_of, op_node_class, set_view_regenerator
+from eager.autograd.node import (
+    AutogradMeta,
+    Node,
+    SavedTensor,
+    edge_of,
+    history_of,
+    meta_of,
+    op_node_class,
+    set_view_regenerator,
+)
 from eager.autograd.record import _edges
 from eager.dtypes import can_cast
 from eager.promotion import scalar_name

@@ -4,12 +4,14 @@ Knows nothing of the op table beyond an op's own gradient rules; imports no ops.
 """
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import _native
+from eager.autograd.state import anomaly, per_thread
 from eager.spec import TensorSpec, spec_of
 
 TensorBase = _native.TensorBase
@@ -42,43 +44,113 @@ def meta_of(t: Any) -> AutogradMeta:
     return m
 
 
+_LEGACY_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+                 "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+                 "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
+
+
+def legacy_name(t: Any) -> str:
+    """`torch.FloatTensor`, `torch.cuda.HalfTensor`: how torch's messages name a tensor's dtype and device."""
+    prefix = "torch." if t.device.type == "cpu" else f"torch.{t.device.type}."
+    return f"{prefix}{_LEGACY_NAMES.get(t.dtype.name, t.dtype.name)}Tensor"
+
+
+RELEASED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+_HINT = ("enable anomaly detection to find the operation that failed to compute its gradient, with "
+         "torch.autograd.set_detect_anomaly(True, check_nan=False).")  # fmt: skip
+_ANOMALY_HINT = ("the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+                 "question was changed in there or anywhere later. Good luck!")  # fmt: skip
+_INFERENCE = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+    "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+    "`torch.no_grad()` instead of `torch.inference_mode()`."
+)
+
+
 class SavedTensor:
-    """A tensor kept for backward, with the version it had.
+    """A tensor kept for backward, with the version it had; or what a pack hook made of it.
 
     An output of the node itself is kept as a detached alias, for else node and tensor would hold
     each other.
     """
 
-    __slots__ = ("tensor", "version", "own_output", "output_nr", "hooks_packed")
+    __slots__ = ("tensor", "version", "own_output", "output_nr", "unpack_hook", "edge", "is_leaf")
 
     def __init__(self, t: Any, own_output: bool) -> None:
+        if t._is_inference:
+            raise RuntimeError(_INFERENCE)
         self.version = t._version
         self.own_output = own_output
         self.output_nr = t.output_nr
-        if own_output:
-            self.tensor = _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset())
-        else:
-            self.tensor = t
+        self.unpack_hook: Callable[[Any], Any] | None = None
+        self.edge: Edge = None
+        self.is_leaf = False
+        self.tensor = _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset()) if own_output else t
+        if per_thread.saved_hooks:
+            pack, unpack = per_thread.saved_hooks[-1]
+            self.set_hooks(pack, unpack)
+
+    def set_hooks(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+        """Keep `pack(tensor)` instead of the tensor. Raises RuntimeError if a pack hook has run already."""
+        if self.unpack_hook is not None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden"
+                               if self.tensor is None else "Calling register_hooks on a saved tensor whose hooks have "
+                               "already been set is forbidden.")  # fmt: skip
+        t = self.tensor
+        if not self.own_output:
+            self.edge = edge_of(t)
+        before = _native.set_grad_enabled(False)
+        try:
+            packed = pack(t)
+        finally:
+            _native.set_grad_enabled(before)
+        self.tensor, self.unpack_hook = packed, unpack
+
+    register_hooks = set_hooks
 
     def unpack(self, node: Node) -> Any:
         """The tensor as it was. Raises RuntimeError if it was written to since."""
+        if self.unpack_hook is not None:
+            return self._unpack_packed(node)
         t = self.tensor
         if t._version != self.version:
+            source = node if self.own_output else t._grad_fn
+            what = f"which is output {self.output_nr} of {source.name()}," if source is not None else ""
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"[{t.dtype} {list(t.shape)}], which is output {self.output_nr} of {node.name()}, is at version "
-                f"{t._version}; expected version {self.version} instead. Hint: clone() the tensor before the write"
+                f"[{legacy_name(t)} {list(t.shape)}]{', ' + what if what else ''} is at version {t._version}; expected "
+                f"version {self.version} instead. Hint: {_ANOMALY_HINT if anomaly.enabled else _HINT}"
             )
         if self.own_output:
             t = _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset())
             t._set_history(node, self.output_nr)
         return t
 
+    def _unpack_packed(self, node: Node) -> Any:
+        assert self.unpack_hook is not None
+        data = self.unpack_hook(self.tensor)
+        if not isinstance(data, TensorBase):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(data).__name__}")  # fmt: skip
+        edge = (node, self.output_nr) if self.own_output else self.edge
+        if edge is None:
+            return data
+        if isinstance(edge[0], AccumulateGrad) and edge[0].variable is data:
+            return data
+        t = _native.alias(data, tuple(data.shape), data.stride(), data.storage_offset())
+        t._set_history(*edge)
+        return t
+
 
 class Node:
     """One step of the reverse graph: `apply` maps gradients of outputs to gradients of inputs."""
 
-    __slots__ = ("edges", "sequence", "output_specs", "pre_hooks", "tensor_hooks", "hooks", "metadata", "retained", "__weakref__")
+    __slots__ = ("edges", "sequence", "output_specs", "pre_hooks", "tensor_hooks", "hooks", "_metadata", "retained", "__weakref__")
 
     def __init__(self, edges: Sequence[Edge], output_specs: Sequence[TensorSpec | None]) -> None:
         self.edges: tuple[Edge, ...] = tuple(edges)
@@ -87,12 +159,23 @@ class Node:
         self.pre_hooks: dict[int, Callable[..., Any]] | None = None
         self.tensor_hooks: dict[int, dict[int, Callable[..., Any]]] | None = None  # by output number
         self.hooks: dict[int, Callable[..., Any]] | None = None
-        self.metadata: dict[str, Any] | None = None
+        self._metadata: dict[str, Any] | None = anomaly.note() if anomaly.enabled else None
         self.retained: dict[int, Any] | None = None  # output number -> weak reference, for retain_grad
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         return tuple(e if e is not None else (None, 0) for e in self.edges)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dict for whatever users attach; anomaly mode keeps the forward traceback here."""
+        if self._metadata is None:
+            self._metadata = {}
+        return self._metadata
+
+    @property
+    def _sequence_nr(self) -> int:
+        return self.sequence
 
     def name(self) -> str:
         return type(self).__name__
@@ -117,7 +200,7 @@ class Node:
         return RemovableHandle(self.pre_hooks, hook)
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
 class RemovableHandle:
@@ -151,23 +234,31 @@ class AccumulateGrad(Node):
         self.variable = variable
         self.sequence = 1 << 62  # as soon as its gradient is whole
 
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
     def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
         g = grads[0]
         v = self.variable
         if g is None:
             return ()
-        old = v._grad
-        if old is None:
-            v._grad = first_gradient(g)
-        elif _native.grad_enabled():
-            v._grad = old + g
-        else:
-            old.add_(g)
+        add_gradient(v, g)
         meta = v._autograd
         if meta is not None and meta.post_hooks:
             for hook in list(meta.post_hooks.values()):
                 hook(v)
         return ()
+
+
+def add_gradient(t: Any, g: Any) -> None:
+    """Add `g` to `t.grad`: in place, unless gradients of gradients are recorded."""
+    old = t._grad
+    if old is None:
+        t._grad = first_gradient(g)
+    elif _native.grad_enabled():
+        t._grad = old + g
+    else:
+        old.add_(g)
 
 
 def first_gradient(g: Any) -> Any:
@@ -179,9 +270,12 @@ def first_gradient(g: Any) -> Any:
 
 
 class OpNode(Node):
-    """The reverse step of an op with a gradient rule: applies its formulas to what they asked to keep."""
+    """The reverse step of an op with a gradient rule: applies its formulas to what they asked to keep.
 
-    __slots__ = ("op", "saved", "kept_outputs", "input_specs", "needs", "released")
+    Every op has a class of its own (`AddBackward0`), made by `op_node_class`.
+    """
+
+    __slots__ = ("op", "saved", "kept_outputs", "needs", "released")
 
     def __init__(self, op: Any, args: tuple[Any, ...], edges: Sequence[Edge], needs: tuple[bool, ...]) -> None:
         super().__init__(edges, ())
@@ -191,13 +285,10 @@ class OpNode(Node):
         self.kept_outputs: tuple[Any, ...] = ()
         self.released = False
 
-    def name(self) -> str:
-        return "".join(part.capitalize() for part in self.op.name.split("_")) + "Backward0"
-
     def keep(self, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """Save what the formulas of the needed inputs name; the rest only as specs."""
-        names, wants_outputs = self.op.saved_names(self.needs)
-        saved = []
+        names, wanted_outputs = self.op.saved_names(self.needs)
+        saved: list[Any] = []
         for param, a in zip(self.op.schema.params, args, strict=True):
             if isinstance(a, TensorBase):
                 saved.append(SavedTensor(a, False) if param.name in names else spec_of(a))
@@ -208,39 +299,54 @@ class OpNode(Node):
                 saved.append(a)
         self.saved = tuple(saved)
         self.output_specs = [spec_of(y) for y in outputs]
-        self.kept_outputs = tuple(SavedTensor(y, True) for y in outputs) if wants_outputs else ()
+        self.kept_outputs = tuple(SavedTensor(y, True) if i in wanted_outputs else None for i, y in enumerate(outputs))
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         self._check_not_released()
         return tuple(s.unpack(self) for s in (self.saved or ()) if isinstance(s, SavedTensor))
 
+    def __getattr__(self, name: str) -> Any:
+        """`_saved_<parameter>` (torch's `self` is our `x`, `result` the output) and `_raw_saved_<parameter>`."""
+        raw = name.startswith("_raw_saved_")
+        if not raw and not name.startswith("_saved_"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        wanted = name.removeprefix("_raw").removeprefix("_saved_")
+        self._check_not_released()
+        assert self.saved is not None
+        found = dict(zip((p.name for p in self.op.schema.params), self.saved, strict=True))
+        if self.kept_outputs and self.kept_outputs[0] is not None:
+            found["result"] = self.kept_outputs[0]
+        found["self"] = found.get("self", self.saved[0] if self.saved else None)
+        if wanted not in found or isinstance(found[wanted], TensorSpec):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        s = found[wanted]
+        return s if raw or not isinstance(s, SavedTensor) else s.unpack(self)
+
     def _check_not_released(self) -> None:
         if self.released:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
-                "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
-                "if you need to access saved tensors after calling backward."
-            )
+            raise RuntimeError(RELEASED)
 
     def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
         self._check_not_released()
         assert self.saved is not None
-        unpack = self._unpack
         args = [
-            unpack(s) if isinstance(s, SavedTensor) else [unpack(x) if isinstance(x, SavedTensor) else x for x in s]
-            if isinstance(s, list) else s
+            s.unpack(self) if isinstance(s, SavedTensor)
+            else [x.unpack(self) if isinstance(x, SavedTensor) else x for x in s] if isinstance(s, list) else s
             for s in self.saved
         ]  # fmt: skip
-        outputs = tuple(s.unpack(self) for s in self.kept_outputs)
+        outputs = tuple(None if s is None else s.unpack(self) for s in self.kept_outputs)
         return self.op.apply_vjp(grads, args, outputs, self.output_specs, needed)
-
-    def _unpack(self, s: SavedTensor) -> Any:
-        return s.unpack(self)
 
     def release(self) -> None:
         self.saved, self.kept_outputs, self.released = None, (), True
+
+
+@functools.cache
+def op_node_class(op: Any) -> type[OpNode]:
+    """The node class of `op`, named as torch names it: `AddBackward0`."""
+    name = "".join(part.capitalize() for part in op.name.split("_")) + "Backward0"
+    return type(name, (OpNode,), {"__slots__": ()})
 
 
 class FunctionNode(Node):

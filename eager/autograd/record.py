@@ -5,9 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.autograd.node import OpNode, edge_of, meta_of
+from eager.autograd.node import edge_of, meta_of, op_node_class
 
 TensorBase = _native.TensorBase
+NO_GRAD_VIEW = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is "
+    "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both "
+    "inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+    "tracked)."
+)
 Below = Callable[[Any, tuple[Any, ...]], Any]
 
 
@@ -34,7 +40,7 @@ def _edges(op: Any, args: tuple[Any, ...]) -> tuple[list[Any], tuple[bool, ...]]
 def apply(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     """Run `op` with recording off and give its differentiable outputs a history."""
     edges, needs = _edges(op, args)
-    node = OpNode(op, args, edges, needs)
+    node = op_node_class(op)(op, args, edges, needs)
     _native.set_grad_enabled(False)
     try:
         result = below(op, args)
@@ -51,9 +57,23 @@ def apply(op: Any, args: tuple[Any, ...], below: Below) -> Any:
 def view(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     """Run a view op: its result knows its base, so that writes through either reach both histories."""
     x = args[0]
-    result = apply(op, args, below) if x._requires_grad and x.dtype.category >= 2 else below(op, args)
+    recording = _native.grad_enabled()
+    result = apply(op, args, below) if recording and x._requires_grad and x.dtype.category >= 2 else below(op, args)
     note_view(result, x, op, args)
+    if not recording:
+        result._autograd.creation = NO_GRAD_VIEW
     return result
+
+
+def note_one_of_many(views: Any, name: str) -> Any:
+    """Mark the results of an op that returns several views: none may be written in place. Returns `views`."""
+    for i, v in enumerate(views):
+        if v._autograd is not None:
+            v._autograd.creation = (
+                f"Output {i} of {name} is a view and is being modified inplace. This view is the output of a function that "
+                "returns multiple views. Such functions do not allow the output views to be modified inplace. You should "
+                "replace the inplace operation by an out-of-place one.")  # fmt: skip
+    return views
 
 
 def note_view(result: Any, x: Any, op: Any, args: tuple[Any, ...]) -> None:
@@ -62,7 +82,7 @@ def note_view(result: Any, x: Any, op: Any, args: tuple[Any, ...]) -> None:
     parent = x._autograd
     step = ((op, args[1:]),)
     if parent is not None and parent.base is not None:
-        m.base, m.replay = parent.base, parent.replay + step
+        m.base, m.replay, m.creation = parent.base, parent.replay + step, parent.creation
     else:
         m.base, m.replay = x, step
     m.seen_version = result._version

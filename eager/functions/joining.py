@@ -5,6 +5,7 @@ import itertools
 from typing import Any
 
 from eager import _native
+from eager.autograd.record import note_one_of_many
 from eager.ops.table import OPS, write_out
 from eager.spec import broadcast_shapes, normalize_dim
 
@@ -105,14 +106,19 @@ def block_diag(*tensors: Any) -> Any:
 # ---- cutting ----
 
 
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the sizes in a list."""
+def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> tuple[Any, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the sizes in a list.
+
+    The method names the size `split_size`, the function `split_size_or_sections`.
+    """
+    if split_size_or_sections is None:
+        split_size_or_sections = split_size
     if tensor.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = normalize_dim(dim, tensor.ndim)
     n = tensor.shape[d]
     if isinstance(split_size_or_sections, (list, tuple)):
-        return _split_sizes(tensor, [int(s) for s in split_size_or_sections], d)
+        return note_one_of_many(_split_sizes(tensor, [int(s) for s in split_size_or_sections], d), "SplitWithSizes")
     size = int(split_size_or_sections)
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
@@ -121,7 +127,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
         return (OPS["slice"](tensor, d, 0, 0, 1),)
     starts = range(0, n, size) if n else (0,)
-    return tuple(OPS["slice"](tensor, d, i, min(i + size, n), 1) for i in starts)
+    return note_one_of_many(tuple(OPS["slice"](tensor, d, i, min(i + size, n), 1) for i in starts), "Split")
 
 
 def _split_sizes(tensor: Any, sizes: list[int], d: int) -> tuple[Any, ...]:
@@ -188,7 +194,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = normalize_dim(dim, input.ndim)
-    return tuple(OPS["select"](input, d, i) for i in range(input.shape[d]))
+    return note_one_of_many(tuple(OPS["select"](input, d, i) for i in range(input.shape[d])), "Unbind")
 
 
 # ---- grids and products ----

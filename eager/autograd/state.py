@@ -1,0 +1,44 @@
+"""What autograd keeps beside the graph: the hooks on saved tensors, anomaly mode, the node being run.
+
+Knows of no tensors and no nodes; everything else of autograd may read it.
+"""
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+PackHooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+class _PerThread(threading.local):
+    """State of one thread."""
+
+    def __init__(self) -> None:
+        self.saved_hooks: list[PackHooks] = []
+        self.saved_hooks_forbidden: str | None = None  # the message to raise with
+        self.running: Any = None  # the node whose backward is being applied
+        self.callbacks: list[Callable[[], None]] | None = None  # to call when the running backward pass ends
+
+
+class _Anomaly:
+    """Anomaly mode, one for the process."""
+
+    def __init__(self) -> None:
+        self.enabled = False
+        self.check_nan = True
+
+    def note(self) -> dict[str, Any]:
+        """Metadata of a node made now: where in the forward, and by which node's backward if by one."""
+        # The last frames are ours: the first that is not is the user's line.
+        stack = traceback.format_list([f for f in traceback.extract_stack() if not f.filename.startswith(_OWN)])
+        found: dict[str, Any] = {"traceback_": stack}
+        if per_thread.running is not None:
+            found["parent_"] = per_thread.running
+        return found
+
+
+_OWN = __file__.rsplit("autograd", 1)[0]
+per_thread = _PerThread()
+anomaly = _Anomaly()

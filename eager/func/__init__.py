@@ -1,0 +1,22 @@
+"""Function transforms: grad, vjp, jvp, jacobians, vmap, composing in any order (torch.func's names)."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eager.func import custom as _custom  # noqa: F401 - registers custom functions under vmap
+from eager.func.jacobians import hessian, jacfwd, jacrev
+from eager.func.mapping import vmap
+from eager.func.modules import functional_call, stack_module_state
+from eager.func.push import jvp
+from eager.func.reverse import grad, grad_and_value, linearize, vjp
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """Not available: mutation is taken out of captured graphs (`fxir.functionalize`), not of running functions."""
+    raise NotImplementedError("functionalize: taking mutation out of a running function is not implemented; eager.compile does "
+                              "it for the graphs it captures")  # fmt: skip
+
+
+__all__ = ["functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+           "stack_module_state", "vjp", "vmap"]  # fmt: skip

@@ -1,0 +1,37 @@
+"""Modules as functions: `functional_call` (of `eager.nn.utils.stateless`), and many modules as one stack of parameters."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eager.functions.joining import stack
+from eager.nn import Module
+from eager.nn.utils.stateless import functional_call
+
+
+def stack_module_state(models: Sequence[Module] | Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(parameters, buffers) of like modules, each stacked along a new dim 0: for `vmap` over `functional_call`.
+
+    The stacked parameters are leaves that require gradients as the modules' own do.
+    Raises: RuntimeError for no modules, for ones of different classes, or in different training modes.
+    """
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if not (all(m.training for m in models) or all(not m.training for m in models)):
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    params = {name: _stacked([dict(m.named_parameters())[name] for m in models]) for name, _ in models[0].named_parameters()}
+    buffers = {name: _stacked([dict(m.named_buffers())[name] for m in models]) for name, _ in models[0].named_buffers()}
+    return params, buffers
+
+
+def _stacked(tensors: list[Any]) -> Any:
+    wanted = {t.requires_grad for t in tensors}
+    if len(wanted) > 1:
+        raise RuntimeError("Expected all parameters to have the same requires_grad")
+    return stack([t.detach() for t in tensors]).requires_grad_(wanted.pop())
+
+
+__all__ = ["functional_call", "stack_module_state"]

@@ -7,9 +7,26 @@ import math as _math
 from eager import _host as _host
 from eager import _logging as _logging
 from eager import _native as _native
-from eager import autograd, compiler, cuda, nn, optim, random, serialization  # noqa: E402
+from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization  # noqa: E402
 from eager import dtypes as _dtypes
 from eager import ops as _ops
+from eager.amp.autocast_mode import (
+    autocast,
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_dtype,
+    set_autocast_enabled,
+    set_autocast_gpu_dtype,
+)
 from eager.autograd.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eager.device import default_device as get_default_device
 from eager.device import device, set_default_device
@@ -75,12 +92,14 @@ compile = compiler.compile  # noqa: A001 - torch's name
 # Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
 # and parts of this one that many programs never touch.
 _ON_FIRST_USE = {
-    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub",
-    **{name: f"eager.{name}" for name in "as_torch version backends jit types __config__".split()},
+    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub", "func": "eager.func",
+    **{name: f"eager.{name}" for name in "fft special as_torch version backends jit types cpu __config__".split()},
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name in _ON_FIRST_USE:
         return _importlib.import_module(_ON_FIRST_USE[name])
+    if name == "vmap":
+        return _importlib.import_module("eager.func").vmap
     raise AttributeError(f"module 'eager' has no attribute {name!r}")

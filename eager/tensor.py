@@ -143,7 +143,7 @@ class Tensor(_native.TensorBase):
     def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
                  inputs: Any = None) -> None:  # fmt: skip
         """Add the gradients of this tensor into the `.grad` of its leaves. See `autograd.backward`."""
-        engine.backward([self], [gradient], retain_graph, create_graph, inputs)
+        engine.backward([self], [gradient], retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """`hook(grad)` whenever the gradient of this tensor is computed; may return a replacement."""

@@ -24,6 +24,7 @@ from eager.functions import (
     special,
     views,
 )
+from eager.functions.keywords import accept_numpy_names
 from eager.tensor import attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting,
@@ -31,6 +32,8 @@ FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, ind
             complex_numbers, special)  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
+    accept_numpy_names(_family.FUNCTIONS)
+    accept_numpy_names(_family.METHODS)
     FUNCTIONS.update(listed(_family.FUNCTIONS))
     attach(listed(_family.METHODS))
 for _name, _fn in FUNCTIONS.items():

@@ -142,10 +142,11 @@ zeros.__name__ = zeros.__qualname__ = "zeros"
 ones.__name__ = ones.__qualname__ = "ones"
 
 
-def empty(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-          pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """A tensor with undefined contents."""
-    return finish(OPS["empty"](sizes_of(size), dtype or dtypes.get_default_dtype(), _where(device)), requires_grad, out)
+    shape = sizes_of(sizes if size is None else (size,))
+    return finish(OPS["empty"](shape, dtype or dtypes.get_default_dtype(), _where(device)), requires_grad, out)
 
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -187,7 +188,7 @@ def _number(v: Any) -> Any:
     return v.item() if isinstance(v, (TensorBase, np.generic)) else v
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Values start, start + step, ... below end. All ints give int64, else the default dtype."""
     if end is None:

@@ -19,19 +19,21 @@ def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any
     return OPS[op](state_for(math.prod(size), generator, where), size, dtype or dtypes.get_default_dtype())
 
 
-def rand(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+def rand(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Uniform in [0, 1)."""
-    return finish(_draw("philox_uniform", sizes_of(size), generator, dtype, device), requires_grad, out)
+    return finish(_draw("philox_uniform", sizes_of(sizes if size is None else (size,)), generator, dtype, device), requires_grad,
+                  out)  # fmt: skip
 
 
-def randn(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+def randn(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Standard normal."""
-    return finish(_draw("philox_normal", sizes_of(size), generator, dtype, device), requires_grad, out)
+    return finish(_draw("philox_normal", sizes_of(sizes if size is None else (size,)), generator, dtype, device), requires_grad,
+                  out)  # fmt: skip
 
 
-def randint(low: int, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
+def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
     """Integers in [low, high); `randint(high, size)` starts at 0."""
     if isinstance(high, (tuple, list)):

@@ -24,9 +24,9 @@ def _dims(input: Any, dims: Any) -> tuple[int, ...]:  # noqa: A002
     return result
 
 
-def flip(input: Any, *dims: Any) -> Any:  # noqa: A002
+def flip(input: Any, *along: Any, dims: Any = None) -> Any:  # noqa: A002
     """A copy with the order of elements reversed along `dims`."""
-    return OPS["flip"](input, _dims(input, sizes_of(dims)))
+    return OPS["flip"](input, _dims(input, sizes_of(along if dims is None else (dims,))))
 
 
 def fliplr(input: Any) -> Any:  # noqa: A002
@@ -120,14 +120,14 @@ def trace(input: Any) -> Any:  # noqa: A002
 # ---- repetition ----
 
 
-def repeat(self: Any, *repeats: Any) -> Any:
+def repeat(self: Any, *counts: Any, repeats: Any = None) -> Any:
     """Copies side by side, so many along each dim; more counts than dims add leading dims."""
-    return OPS["repeat"](self, sizes_of(repeats))
+    return OPS["repeat"](self, sizes_of(counts if repeats is None else (repeats,)))
 
 
-def tile(input: Any, *dims: Any) -> Any:  # noqa: A002
+def tile(input: Any, *times: Any, dims: Any = None) -> Any:  # noqa: A002
     """`repeat` with missing leading counts taken as one."""
-    counts = sizes_of(dims)
+    counts = sizes_of(times if dims is None else (dims,))
     return OPS["repeat"](input, (1,) * (input.ndim - len(counts)) + counts)
 
 

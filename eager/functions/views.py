@@ -19,11 +19,13 @@ def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(n if type(n) is int else n.__index__() for n in args)
 
 
-def view(self: Any, *shape: Any) -> Any:
+def view(self: Any, *sizes: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
     """The same memory under another shape, or, given a dtype, its bytes read as that dtype."""
-    if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
-        return view_dtype(self, shape[0])
-    return OPS["view"](self, sizes_of(shape))
+    if dtype is not None:
+        return view_dtype(self, dtype)
+    if len(sizes) == 1 and isinstance(sizes[0], dtypes.dtype):
+        return view_dtype(self, sizes[0])
+    return OPS["view"](self, sizes_of(sizes if size is None else (size,)))
 
 
 def view_dtype(self: Any, d: dtypes.dtype) -> Any:
@@ -34,16 +36,16 @@ def view_dtype(self: Any, d: dtypes.dtype) -> Any:
     return _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset(), d.code)
 
 
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """A view if the strides allow one, else a copy."""
-    size = infer_size(sizes_of(shape), input.numel())
+    size = infer_size(sizes_of(sizes if shape is None else (shape,)), input.numel())
     if view_strides(input.shape, input.stride(), size) is None:
         input = OPS["clone"](input, "contiguous")
     return OPS["view"](input, size)
 
 
-def permute(input: Any, *dims: Any) -> Any:
-    return OPS["permute"](input, sizes_of(dims))
+def permute(input: Any, *order: Any, dims: Any = None) -> Any:
+    return OPS["permute"](input, sizes_of(order if dims is None else (dims,)))
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
@@ -61,8 +63,8 @@ def t(input: Any) -> Any:
     return OPS["permute"](input, tuple(range(input.ndim))[::-1])
 
 
-def expand(self: Any, *size: Any) -> Any:
-    return OPS["expand"](self, sizes_of(size))
+def expand(self: Any, *sizes: Any, size: Any = None, implicit: bool = False) -> Any:
+    return OPS["expand"](self, sizes_of(sizes if size is None else (size,)))
 
 
 def expand_as(self: Any, other: Any) -> Any:

@@ -133,6 +133,7 @@ from eager.nn.functional.loss import (
     triplet_margin_with_distance_loss,
 )
 from eager.nn.functional.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
+from eager.functions.keywords import accept_numpy_names
 from eager.tensor import attach
 
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
@@ -142,9 +143,10 @@ TOP_LEVEL: dict[str, Any] = {
     "instance_norm": instance_norm, "ctc_loss": ctc_loss, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
     "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle, "layer_norm": layer_norm, "log_softmax": log_softmax,
     "pairwise_distance": pairwise_distance, "pdist": pdist, "prelu": prelu, "rms_norm": rms_norm, "rrelu": rrelu,
-    "selu": selu, "softmax": softmax,
+    "selu": selu, "softmax": softmax, "relu_": relu_, "threshold": threshold, "threshold_": threshold_,
 }  # fmt: skip
-attach({"softmax": softmax, "log_softmax": log_softmax, "prelu": prelu, "hardshrink": hardshrink})
+accept_numpy_names(TOP_LEVEL)
+attach({name: TOP_LEVEL[name] for name in ("softmax", "log_softmax", "prelu")} | {"hardshrink": hardshrink, "relu_": relu_})
 
 __all__ = [
     "TOP_LEVEL", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",

@@ -1,0 +1,64 @@
+"""What the zoo of models found: each reduced to the smallest case.
+
+An activation that writes into what a layer gave: the layer's gradient must not need what was overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import eager as torch
+from eager.nn import functional as F
+
+
+@pytest.mark.parametrize("layer", [
+    torch.nn.BatchNorm1d(3), torch.nn.LayerNorm(3), lambda x: F.max_pool1d(x.view(1, 4, 3), 2), lambda x: x.sort(1)[0],
+    lambda x: x.topk(2, 1)[0], lambda x: x.max(1)[0], lambda x: x.cummax(0)[0], lambda x: x.kthvalue(2, 1)[0],
+    lambda x: x.median(1)[0], lambda x: F.cross_entropy(x, torch.tensor([0, 1, 2, 0]), reduction="none"),
+])  # fmt: skip
+def test_layers_keep_no_output_that_their_gradient_does_not_name(layer: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(4, 3, requires_grad=True)
+    expected = torch.autograd.grad(F.relu(layer(x)).sum(), x)[0]
+    y = F.relu(layer(x), inplace=True)
+    assert torch.allclose(torch.autograd.grad(y.sum(), x)[0], expected)
+
+
+@pytest.mark.parametrize("activation", [
+    F.relu, F.relu6, F.elu, F.selu, F.celu, F.silu, F.mish, F.hardtanh, F.hardsigmoid, F.hardswish, F.leaky_relu,
+    lambda x, inplace=False: F.threshold(x, 0.1, 0.3, inplace), lambda x, inplace=False: F.rrelu(x, inplace=inplace),
+])  # fmt: skip
+def test_activations_in_place_have_the_gradient_of_their_plain_form(activation: Callable[..., torch.Tensor]) -> None:
+    torch.manual_seed(0)
+    x = (torch.randn(40) * 3).requires_grad_()
+    plain = activation(x * 1)
+    target = x * 1
+    written = activation(target, inplace=True)
+    assert written is target
+    assert torch.allclose(plain, written)
+    g = torch.randn(40)
+    assert torch.allclose(torch.autograd.grad(written, x, g)[0], torch.autograd.grad(plain, x, g)[0])
+
+
+def test_numpys_names_for_arguments() -> None:
+    x = torch.tensor([[1.0, 5.0], [4.0, 3.0]])
+    assert x.sum(axis=1, keepdims=True).tolist() == [[6.0], [7.0]]
+    assert x.max(axis=0).indices.tolist() == [1, 0]
+    assert torch.stack([x, x], axis=-1).shape == (2, 2, 2)
+    assert x.argmax(axis=1, keepdims=True).tolist() == [[1], [0]]
+    assert torch.equal(torch.softmax(x, axis=1), torch.softmax(x, dim=1))
+    with pytest.raises(TypeError, match="axes"):
+        x.sum(axes=1)
+
+
+def test_sizes_by_name() -> None:
+    x = torch.arange(end=6).float()
+    assert x.reshape(shape=(2, 3)).shape == x.view(size=(2, 3)).shape == (2, 3)
+    assert x.view(2, 3).permute(dims=(1, 0)).shape == (3, 2)
+    assert x.expand(size=(2, 6)).shape == x.repeat(repeats=(2, 1)).shape == x.tile(dims=(2, 1)).shape == (2, 6)
+    assert x.flip(dims=(0,))[0] == 5
+    assert [len(p) for p in x.split(split_size=4)] == [4, 2]
+    assert torch.empty(size=(2,)).shape == torch.randn(size=(2,)).shape == torch.rand(size=(2,)).shape == (2,)
+    assert torch.randint(high=3, size=(2,)).max() < 3

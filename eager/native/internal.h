@@ -40,6 +40,17 @@ PyObject *py_empty(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_alias(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_empty_row_major(PyObject *self, PyObject *t);
 
+/* kernels over arrays; each returns whether it could run */
+PyObject *py_softmax(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* normalize.c */
+PyObject *py_softmax_backward(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* normalize.c */
+PyObject *py_layer_norm(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* normalize.c */
+PyObject *py_layer_norm_backward(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* normalize.c */
+PyObject *py_layer_norm_backward_weight(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* normalize.c */
+PyObject *py_philox(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* philox.c */
+PyObject *py_adam(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* optimize.c */
+PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* reduce.c */
+PyObject *py_copy(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* copy.c */
+
 /* opcall.c */
 extern PyTypeObject OpBase_Type;
 int opcall_init(void);

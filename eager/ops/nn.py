@@ -64,11 +64,18 @@ def _softmax(x: Any, dim: int) -> Any:
     return cast_to(e / OPS["sum"](e, dims, True, None), x.dtype)
 
 
+def _along_rows(xp: Any, x: Any, dim: int) -> bool:
+    """Whether the native kernels may be asked: they work on the CPU, along the last dim, in float32 and float64."""
+    return xp is np and dim in (-1, x.ndim - 1) and x.dtype.char in "fd"
+
+
 def _softmax_kernel(xp: Any, out: Any, x: Any, dim: int) -> None:
     if x.size == 0:
         return
     if x.ndim == 0:
         xp.copyto(out, xp.exp(x - x))
+        return
+    if _along_rows(xp, x, dim) and _native.softmax(out, x, False):
         return
     y = out if is_wide(out) else xp.empty(out.shape, "f4")
     wide = widen(x)
@@ -110,6 +117,8 @@ def _softmax_backward_kernel(xp: Any, out: Any, g: Any, y: Any, dim: int) -> Non
     if y.ndim == 0:
         out.fill(0)
         return
+    if _along_rows(xp, y, dim) and _native.softmax_backward(out, g, y, False):
+        return
     t = out if is_wide(out) else xp.empty(out.shape, "f4")
     g, y = widen(g), widen(y)
     xp.multiply(g, y, out=t)
@@ -143,6 +152,8 @@ def _log_softmax_kernel(xp: Any, out: Any, x: Any, dim: int) -> None:
     if x.ndim == 0:
         xp.copyto(out, x - x)
         return
+    if _along_rows(xp, x, dim) and _native.softmax(out, x, True):
+        return
     y = out if is_wide(out) else xp.empty(out.shape, "f4")
     wide = widen(x)
     xp.subtract(wide, wide.max(axis=dim, keepdims=True), out=y)
@@ -163,6 +174,8 @@ def _log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
 def _log_softmax_backward_kernel(xp: Any, out: Any, g: Any, y: Any, dim: int) -> None:
     if y.ndim == 0:
         out.fill(0)
+        return
+    if _along_rows(xp, y, dim) and _native.softmax_backward(out, g, y, True):
         return
     t = out if is_wide(out) else xp.empty(out.shape, "f4")
     g = widen(g)
@@ -247,6 +260,8 @@ def _layer_norm_kernel(xp: Any, out: Any, x: Any, normalized_shape: Any, weight:
     if x.size == 0:
         mean.fill(math.nan), rstd.fill(math.nan)
         return
+    if xp is np and y.dtype.char in "fd" and _native.layer_norm(y, mean, rstd, x, weight, bias, eps):
+        return
     count = len(normalized_shape)
     rows = _rows(widen(x), count)
     t = y.reshape(rows.shape) if is_wide(y) else xp.empty(rows.shape, "f4")
@@ -307,6 +322,8 @@ def _layer_norm_backward(g: Any, x: Any, mean: Any, rstd: Any, weight: Any, coun
 def _layer_norm_backward_kernel(xp: Any, out: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: Any, count: int) -> None:
     if x.size == 0:
         return
+    if xp is np and out.dtype.char in "fd" and _native.layer_norm_backward(out, g, x, mean, rstd, weight):
+        return
     rows, g = _rows(widen(x), count), _rows(widen(g), count)
     m, r = mean.reshape(-1, 1), rstd.reshape(-1, 1)
     t = out.reshape(rows.shape) if is_wide(out) else xp.empty(rows.shape, "f4")
@@ -351,6 +368,8 @@ def _layer_norm_backward_weight(g: Any, x: Any, mean: Any, rstd: Any, count: int
 
 
 def _layer_norm_backward_weight_kernel(xp: Any, out: Any, g: Any, x: Any, mean: Any, rstd: Any, count: int) -> None:
+    if xp is np and out.dtype.char in "fd" and _native.layer_norm_backward_weight(out, g, x, mean, rstd):
+        return
     rows, g = _rows(widen(x), count), _rows(widen(g), count)
     t = rows - mean.reshape(-1, 1)
     t *= rstd.reshape(-1, 1)

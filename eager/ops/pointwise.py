@@ -3,8 +3,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+
+from eager import _native
 from eager.ops.loop_api import NUMPY
 from eager.ops.table import OPS, Kind, Op, declare
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, preserve_strides
@@ -388,8 +391,21 @@ def _channels_last(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def _move(xp: Any, out: Any, x: Any) -> None:
+    """out = x, cast and broadcast. Large copies that change the order of elements go by tiles, over the threads."""
+    if xp is np and out.size >= _LARGE_COPY and isinstance(x, np.ndarray) and out.shape == x.shape and out.dtype is x.dtype:
+        bits = _BITS.get(x.dtype.itemsize)
+        if bits is not None and not np.may_share_memory(out, x) and _native.copy(out.view(bits), x.view(bits)):
+            return
+    xp.copyto(out, x, casting="unsafe")
+
+
+_LARGE_COPY: Final = 4096  # elements
+_BITS: Final = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
+
 CLONE = declare("clone(Tensor x, str? memory_format=None) -> Tensor", Kind.POINTWISE, promotion="raw",
-                scalar=lambda k, x, memory_format: x, meta=_clone_meta, vjp={"x": lambda g: g},
+                scalar=lambda k, x, memory_format: x, kernel=lambda xp, out, x, memory_format: _move(xp, out, x),
+                meta=_clone_meta, vjp={"x": lambda g: g},
                 samples=lambda make: iter([(make(3, 4).t(), None), (make(3, 4).t(), "contiguous")]))  # fmt: skip
 
 
@@ -407,7 +423,7 @@ def _copy_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # The functional form of `copy_`: the values of `src`, in the shape, dtype and layout of `x`.
 COPY = declare("copy(Tensor x, Tensor src) -> Tensor", Kind.POINTWISE, promotion="raw",
-               scalar=lambda k, x, src: src, meta=_copy_meta,
+               scalar=lambda k, x, src: src, kernel=lambda xp, out, x, src: _move(xp, out, src), over_input=True, meta=_copy_meta,
                vjp={"x": _zero, "src": lambda g: g}, casts_result=True, inplace=True, samples=_copy_samples)  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager import _native, dtypes
 from eager.device import CPU
 from eager.ops.table import Kind, declare
 from eager.spec import TensorSpec
@@ -82,7 +82,16 @@ def _unit(xp: Any, words: Any, double: bool) -> Any:
     return (words[0] >> xp.uint32(8)).astype(xp.float32) * xp.float32(2.0**-24)
 
 
+def _drawn_natively(xp: Any, out: Any, state: Any, normal: bool) -> bool:
+    if xp is not np or out.dtype.char not in "fd":
+        return False
+    seed, offset = state.tolist()
+    return _native.philox(out, seed, offset, normal)
+
+
 def _uniform(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
+    if _drawn_natively(xp, out, state, False):
+        return
     n = math.prod(size)
     xp.copyto(out, _unit(xp, _words(xp, state, n), out.dtype == xp.float64).reshape(out.shape), casting="unsafe")
 
@@ -93,6 +102,8 @@ PHILOX_UNIFORM = declare("philox_uniform(Tensor state, int[] size, dtype? dtype=
 
 def _normal(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
     """Box-Muller on words 0 and 1 (float32), or on both pairs (float64); one value per counter."""
+    if _drawn_natively(xp, out, state, True):
+        return
     n = math.prod(size)
     words = _words(xp, state, n)
     if out.dtype == xp.float64:

@@ -5,7 +5,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from eager import dtypes
+import numpy as np
+
+from eager import _native, dtypes
 from eager.ops.table import OPS, Kind, declare
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
 
@@ -47,8 +49,24 @@ def _typed_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(0, 3), (0,), False, None
 
 
+_NATIVE = {"sum": 0, "amax": 1, "amin": 2}
+
+
+def _runs_natively(xp: Any, name: str, out: Any, x: Any, dims: Sequence[int], scale: float = 1.0) -> bool:
+    """Reduce by the native kernel, if it can: row-major floats on the CPU, over the first or the last dims."""
+    if xp is not np or name not in _NATIVE or x.dtype is not out.dtype or x.dtype.char not in "fd" or not dims:
+        return False
+    count = len(dims)
+    columns = dims[-1] == count - 1 and dims[-1] != x.ndim - 1
+    if not columns and dims[0] != x.ndim - count:
+        return False
+    return _native.reduce(out, x, _NATIVE[name], columns, scale)
+
+
 def _accumulate(name: str) -> Any:
     def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
+        if _runs_natively(xp, name, out, x, dims):
+            return
         half = out.dtype.itemsize == 2 and out.dtype.kind in "fV"
         if half:
             xp.copyto(out, getattr(xp, name)(x.astype("f4"), axis=dims, keepdims=keepdim), casting="unsafe")
@@ -60,7 +78,8 @@ def _accumulate(name: str) -> Any:
 
 def _plain(name: str) -> Any:
     def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool) -> None:
-        getattr(xp, name)(x, axis=dims, keepdims=keepdim, out=out)
+        if not _runs_natively(xp, name, out, x, dims):
+            getattr(xp, name)(x, axis=dims, keepdims=keepdim, out=out)
 
     return kernel
 
@@ -190,6 +209,8 @@ def _mean_meta(x: SpecLike, dims: Sequence[int], keepdim: bool, dtype: Any) -> T
 
 def _mean_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
     n = _count(x, dims)
+    if n and _runs_natively(xp, "sum", out, x, dims, 1.0 / n):
+        return
     wide = "f4" if out.dtype.itemsize == 2 else out.dtype
     xp.copyto(out, xp.sum(x, axis=dims, dtype=wide, keepdims=keepdim) / (n if n else math.nan), casting="unsafe")
 

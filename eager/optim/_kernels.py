@@ -37,6 +37,15 @@ def _buffers(d: Any, n: int) -> tuple[Any, Any]:
     return found[0][:n], found[1][:n]
 
 
+def adam_at_once(p: Tensor, m: Tensor, v: Tensor, g: Tensor, *settings: float) -> bool:
+    """The rule `adam` in one native pass, if it can run."""
+    if not _native.adam(p._array, m._array, v._array, g._array, *settings):
+        return False
+    for t in (p, m, v):
+        t._bump_version()
+    return True
+
+
 def in_blocks(rule: Callable[..., None], tensors: Sequence[Tensor], written: int, *settings: Any) -> None:
     """Run `rule(*slices, scratch, scratch, *settings)` over all elements; the first `written` tensors are written."""
     arrays = [t._array.reshape(-1) for t in tensors]

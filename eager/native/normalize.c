@@ -1,0 +1,236 @@
+/* Softmax and layer norm over rows: one pass over each row while it is in the nearest cache, rows over the threads.
+ *
+ * Every function takes row-major arrays of one floating dtype and returns whether it could run; the callers in
+ * eager.ops.nn have a form over numpy for the rest. Sums run in as many lanes as the vectors have. */
+#define PY_SSIZE_T_CLEAN
+#include "kernels.h"
+KERNEL_FILE
+#include "arrays.h"
+#include "vecmath.h"
+
+enum { LANES = 16 };
+
+typedef struct {
+    void *out, *second, *third;
+    const void *a, *b, *c, *d, *e;
+    long n, rows;
+    double eps;
+} Job;
+
+#define SUM_OF(T, acc, count, expression)                                                                   \
+    T acc = 0;                                                                                              \
+    {                                                                                                       \
+        T lanes[LANES] = {0};                                                                               \
+        long i = 0;                                                                                         \
+        for (; i + LANES <= (count); i += LANES)                                                            \
+            for (int l = 0; l < LANES; l++) { const long at = i + l; lanes[l] += (expression); }            \
+        for (int l = 0; l < LANES; l++) acc += lanes[l];                                                    \
+        for (long at = i; at < (count); at++) acc += (expression);                                          \
+    }
+
+#define ROW_KERNELS(S, T)                                                                                   \
+    VM_INLINE T row_max_##S(const T *x, long n)                                                             \
+    {                                                                                                       \
+        T top = x[0], lanes[LANES];                                                                         \
+        long i = 0;                                                                                         \
+        for (int l = 0; l < LANES; l++) lanes[l] = top;                                                     \
+        for (; i + LANES <= n; i += LANES)                                                                  \
+            for (int l = 0; l < LANES; l++) lanes[l] = maximum_##S(lanes[l], x[i + l]);                     \
+        for (int l = 0; l < LANES; l++) top = maximum_##S(top, lanes[l]);                                   \
+        for (; i < n; i++) top = maximum_##S(top, x[i]);                                                    \
+        return top;                                                                                         \
+    }                                                                                                       \
+    CLONES static void softmax_##S(void *context, long begin, long end)                                     \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const long n = job->n;                                                                              \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *x = (const T *)job->a + r * n;                                                         \
+            T *restrict out = (T *)job->out + r * n;                                                        \
+            const T top = row_max_##S(x, n);                                                                \
+            for (long i = 0; i < n; i++) out[i] = exp_##S(x[i] - top);                                      \
+            SUM_OF(T, total, n, out[at])                                                                    \
+            for (long i = 0; i < n; i++) out[i] /= total;                                                   \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void log_softmax_##S(void *context, long begin, long end)                                 \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const long n = job->n;                                                                              \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *x = (const T *)job->a + r * n;                                                         \
+            T *restrict out = (T *)job->out + r * n;                                                        \
+            const T top = row_max_##S(x, n);                                                                \
+            SUM_OF(T, total, n, exp_##S(x[at] - top))                                                       \
+            const T shift = log_##S(total);                                                                 \
+            for (long i = 0; i < n; i++) out[i] = x[i] - top - shift;                                       \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* a: cotangent, b: softmax */                                                                          \
+    CLONES static void softmax_backward_##S(void *context, long begin, long end)                            \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const long n = job->n;                                                                              \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *g = (const T *)job->a + r * n, *y = (const T *)job->b + r * n;                         \
+            T *restrict out = (T *)job->out + r * n;                                                        \
+            SUM_OF(T, dot, n, g[at] * y[at])                                                                \
+            for (long i = 0; i < n; i++) out[i] = y[i] * (g[i] - dot);                                      \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* a: cotangent, b: log_softmax */                                                                      \
+    CLONES static void log_softmax_backward_##S(void *context, long begin, long end)                        \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const long n = job->n;                                                                              \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *g = (const T *)job->a + r * n, *y = (const T *)job->b + r * n;                         \
+            T *restrict out = (T *)job->out + r * n;                                                        \
+            SUM_OF(T, total, n, g[at])                                                                      \
+            for (long i = 0; i < n; i++) out[i] = g[i] - exp_##S(y[i]) * total;                             \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* a: x, b: weight, c: bias; second: means, third: reciprocal deviations */                             \
+    CLONES static void layer_norm_##S(void *context, long begin, long end)                                  \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const long n = job->n;                                                                              \
+        const T *w = job->b, *b = job->c;                                                                   \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *x = (const T *)job->a + r * n;                                                         \
+            T *restrict out = (T *)job->out + r * n;                                                        \
+            SUM_OF(T, total, n, x[at])                                                                      \
+            const T mean = total / (T)n;                                                                    \
+            SUM_OF(T, squares, n, (x[at] - mean) * (x[at] - mean))                                          \
+            const T rstd = (T)1 / sqrt_##S(squares / (T)n + (T)job->eps);                                   \
+            ((T *)job->second)[r] = mean;                                                                   \
+            ((T *)job->third)[r] = rstd;                                                                    \
+            if (w && b) for (long i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd * w[i] + b[i];           \
+            else if (w) for (long i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd * w[i];                  \
+            else if (b) for (long i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd + b[i];                  \
+            else for (long i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd;                                \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* a: cotangent, b: x, c: means, d: reciprocal deviations, e: weight */                                 \
+    CLONES static void layer_norm_backward_##S(void *context, long begin, long end)                         \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const long n = job->n;                                                                              \
+        const T *w = job->e;                                                                                \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *g = (const T *)job->a + r * n, *x = (const T *)job->b + r * n;                         \
+            const T mean = ((const T *)job->c)[r], rstd = ((const T *)job->d)[r];                           \
+            T *restrict out = (T *)job->out + r * n;                                                        \
+            if (w) for (long i = 0; i < n; i++) out[i] = g[i] * w[i];                                       \
+            else for (long i = 0; i < n; i++) out[i] = g[i];                                                \
+            SUM_OF(T, total, n, out[at])                                                                    \
+            SUM_OF(T, projection, n, out[at] * ((x[at] - mean) * rstd))                                     \
+            const T p = projection / (T)n, m = total / (T)n;                                                \
+            for (long i = 0; i < n; i++) out[i] = rstd * (out[i] - m - (x[i] - mean) * rstd * p);           \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* Columns [begin, end) of the sum over rows of g * normalised x; a to d as above. */                   \
+    CLONES static void layer_norm_backward_weight_##S(void *context, long begin, long end)                  \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const long n = job->n;                                                                              \
+        T *restrict out = job->out;                                                                         \
+        for (long i = begin; i < end; i++) out[i] = 0;                                                      \
+        for (long r = 0; r < job->rows; r++) {                                                              \
+            const T *restrict g = (const T *)job->a + r * n, *restrict x = (const T *)job->b + r * n;       \
+            const T mean = ((const T *)job->c)[r], rstd = ((const T *)job->d)[r];                           \
+            for (long i = begin; i < end; i++) out[i] += g[i] * ((x[i] - mean) * rstd);                     \
+        }                                                                                                   \
+    }
+ROW_KERNELS(f32, float)
+ROW_KERNELS(f64, double)
+
+/* Runs a kernel over rows; `n` is the length of one. */
+static PyObject *over_rows(Arrays *a, LoopFn single, LoopFn wide, Job *job)
+{
+    long grain = 1 + 8192 / (job->n ? job->n : 1);
+    parallel(a->is_double ? wide : single, job, job->rows, grain, 4.0 * (double)job->rows * (double)job->n);
+    arrays_close(a);
+    Py_RETURN_TRUE;
+}
+
+static PyObject *refuse(Arrays *a)
+{
+    arrays_close(a);
+    Py_RETURN_FALSE;
+}
+
+#define OPEN(who, wanted, written)                                                                          \
+    Arrays a;                                                                                               \
+    if (nargs < (wanted)) return PyErr_Format(PyExc_TypeError, who "() takes at least %d arguments", wanted); \
+    int opened = arrays_open(&a, args, wanted, written);                                                    \
+    if (opened < 0) return NULL;                                                                            \
+    if (!opened) Py_RETURN_FALSE;
+
+static long last_size(const Arrays *a, int i)
+{
+    return a->views[i].ndim ? (long)a->views[i].shape[a->views[i].ndim - 1] : 1;
+}
+
+/* softmax(out, x, log): along the last dim */
+PyObject *py_softmax(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    OPEN("softmax", 2, 1)
+    Job job = {.out = a.data[0], .a = a.data[1], .n = last_size(&a, 1)};
+    if (nargs != 3 || !a.sizes[1] || a.sizes[0] != a.sizes[1]) return refuse(&a);
+    job.rows = a.sizes[1] / job.n;
+    bool log = PyObject_IsTrue(args[2]) == 1;
+    return over_rows(&a, log ? log_softmax_f32 : softmax_f32, log ? log_softmax_f64 : softmax_f64, &job);
+}
+
+/* softmax_backward(out, g, y, log): along the last dim */
+PyObject *py_softmax_backward(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    OPEN("softmax_backward", 3, 1)
+    Job job = {.out = a.data[0], .a = a.data[1], .b = a.data[2], .n = last_size(&a, 2)};
+    if (nargs != 4 || !a.sizes[2] || a.sizes[0] != a.sizes[2] || a.sizes[1] != a.sizes[2]) return refuse(&a);
+    job.rows = a.sizes[2] / job.n;
+    bool log = PyObject_IsTrue(args[3]) == 1;
+    return over_rows(&a, log ? log_softmax_backward_f32 : softmax_backward_f32,
+                     log ? log_softmax_backward_f64 : softmax_backward_f64, &job);
+}
+
+/* layer_norm(out, mean, rstd, x, weight, bias, eps): rows of as many elements as out has for each of mean */
+PyObject *py_layer_norm(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    OPEN("layer_norm", 6, 3)
+    long rows = a.sizes[1];
+    if (nargs != 7 || !rows || !a.sizes[0] || a.sizes[2] != rows || a.sizes[3] != a.sizes[0]) return refuse(&a);
+    Job job = {.out = a.data[0], .second = a.data[1], .third = a.data[2], .a = a.data[3], .b = a.data[4], .c = a.data[5],
+               .n = a.sizes[0] / rows, .rows = rows, .eps = PyFloat_AsDouble(args[6])};
+    if (PyErr_Occurred()) {
+        arrays_close(&a);
+        return NULL;
+    }
+    if ((job.b && a.sizes[4] != job.n) || (job.c && a.sizes[5] != job.n)) return refuse(&a);
+    return over_rows(&a, layer_norm_f32, layer_norm_f64, &job);
+}
+
+/* layer_norm_backward(out, g, x, mean, rstd, weight) */
+PyObject *py_layer_norm_backward(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    OPEN("layer_norm_backward", 6, 1)
+    long rows = a.sizes[3];
+    if (!rows || !a.sizes[0] || a.sizes[4] != rows || a.sizes[1] != a.sizes[0] || a.sizes[2] != a.sizes[0]) return refuse(&a);
+    Job job = {.out = a.data[0], .a = a.data[1], .b = a.data[2], .c = a.data[3], .d = a.data[4], .e = a.data[5],
+               .n = a.sizes[0] / rows, .rows = rows};
+    if (job.e && a.sizes[5] != job.n) return refuse(&a);
+    return over_rows(&a, layer_norm_backward_f32, layer_norm_backward_f64, &job);
+}
+
+/* layer_norm_backward_weight(out, g, x, mean, rstd) */
+PyObject *py_layer_norm_backward_weight(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    OPEN("layer_norm_backward_weight", 5, 1)
+    long rows = a.sizes[3], n = a.sizes[0];
+    if (!rows || !n || a.sizes[4] != rows || a.sizes[1] != rows * n || a.sizes[2] != rows * n) return refuse(&a);
+    Job job = {.out = a.data[0], .a = a.data[1], .b = a.data[2], .c = a.data[3], .d = a.data[4], .n = n, .rows = rows};
+    parallel(a.is_double ? layer_norm_backward_weight_f64 : layer_norm_backward_weight_f32, &job, n, 64, (double)rows * (double)n);
+    arrays_close(&a);
+    Py_RETURN_TRUE;
+}

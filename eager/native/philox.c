@@ -1,0 +1,126 @@
+/* Philox 4x32-10, the counter-based generator behind every draw: element i has counter offset + i.
+ *
+ * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The words are those of
+ * eager.ops.random.philox, which stays the reference and what other devices run. */
+#define PY_SSIZE_T_CLEAN
+#include "kernels.h"
+KERNEL_FILE
+#include "arrays.h"
+#include "vecmath.h"
+
+enum { BLOCK = 256 };
+
+typedef struct {
+    void *out;
+    uint64_t seed, offset;
+} Draw;
+
+typedef struct {
+    uint32_t word[4][BLOCK];
+} Words;
+
+VM_INLINE void philox_block(Words *w, uint64_t seed, uint64_t first, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const uint64_t counter = first + (uint64_t)i;
+        uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
+        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+#pragma GCC unroll 10
+        for (int round = 0; round < 10; round++) {
+            const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+            const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+            c1 = (uint32_t)p1;
+            c3 = (uint32_t)p0;
+            c0 = n0;
+            c2 = n2;
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        w->word[0][i] = c0;
+        w->word[1][i] = c1;
+        w->word[2][i] = c2;
+        w->word[3][i] = c3;
+    }
+}
+
+/* [0, 1) with 24 bits of one word, or 53 bits of two. */
+VM_INLINE float unit_f32(uint32_t a) { return (float)(int32_t)(a >> 8) * 0x1p-24f; }
+VM_INLINE double unit_f64(uint32_t a, uint32_t b) { return ((double)(a >> 5) * 0x1p26 + (double)(b >> 6)) * 0x1p-53; }
+
+/* cos(2 pi v), v in [0, 1): an eighth of a turn is left, then a polynomial for cos or sin (Taylor, error below 1e-8). */
+VM_INLINE float cos_turn_f32(float v)
+{
+    float q = rintf(v * 4.0f), r = (v - q * 0.25f) * 6.28318531f, z = r * r;
+    int32_t quarter = (int32_t)q & 3;
+    float c = ((((2.48015873e-5f * z - 0.00138888889f) * z + 0.0416666667f) * z - 0.5f) * z) + 1.0f;
+    float s = ((((2.75573192e-6f * z - 0.000198412698f) * z + 0.00833333333f) * z - 0.166666667f) * z) * r + r;
+    float y = quarter & 1 ? s : c;
+    return (quarter == 1) | (quarter == 2) ? -y : y;
+}
+
+CLONES static void uniform_f32(void *context, long begin, long end)
+{
+    const Draw *draw = context;
+    Words w;
+    for (long at = begin; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++) ((float *)draw->out)[at + i] = unit_f32(w.word[0][i]);
+    }
+}
+
+CLONES static void uniform_f64(void *context, long begin, long end)
+{
+    const Draw *draw = context;
+    Words w;
+    for (long at = begin; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++) ((double *)draw->out)[at + i] = unit_f64(w.word[0][i], w.word[1][i]);
+    }
+}
+
+/* Box-Muller, the cosine half: one value for each counter. */
+CLONES static void normal_f32(void *context, long begin, long end)
+{
+    const Draw *draw = context;
+    Words w;
+    for (long at = begin; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++)
+            ((float *)draw->out)[at + i] =
+                sqrtf(-2.0f * log1p_f32(-unit_f32(w.word[0][i]))) * cos_turn_f32(unit_f32(w.word[1][i]));
+    }
+}
+
+CLONES static void normal_f64(void *context, long begin, long end)
+{
+    const Draw *draw = context;
+    Words w;
+    for (long at = begin; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++)
+            ((double *)draw->out)[at + i] = sqrt(-2.0 * log1p(-unit_f64(w.word[0][i], w.word[1][i]))) *
+                                            cos(unit_f64(w.word[2][i], w.word[3][i]) * 6.283185307179586);
+    }
+}
+
+/* philox(out, seed, offset, normal): fills a row-major float32 or float64 array; False for any other */
+PyObject *py_philox(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 4) return PyErr_Format(PyExc_TypeError, "philox() takes out, seed, offset and normal");
+    uint64_t seed = PyLong_AsUnsignedLongLongMask(args[1]), offset = PyLong_AsUnsignedLongLongMask(args[2]);
+    if (PyErr_Occurred()) return NULL;
+    Arrays a;
+    int opened = arrays_open(&a, args, 1, 1);
+    if (opened < 0) return NULL;
+    if (!opened) Py_RETURN_FALSE;
+    Draw draw = {a.data[0], seed, offset};
+    bool normal = PyObject_IsTrue(args[3]) == 1;
+    LoopFn fn = normal ? (a.is_double ? normal_f64 : normal_f32) : (a.is_double ? uniform_f64 : uniform_f32);
+    parallel(fn, &draw, a.sizes[0], 4096, 8.0 * (double)a.sizes[0]);
+    arrays_close(&a);
+    Py_RETURN_TRUE;
+}

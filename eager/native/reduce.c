@@ -1,0 +1,178 @@
+/* Sums and extremes of row-major floats: over the last dims (rows), or over the first (columns).
+ *
+ * A sum of many elements is a sum of block sums, kept in double precision, so that its error grows with the number
+ * of blocks and not of elements. */
+#define PY_SSIZE_T_CLEAN
+#include "kernels.h"
+KERNEL_FILE
+#include "arrays.h"
+#include "vecmath.h"
+
+enum { LANES = 32, BLOCK = 4096, COLUMNS = 512 };
+enum { SUM, MAX, MIN, NUM_KINDS };
+
+typedef struct {
+    void *out;
+    const void *x;
+    long rows, n;
+    double scale;
+    double *parts; /* one row in blocks: a partial result each */
+} Job;
+
+#define FOLD(T, combine, from, count, result)                                                               \
+    {                                                                                                       \
+        T lanes[LANES];                                                                                     \
+        long i = 0;                                                                                         \
+        if ((count) < LANES) {                                                                              \
+            result = (from)[0];                                                                             \
+            for (i = 1; i < (count); i++) result = combine(result, (from)[i]);                              \
+        }                                                                                                   \
+        else {                                                                                              \
+            for (int l = 0; l < LANES; l++) lanes[l] = (from)[l];                                           \
+            for (i = LANES; i + LANES <= (count); i += LANES)                                               \
+                for (int l = 0; l < LANES; l++) lanes[l] = combine(lanes[l], (from)[i + l]);                \
+            for (int half = LANES / 2; half; half /= 2)                                                     \
+                for (int l = 0; l < half; l++) lanes[l] = combine(lanes[l], lanes[l + half]);               \
+            result = lanes[0];                                                                              \
+            for (; i < (count); i++) result = combine(result, (from)[i]);                                   \
+        }                                                                                                   \
+    }
+#define PLUS(x, y) ((x) + (y))
+
+#define REDUCTIONS(S, T)                                                                                    \
+    CLONES static void sum_rows_##S(void *context, long begin, long end)                                    \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        for (long r = begin; r < end; r++) {                                                                \
+            double total = 0;                                                                               \
+            for (long at = 0; at < job->n; at += BLOCK) {                                                   \
+                const T *x = (const T *)job->x + r * job->n + at;                                           \
+                const long count = job->n - at < BLOCK ? job->n - at : BLOCK;                               \
+                T part;                                                                                     \
+                FOLD(T, PLUS, x, count, part)                                                               \
+                total += (double)part;                                                                      \
+            }                                                                                               \
+            ((T *)job->out)[r] = (T)(total * job->scale);                                                   \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void sum_parts_##S(void *context, long begin, long end)                                   \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        for (long b = begin; b < end; b++) {                                                                \
+            const T *x = (const T *)job->x + b * BLOCK;                                                     \
+            const long left = job->n - b * BLOCK, count = left < BLOCK ? left : BLOCK;                      \
+            T part;                                                                                         \
+            FOLD(T, PLUS, x, count, part)                                                                   \
+            job->parts[b] = (double)part;                                                                   \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void max_rows_##S(void *context, long begin, long end)                                    \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *x = (const T *)job->x + r * job->n;                                                    \
+            T top;                                                                                          \
+            FOLD(T, maximum_##S, x, job->n, top)                                                            \
+            ((T *)job->out)[r] = top;                                                                       \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void min_rows_##S(void *context, long begin, long end)                                    \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *x = (const T *)job->x + r * job->n;                                                    \
+            T low;                                                                                          \
+            FOLD(T, minimum_##S, x, job->n, low)                                                            \
+            ((T *)job->out)[r] = low;                                                                       \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* Columns [begin, end), COLUMNS of them at once: every row is read in order. */                        \
+    CLONES static void sum_columns_##S(void *context, long begin, long end)                                 \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        for (long at = begin; at < end; at += COLUMNS) {                                                    \
+            const long width = end - at < COLUMNS ? end - at : COLUMNS;                                     \
+            double total[COLUMNS];                                                                          \
+            for (long c = 0; c < width; c++) total[c] = 0;                                                  \
+            for (long first = 0; first < job->rows; first += 64) {                                          \
+                const long last = first + 64 < job->rows ? first + 64 : job->rows;                          \
+                T part[COLUMNS];                                                                            \
+                for (long c = 0; c < width; c++) part[c] = 0;                                               \
+                for (long r = first; r < last; r++) {                                                       \
+                    const T *restrict x = (const T *)job->x + r * job->n + at;                              \
+                    for (long c = 0; c < width; c++) part[c] += x[c];                                       \
+                }                                                                                           \
+                for (long c = 0; c < width; c++) total[c] += (double)part[c];                               \
+            }                                                                                               \
+            for (long c = 0; c < width; c++) ((T *)job->out)[at + c] = (T)(total[c] * job->scale);          \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void max_columns_##S(void *context, long begin, long end)                                 \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        T *restrict out = job->out;                                                                         \
+        for (long c = begin; c < end; c++) out[c] = ((const T *)job->x)[c];                                 \
+        for (long r = 1; r < job->rows; r++) {                                                              \
+            const T *restrict x = (const T *)job->x + r * job->n;                                           \
+            for (long c = begin; c < end; c++) out[c] = maximum_##S(out[c], x[c]);                          \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void min_columns_##S(void *context, long begin, long end)                                 \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        T *restrict out = job->out;                                                                         \
+        for (long c = begin; c < end; c++) out[c] = ((const T *)job->x)[c];                                 \
+        for (long r = 1; r < job->rows; r++) {                                                              \
+            const T *restrict x = (const T *)job->x + r * job->n;                                           \
+            for (long c = begin; c < end; c++) out[c] = minimum_##S(out[c], x[c]);                          \
+        }                                                                                                   \
+    }
+REDUCTIONS(f32, float)
+REDUCTIONS(f64, double)
+
+static const LoopFn over_rows[NUM_KINDS][2] = {
+    {sum_rows_f32, sum_rows_f64}, {max_rows_f32, max_rows_f64}, {min_rows_f32, min_rows_f64}};
+static const LoopFn over_columns[NUM_KINDS][2] = {
+    {sum_columns_f32, sum_columns_f64}, {max_columns_f32, max_columns_f64}, {min_columns_f32, min_columns_f64}};
+
+/* One long row: blocks over the threads, then their results in order. False if out of memory. */
+static bool sum_all(const Arrays *a, Job *job)
+{
+    long blocks = (job->n + BLOCK - 1) / BLOCK;
+    job->parts = PyMem_RawMalloc((size_t)blocks * sizeof(double));
+    if (!job->parts) return false;
+    parallel(a->is_double ? sum_parts_f64 : sum_parts_f32, job, blocks, 4, (double)job->n);
+    double total = 0;
+    for (long b = 0; b < blocks; b++) total += job->parts[b];
+    PyMem_RawFree(job->parts);
+    if (a->is_double) *(double *)job->out = total * job->scale;
+    else *(float *)job->out = (float)(total * job->scale);
+    return true;
+}
+
+/* reduce(out, x, kind, columns, scale): x as (out.size, n) summed over n, or with `columns` as (n, out.size) over n.
+ * kind: 0 sum, times scale; 1 maximum; 2 minimum. False for arrays it cannot work on. */
+PyObject *py_reduce(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 5) return PyErr_Format(PyExc_TypeError, "reduce() takes out, x, kind, columns and scale");
+    long kind = PyLong_AsLong(args[2]);
+    bool columns = PyObject_IsTrue(args[3]) == 1;
+    double scale = PyFloat_AsDouble(args[4]);
+    if (PyErr_Occurred()) return NULL;
+    if (kind < 0 || kind >= NUM_KINDS) return PyErr_Format(PyExc_ValueError, "reduce: kind is %ld; allowed: 0, 1, 2", kind);
+    Arrays a;
+    int opened = arrays_open(&a, args, 2, 1);
+    if (opened < 0) return NULL;
+    if (!opened) Py_RETURN_FALSE;
+    long outputs = a.sizes[0], elements = a.sizes[1];
+    bool able = outputs > 0 && elements > 0 && elements % outputs == 0;
+    if (able) {
+        long other = elements / outputs;
+        Job job = {a.data[0], a.data[1], columns ? other : outputs, columns ? outputs : other, scale, NULL};
+        if (columns) parallel(over_columns[kind][a.is_double], &job, outputs, 64, (double)elements);
+        else if (kind == SUM && outputs == 1 && elements >= PARALLEL_ELEMENTS) able = sum_all(&a, &job);
+        else parallel(over_rows[kind][a.is_double], &job, outputs, 1 + 8192 / other, (double)elements);
+    }
+    arrays_close(&a);
+    return PyBool_FromLong(able);
+}

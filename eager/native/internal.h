@@ -75,6 +75,7 @@ int array_register_descr(PyObject *descrs);
 /* dispatch.c: per-thread state read on every op call */
 extern _Thread_local int tls_grad_disabled;
 extern _Thread_local int tls_mode_depth;
+extern _Thread_local int tls_inference; /* new tensors, views apart, get EAGER_INFERENCE */
 int grad_enabled(void);
 int mode_depth(void);
 #endif

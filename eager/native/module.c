@@ -6,6 +6,7 @@
 
 _Thread_local int tls_grad_disabled;
 _Thread_local int tls_mode_depth;
+_Thread_local int tls_inference;
 
 int grad_enabled(void) { return !tls_grad_disabled; }
 int mode_depth(void) { return tls_mode_depth; }
@@ -19,6 +20,18 @@ static PyObject *py_set_grad_enabled(PyObject *Py_UNUSED(m), PyObject *value)
     if (on < 0) return NULL;
     int before = !tls_grad_disabled;
     tls_grad_disabled = !on;
+    return PyBool_FromLong(before);
+}
+
+static PyObject *py_inference_mode(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyBool_FromLong(tls_inference); }
+
+/* set_inference_mode(bool) -> the previous value */
+static PyObject *py_set_inference_mode(PyObject *Py_UNUSED(m), PyObject *value)
+{
+    int on = PyObject_IsTrue(value);
+    if (on < 0) return NULL;
+    int before = tls_inference;
+    tls_inference = on;
     return PyBool_FromLong(before);
 }
 
@@ -109,6 +122,8 @@ static PyMethodDef methods[] = {
     {"storage_alias", storage_alias, METH_O, "same memory, own version counter"},
     {"grad_enabled", py_grad_enabled, METH_NOARGS, "is gradient recording on in this thread"},
     {"set_grad_enabled", py_set_grad_enabled, METH_O, "set_grad_enabled(on) -> previous"},
+    {"inference_mode", py_inference_mode, METH_NOARGS, "are new tensors of this thread inference tensors"},
+    {"set_inference_mode", py_set_inference_mode, METH_O, "set_inference_mode(on) -> previous"},
     {"mode_depth", py_mode_depth, METH_NOARGS, "dispatch modes on this thread's stack"},
     {"set_mode_depth", py_set_mode_depth, METH_O, NULL},
     {"epoch", py_epoch, METH_NOARGS, "counter of parameter and module changes"},

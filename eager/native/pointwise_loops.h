@@ -1116,14 +1116,42 @@ CLONES static void abs_v_f64(const Pointwise *ctx, long begin, long end)
     }
 }
 
+CLONES static void sgn_v_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 == x0;
+        const float t1 = sign_f32(x0);
+        const float t2 = t0 ? t1 : 0.0f;
+        out[i] = t2;
+    }
+}
+
+CLONES static void sgn_v_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 == x0;
+        const double t1 = sign_f64(x0);
+        const double t2 = t0 ? t1 : 0.0;
+        out[i] = t2;
+    }
+}
+
 CLONES static void sign_v_f32(const Pointwise *ctx, long begin, long end)
 {
     float *restrict out = ctx->out;
     const float *restrict p0 = ctx->in[0];
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
-        const float t0 = sign_f32(x0);
-        out[i] = t0;
+        const int t0 = x0 == x0;
+        const float t1 = sign_f32(x0);
+        const float t2 = t0 ? t1 : 0.0f;
+        out[i] = t2;
     }
 }
 
@@ -1133,8 +1161,10 @@ CLONES static void sign_v_f64(const Pointwise *ctx, long begin, long end)
     const double *restrict p0 = ctx->in[0];
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
-        const double t0 = sign_f64(x0);
-        out[i] = t0;
+        const int t0 = x0 == x0;
+        const double t1 = sign_f64(x0);
+        const double t2 = t0 ? t1 : 0.0;
+        out[i] = t2;
     }
 }
 
@@ -1746,6 +1776,724 @@ CLONES static void gelu_tanh_v_f64(const Pointwise *ctx, long begin, long end)
     }
 }
 
+CLONES static void fmax_vv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float x1 = p1[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const float t2 = maximum_f32(x0, x1);
+        const float t3 = t1 ? x0 : t2;
+        const float t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmax_vv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double x1 = p1[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const double t2 = maximum_f64(x0, x1);
+        const double t3 = t1 ? x0 : t2;
+        const double t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmax_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const float t2 = maximum_f32(x0, x1);
+        const float t3 = t1 ? x0 : t2;
+        const float t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmax_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const double t2 = maximum_f64(x0, x1);
+        const double t3 = t1 ? x0 : t2;
+        const double t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmax_sv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float x0 = (float)ctx->number[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x1 = p1[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const float t2 = maximum_f32(x0, x1);
+        const float t3 = t1 ? x0 : t2;
+        const float t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmax_sv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double x0 = (double)ctx->number[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x1 = p1[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const double t2 = maximum_f64(x0, x1);
+        const double t3 = t1 ? x0 : t2;
+        const double t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmin_vv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float x1 = p1[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const float t2 = minimum_f32(x0, x1);
+        const float t3 = t1 ? x0 : t2;
+        const float t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmin_vv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double x1 = p1[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const double t2 = minimum_f64(x0, x1);
+        const double t3 = t1 ? x0 : t2;
+        const double t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmin_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const float t2 = minimum_f32(x0, x1);
+        const float t3 = t1 ? x0 : t2;
+        const float t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmin_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const double t2 = minimum_f64(x0, x1);
+        const double t3 = t1 ? x0 : t2;
+        const double t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmin_sv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float x0 = (float)ctx->number[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x1 = p1[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const float t2 = minimum_f32(x0, x1);
+        const float t3 = t1 ? x0 : t2;
+        const float t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void fmin_sv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double x0 = (double)ctx->number[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x1 = p1[i];
+        const int t0 = x0 != x0;
+        const int t1 = x1 != x1;
+        const double t2 = minimum_f64(x0, x1);
+        const double t3 = t1 ? x0 : t2;
+        const double t4 = t0 ? x1 : t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void logaddexp_vv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float x1 = p1[i];
+        const float t0 = maximum_f32(x0, x1);
+        const int t1 = x0 == x1;
+        const float t2 = x0 - x1;
+        const float t3 = abs_f32(t2);
+        const float t4 = -t3;
+        const float t5 = t1 ? 0.0f : t4;
+        const float t6 = exp_f32(t5);
+        const float t7 = log1p_f32(t6);
+        const float t8 = t7 / 1.0f;
+        const float t9 = t0 + t8;
+        out[i] = t9;
+    }
+}
+
+CLONES static void logaddexp_vv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double x1 = p1[i];
+        const double t0 = maximum_f64(x0, x1);
+        const int t1 = x0 == x1;
+        const double t2 = x0 - x1;
+        const double t3 = abs_f64(t2);
+        const double t4 = -t3;
+        const double t5 = t1 ? 0.0 : t4;
+        const double t6 = exp_f64(t5);
+        const double t7 = log1p_f64(t6);
+        const double t8 = t7 / 1.0;
+        const double t9 = t0 + t8;
+        out[i] = t9;
+    }
+}
+
+CLONES static void logaddexp_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float t0 = maximum_f32(x0, x1);
+        const int t1 = x0 == x1;
+        const float t2 = x0 - x1;
+        const float t3 = abs_f32(t2);
+        const float t4 = -t3;
+        const float t5 = t1 ? 0.0f : t4;
+        const float t6 = exp_f32(t5);
+        const float t7 = log1p_f32(t6);
+        const float t8 = t7 / 1.0f;
+        const float t9 = t0 + t8;
+        out[i] = t9;
+    }
+}
+
+CLONES static void logaddexp_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double t0 = maximum_f64(x0, x1);
+        const int t1 = x0 == x1;
+        const double t2 = x0 - x1;
+        const double t3 = abs_f64(t2);
+        const double t4 = -t3;
+        const double t5 = t1 ? 0.0 : t4;
+        const double t6 = exp_f64(t5);
+        const double t7 = log1p_f64(t6);
+        const double t8 = t7 / 1.0;
+        const double t9 = t0 + t8;
+        out[i] = t9;
+    }
+}
+
+CLONES static void logaddexp_sv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float x0 = (float)ctx->number[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x1 = p1[i];
+        const float t0 = maximum_f32(x0, x1);
+        const int t1 = x0 == x1;
+        const float t2 = x0 - x1;
+        const float t3 = abs_f32(t2);
+        const float t4 = -t3;
+        const float t5 = t1 ? 0.0f : t4;
+        const float t6 = exp_f32(t5);
+        const float t7 = log1p_f32(t6);
+        const float t8 = t7 / 1.0f;
+        const float t9 = t0 + t8;
+        out[i] = t9;
+    }
+}
+
+CLONES static void logaddexp_sv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double x0 = (double)ctx->number[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x1 = p1[i];
+        const double t0 = maximum_f64(x0, x1);
+        const int t1 = x0 == x1;
+        const double t2 = x0 - x1;
+        const double t3 = abs_f64(t2);
+        const double t4 = -t3;
+        const double t5 = t1 ? 0.0 : t4;
+        const double t6 = exp_f64(t5);
+        const double t7 = log1p_f64(t6);
+        const double t8 = t7 / 1.0;
+        const double t9 = t0 + t8;
+        out[i] = t9;
+    }
+}
+
+CLONES static void xlogy_vv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float x1 = p1[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0f;
+        const float t2 = log_f32(x1);
+        const float t3 = x0 * t2;
+        const float t4 = t1 ? 0.0f : t3;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlogy_vv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double x1 = p1[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0;
+        const double t2 = log_f64(x1);
+        const double t3 = x0 * t2;
+        const double t4 = t1 ? 0.0 : t3;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlogy_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0f;
+        const float t2 = log_f32(x1);
+        const float t3 = x0 * t2;
+        const float t4 = t1 ? 0.0f : t3;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlogy_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0;
+        const double t2 = log_f64(x1);
+        const double t3 = x0 * t2;
+        const double t4 = t1 ? 0.0 : t3;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlogy_sv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float x0 = (float)ctx->number[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x1 = p1[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0f;
+        const float t2 = log_f32(x1);
+        const float t3 = x0 * t2;
+        const float t4 = t1 ? 0.0f : t3;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlogy_sv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double x0 = (double)ctx->number[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x1 = p1[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0;
+        const double t2 = log_f64(x1);
+        const double t3 = x0 * t2;
+        const double t4 = t1 ? 0.0 : t3;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlog1py_vv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float x1 = p1[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0f;
+        const float t2 = log1p_f32(x1);
+        const float t3 = x0 * t2;
+        const float t4 = t1 ? 0.0f : t3;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlog1py_vv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double x1 = p1[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0;
+        const double t2 = log1p_f64(x1);
+        const double t3 = x0 * t2;
+        const double t4 = t1 ? 0.0 : t3;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlog1py_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0f;
+        const float t2 = log1p_f32(x1);
+        const float t3 = x0 * t2;
+        const float t4 = t1 ? 0.0f : t3;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlog1py_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0;
+        const double t2 = log1p_f64(x1);
+        const double t3 = x0 * t2;
+        const double t4 = t1 ? 0.0 : t3;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlog1py_sv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float x0 = (float)ctx->number[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x1 = p1[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0f;
+        const float t2 = log1p_f32(x1);
+        const float t3 = x0 * t2;
+        const float t4 = t1 ? 0.0f : t3;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void xlog1py_sv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double x0 = (double)ctx->number[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x1 = p1[i];
+        const int t0 = x1 != x1;
+        const int t1 = x0 == 0.0;
+        const double t2 = log1p_f64(x1);
+        const double t3 = x0 * t2;
+        const double t4 = t1 ? 0.0 : t3;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void heaviside_vv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float x1 = p1[i];
+        const int t0 = x0 == 0.0f;
+        const int t1 = x0 > 0.0f;
+        const float t2 = x1 * 0.0f;
+        const float t3 = t2 + 1.0f;
+        const float t4 = t1 ? t3 : t2;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void heaviside_vv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double x1 = p1[i];
+        const int t0 = x0 == 0.0;
+        const int t1 = x0 > 0.0;
+        const double t2 = x1 * 0.0;
+        const double t3 = t2 + 1.0;
+        const double t4 = t1 ? t3 : t2;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void heaviside_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 == 0.0f;
+        const int t1 = x0 > 0.0f;
+        const float t2 = x1 * 0.0f;
+        const float t3 = t2 + 1.0f;
+        const float t4 = t1 ? t3 : t2;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void heaviside_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 == 0.0;
+        const int t1 = x0 > 0.0;
+        const double t2 = x1 * 0.0;
+        const double t3 = t2 + 1.0;
+        const double t4 = t1 ? t3 : t2;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void heaviside_sv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float x0 = (float)ctx->number[0];
+    const float *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const float x1 = p1[i];
+        const int t0 = x0 == 0.0f;
+        const int t1 = x0 > 0.0f;
+        const float t2 = x1 * 0.0f;
+        const float t3 = t2 + 1.0f;
+        const float t4 = t1 ? t3 : t2;
+        const float t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void heaviside_sv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double x0 = (double)ctx->number[0];
+    const double *restrict p1 = ctx->in[1];
+    for (long i = begin; i < end; i++) {
+        const double x1 = p1[i];
+        const int t0 = x0 == 0.0;
+        const int t1 = x0 > 0.0;
+        const double t2 = x1 * 0.0;
+        const double t3 = t2 + 1.0;
+        const double t4 = t1 ? t3 : t2;
+        const double t5 = t0 ? x1 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void deg2rad_v_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float t0 = x0 * 0.017453292519943295f;
+        out[i] = t0;
+    }
+}
+
+CLONES static void deg2rad_v_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double t0 = x0 * 0.017453292519943295;
+        out[i] = t0;
+    }
+}
+
+CLONES static void rad2deg_v_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float t0 = x0 * 57.29577951308232f;
+        out[i] = t0;
+    }
+}
+
+CLONES static void rad2deg_v_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double t0 = x0 * 57.29577951308232;
+        out[i] = t0;
+    }
+}
+
+CLONES static void special_entr_v_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *restrict out = ctx->out;
+    const float *restrict p0 = ctx->in[0];
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 != x0;
+        const int t1 = x0 > 0.0f;
+        const float t2 = -x0;
+        const float t3 = log_f32(x0);
+        const float t4 = t2 * t3;
+        const int t5 = x0 == 0.0f;
+        const float t6 = t5 ? 0.0f : (-INFINITY);
+        const float t7 = t1 ? t4 : t6;
+        const float t8 = t0 ? x0 : t7;
+        out[i] = t8;
+    }
+}
+
+CLONES static void special_entr_v_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *restrict out = ctx->out;
+    const double *restrict p0 = ctx->in[0];
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 != x0;
+        const int t1 = x0 > 0.0;
+        const double t2 = -x0;
+        const double t3 = log_f64(x0);
+        const double t4 = t2 * t3;
+        const int t5 = x0 == 0.0;
+        const double t6 = t5 ? 0.0 : (-INFINITY);
+        const double t7 = t1 ? t4 : t6;
+        const double t8 = t0 ? x0 : t7;
+        out[i] = t8;
+    }
+}
+
 static const PointwiseOp pointwise_ops[] = {
     {"add", 2, 0, {[3][0] = add_vv_f32, [3][1] = add_vv_f64, [1][0] = add_vs_f32, [1][1] = add_vs_f64, [2][0] = add_sv_f32, [2][1] = add_sv_f64}},
     {"sub", 2, 0, {[3][0] = sub_vv_f32, [3][1] = sub_vv_f64, [1][0] = sub_vs_f32, [1][1] = sub_vs_f64, [2][0] = sub_sv_f32, [2][1] = sub_sv_f64}},
@@ -1767,6 +2515,7 @@ static const PointwiseOp pointwise_ops[] = {
     {"signbit", 1, 1, {[1][0] = signbit_v_f32, [1][1] = signbit_v_f64}},
     {"neg", 1, 0, {[1][0] = neg_v_f32, [1][1] = neg_v_f64}},
     {"abs", 1, 0, {[1][0] = abs_v_f32, [1][1] = abs_v_f64}},
+    {"sgn", 1, 0, {[1][0] = sgn_v_f32, [1][1] = sgn_v_f64}},
     {"sign", 1, 0, {[1][0] = sign_v_f32, [1][1] = sign_v_f64}},
     {"square", 1, 0, {[1][0] = square_v_f32, [1][1] = square_v_f64}},
     {"reciprocal", 1, 0, {[1][0] = reciprocal_v_f32, [1][1] = reciprocal_v_f64}},
@@ -1792,4 +2541,13 @@ static const PointwiseOp pointwise_ops[] = {
     {"log_sigmoid", 1, 0, {[1][0] = log_sigmoid_v_f32, [1][1] = log_sigmoid_v_f64}},
     {"gelu_erf", 1, 0, {[1][0] = gelu_erf_v_f32, [1][1] = gelu_erf_v_f64}},
     {"gelu_tanh", 1, 0, {[1][0] = gelu_tanh_v_f32, [1][1] = gelu_tanh_v_f64}},
+    {"fmax", 2, 0, {[3][0] = fmax_vv_f32, [3][1] = fmax_vv_f64, [1][0] = fmax_vs_f32, [1][1] = fmax_vs_f64, [2][0] = fmax_sv_f32, [2][1] = fmax_sv_f64}},
+    {"fmin", 2, 0, {[3][0] = fmin_vv_f32, [3][1] = fmin_vv_f64, [1][0] = fmin_vs_f32, [1][1] = fmin_vs_f64, [2][0] = fmin_sv_f32, [2][1] = fmin_sv_f64}},
+    {"logaddexp", 2, 0, {[3][0] = logaddexp_vv_f32, [3][1] = logaddexp_vv_f64, [1][0] = logaddexp_vs_f32, [1][1] = logaddexp_vs_f64, [2][0] = logaddexp_sv_f32, [2][1] = logaddexp_sv_f64}},
+    {"xlogy", 2, 0, {[3][0] = xlogy_vv_f32, [3][1] = xlogy_vv_f64, [1][0] = xlogy_vs_f32, [1][1] = xlogy_vs_f64, [2][0] = xlogy_sv_f32, [2][1] = xlogy_sv_f64}},
+    {"xlog1py", 2, 0, {[3][0] = xlog1py_vv_f32, [3][1] = xlog1py_vv_f64, [1][0] = xlog1py_vs_f32, [1][1] = xlog1py_vs_f64, [2][0] = xlog1py_sv_f32, [2][1] = xlog1py_sv_f64}},
+    {"heaviside", 2, 0, {[3][0] = heaviside_vv_f32, [3][1] = heaviside_vv_f64, [1][0] = heaviside_vs_f32, [1][1] = heaviside_vs_f64, [2][0] = heaviside_sv_f32, [2][1] = heaviside_sv_f64}},
+    {"deg2rad", 1, 0, {[1][0] = deg2rad_v_f32, [1][1] = deg2rad_v_f64}},
+    {"rad2deg", 1, 0, {[1][0] = rad2deg_v_f32, [1][1] = rad2deg_v_f64}},
+    {"special_entr", 1, 0, {[1][0] = special_entr_v_f32, [1][1] = special_entr_v_f64}},
 };

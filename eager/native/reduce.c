@@ -8,7 +8,7 @@ KERNEL_FILE
 #include "arrays.h"
 #include "vecmath.h"
 
-enum { LANES = 32, BLOCK = 4096, COLUMNS = 512 };
+enum { LANES = 32, BLOCK = 512, COLUMNS = 512 }; /* a lane adds BLOCK / LANES numbers */
 enum { SUM, MAX, MIN, NUM_KINDS };
 
 typedef struct {
@@ -141,7 +141,7 @@ static bool sum_all(const Arrays *a, Job *job)
     long blocks = (job->n + BLOCK - 1) / BLOCK;
     job->parts = PyMem_RawMalloc((size_t)blocks * sizeof(double));
     if (!job->parts) return false;
-    parallel(a->is_double ? sum_parts_f64 : sum_parts_f32, job, blocks, 4, (double)job->n);
+    parallel(a->is_double ? sum_parts_f64 : sum_parts_f32, job, blocks, 32, (double)job->n);
     double total = 0;
     for (long b = 0; b < blocks; b++) total += job->parts[b];
     PyMem_RawFree(job->parts);

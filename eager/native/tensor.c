@@ -52,6 +52,7 @@ TensorObject *tensor_new(PyTypeObject *cls, StorageObject *storage, uint64_t met
     TensorObject *t = (TensorObject *)cls->tp_alloc(cls, 0);
     if (!t) return NULL;
     t->meta = (meta & ~((uint64_t)0xff << 24)) | ((uint64_t)ndim << 24);
+    if (tls_inference) t->meta |= EAGER_INFERENCE;
     if (set_geometry(t, ndim, sizes, strides) < 0) {
         Py_DECREF(t);
         return NULL;
@@ -170,6 +171,12 @@ PyObject *py_empty_row_major(PyObject *Py_UNUSED(self), PyObject *arg)
     return (PyObject *)t;
 }
 
+/* A view is an inference tensor where what it views is one, whatever the thread's mode. */
+static uint64_t meta_of_view(uint64_t meta, uint64_t viewed)
+{
+    return (meta & ~(uint64_t)EAGER_INFERENCE) | (viewed & (uint64_t)EAGER_INFERENCE);
+}
+
 /* alias(t, sizes, strides, offset, dtype_code=same): a view over t's storage; no autograd. */
 PyObject *py_alias(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
@@ -210,7 +217,9 @@ PyObject *py_alias(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t 
             return NULL;
         }
     }
-    return (PyObject *)tensor_new(g_tensor_class, x->storage, meta, n, sizes, strides, offset);
+    TensorObject *view = tensor_new(g_tensor_class, x->storage, meta, n, sizes, strides, offset);
+    if (view) view->meta = meta_of_view(view->meta, x->meta);
+    return (PyObject *)view;
 }
 
 /* ---- life cycle ---- */

@@ -47,7 +47,7 @@ def test_softmax_of_what_is_infinite():
     assert y[0].tolist() == [0, 1, 0] and torch.isnan(y[1:]).all()
 
 
-@pytest.mark.parametrize("weight, bias", itertools.product([False, True], repeat=2))
+@pytest.mark.parametrize("weight, bias", list(itertools.product([False, True], repeat=2)))
 @pytest.mark.parametrize("shape", ROWS[1:])
 def test_layer_norm(shape, weight, bias):
     for dtype, tolerance in DTYPES:
@@ -87,7 +87,7 @@ def test_reductions(dtype, tolerance):
 
 def test_long_sums_stay_exact():
     x = np.full(3_000_001, 0.1, "f4")
-    assert abs(float(torch.from_numpy(x).sum()) - 300000.1 - 3_000_001 * (float(np.float32(0.1)) - 0.1)) < 0.05
+    assert abs(float(torch.from_numpy(x).sum()) - 3_000_001 * float(np.float32(0.1))) < 0.1
     assert abs(float(torch.from_numpy(x[:3_000_000].reshape(-1, 3)).sum(0)[1]) - 100000) < 0.2
 
 
@@ -164,7 +164,7 @@ def test_transposing_clones_of_every_dtype():
 def test_layouts_that_kernels_refuse():
     x = RNG.standard_normal((6, 8)).astype("f4")
     out = np.empty((6, 8), "f4")
-    assert not _native.softmax(out, x.T.reshape(8, 6).T, False)
+    assert not _native.softmax(out, np.asfortranarray(x), False)
     assert not _native.softmax(out.astype("f8"), x, False)
     assert not _native.softmax(out, x[:5].copy(), False)
     assert not _native.layer_norm(out, np.empty(6, "f4"), np.empty(6, "f4"), x, np.ones(7, "f4"), None, 1e-5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import harness, models, overhead
+from benchmarks import eager, harness, models, overhead
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -17,7 +17,11 @@ def _parser() -> argparse.ArgumentParser:
     two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager, interleaved")
     two.add_argument("--rounds", type=int, default=9)
     two.add_argument("--only", choices=("minilm", "gpt"))
-    for each in (one, two):
+    three = names.add_parser("eager", help="dispatch of small eager calls and the kernels of models; torch's beside them")
+    three.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
+    three.add_argument("--rounds", type=int, default=3)
+    three.add_argument("--only", metavar="TEXT", help="only the figures whose name contains TEXT")
+    for each in (one, two, three):
         each.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
     return parser
 
@@ -29,6 +33,9 @@ def main() -> int:
     if args.name == "overhead":
         torch_at = overhead.torch_python(args.torch_python)
         found = overhead.figures(rounds=args.rounds, torch_at=torch_at)
+    elif args.name == "eager":
+        torch_at = overhead.torch_python(args.torch_python)
+        found = eager.figures(rounds=args.rounds, torch_at=torch_at, only=args.only)
     else:
         found = models.figures(rounds=args.rounds, only=args.only)
     harness.report(args.name, found, conditions, args.json)

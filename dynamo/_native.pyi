@@ -304,6 +304,18 @@ def call_plain(region: Region | None, fn: FunctionType, /, *args: Any, **kwargs:
 def call_outside(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """fn(*args, **kwargs) with this thread's mode OFF."""
 
+# --- tails ------------------------------------------------------------------------------------
+
+@final
+class Tail:
+    """A continuation and its arguments, to be called by whoever called the function that returns it."""
+
+def tail(target: Callable[..., Any], /, *args: Any) -> Tail:
+    """To be returned: whoever called runs target(*args) when this frame is gone."""
+
+def drive(target: Callable[..., Any], /, *args: Any) -> Any:
+    """target(*args), and the tails it returns, to the end."""
+
 # --- re-entry ---------------------------------------------------------------------------------
 
 def resume(

@@ -164,7 +164,7 @@ class AttributeAccess:
         real = getattr(obj, "real", None)
         if real is None or obj.source is None or self.effects.attributes_of(obj):
             raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.__dict__")
-        namespace = _namespace(real)
+        namespace = namespace_of(real)
         if namespace is None:
             return self.raise_(AttributeError, f"'{obj.python_type().__name__}' object has no attribute '__dict__'")  # type: ignore[no-any-return]
         self.guard("dict_keys", AttrSource(obj.source, "__dict__"), tuple(namespace))
@@ -184,7 +184,7 @@ class AttributeAccess:
         real = getattr(obj, "real", None)
         if real is None or obj.source is None or isinstance(obj, Lazy):
             return None
-        namespace = _namespace(real)
+        namespace = namespace_of(real)
         if namespace is None:
             return None
         if name in namespace:
@@ -467,7 +467,7 @@ class AttributeAccess:
         return True
 
 
-def _namespace(real: Any) -> dict[str, Any] | None:
+def namespace_of(real: Any) -> dict[str, Any] | None:
     """The instance dict, or None when instances have none."""
     try:
         found = object.__getattribute__(real, "__dict__")

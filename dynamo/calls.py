@@ -12,6 +12,7 @@ import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks, trust
+from dynamo.attributes import namespace_of
 from dynamo.decode import CO_GENERATOR_LIKE
 from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import Return, Yield
@@ -39,6 +40,7 @@ class Calls:
 
     frames: list[Frame]
     effects: Effects
+    generators: list[GeneratorValue]
     _chain: bool
 
     if TYPE_CHECKING:
@@ -142,7 +144,9 @@ class Calls:
     def _make_generator(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         slots = bind(self, fn, args, kwargs)  # type: ignore[arg-type]
         frame = Frame(self, fn.code, fn.globals, slots, fn=fn, chainable=False)  # type: ignore[arg-type]
-        return GeneratorValue(frame, fn, args, kwargs, self.steps)  # type: ignore[attr-defined]
+        made = GeneratorValue(frame, fn, args, kwargs, self.steps)  # type: ignore[attr-defined]
+        self.generators.append(made)
+        return made
 
     def run_generator(self, frame: Frame, exception: Value | None) -> tuple[bool, Value]:
         """One step of a generator's frame: (it yielded, the value)."""
@@ -230,7 +234,7 @@ class Calls:
     def call_instance(self, obj: UserObject, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """obj(*args, **kwargs). A module without hooks goes straight to its forward."""
         chain, self._chain = self._chain, False
-        if getattr(obj.cls, DISABLED, False) or getattr(obj.real, DISABLED, False) is True:
+        if type_attribute(obj.cls, DISABLED, False) or (namespace_of(obj.real) or {}).get(DISABLED):
             raise Unsupported(breaks.DISABLED_CALL, f"{obj.describe()} is marked with disable")
         if isinstance(obj.real, Module) and type_attribute(obj.cls, "__call__") is Module.__call__:
             return self._call_module(obj, args, kwargs, chain)

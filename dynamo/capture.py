@@ -33,6 +33,7 @@ from dynamo.symbolic import Frame
 from dynamo.tensors import FakeMode, TensorCalls
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
+from dynamo.values.functions import GeneratorValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import Wrapping
 from eager import _native as eager_native
@@ -90,6 +91,7 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         self.fakes: dict[int, TensorValue] = {}
         self.keep: list[Any] = []
         self.frames: list[Frame] = []
+        self.generators: list[GeneratorValue] = []
         self.mode = FakeMode()
         self.handled: Value | None = None
         self.steps = 0

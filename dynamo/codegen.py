@@ -14,15 +14,16 @@ import itertools
 import keyword
 import re
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from dynamo import breaks
 from dynamo.capture import Capture, Finished, Stop
 from dynamo.errors import GiveUp, Restart
 from dynamo.perform import Outcome, Performed, perform
-from dynamo.runtime import GENERATED, HELPERS
+from dynamo.runtime import HELPERS
 from dynamo.sources import Source
+from dynamo.tracebacks import GENERATED, Generated, location_table
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
 from dynamo.values.objects import ExceptionValue, UserObject
@@ -41,7 +42,6 @@ class Plan(Protocol):
     """What generated code needs from the compiler."""
 
     region: Any
-    is_continuation: bool
 
     def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
         """The compiled graph: takes the capture's used inputs in order, gives a tuple of the outputs."""
@@ -69,7 +69,8 @@ class CodeGen:
         self.n_slots = n_slots
         self.namespace: dict[str, Any] = {}
         self.prologue: list[str] = []
-        self.body: list[str] = []
+        self.body: list[tuple[str, int]] = []
+        self.mark = 1  # how many of the inlined frames a traceback through the next statements shows
         self.outputs: list[TensorValue] = []
         self._names = itertools.count()
         self._slot_names = self._arguments(slot_names)
@@ -125,7 +126,7 @@ class CodeGen:
 
     # -- statements --------------------------------------------------------------------------------------------
     def statement(self, text: str) -> None:
-        self.body.append(self._indent + text)
+        self.body.append((self._indent + text, self.mark))
 
     def assign(self, expression: str) -> str:
         if _IDENTIFIER.match(expression):
@@ -217,7 +218,8 @@ class CodeGen:
         if not is_exception_class(obj.cls):
             self.impossible(obj, obj.describe())
         args = "".join(self.value(a) + ", " for a in obj.args)
-        rest = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}"
+        places = self.bind(tuple(obj.places), "places") if obj.places else "()"
+        rest = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {places}"
         make = f"{self.helper('exception_new')}({cls}, ({args}), {rest})"
         return self.container(obj, make, lambda var: self.cap.effects.fill_new(self, obj, var), None)
 
@@ -228,19 +230,22 @@ class CodeGen:
     def impossible(self, value: Value, what: str) -> NoReturn:
         """`value` cannot be rebuilt: break the graph where it was made, so that a real one exists."""
         if value.born > 0:
-            raise Restart(value.born, breaks.GENERATOR, f"{what} would be needed after a graph break")
-        raise GiveUp(breaks.GENERATOR, f"{what} cannot be rebuilt")
+            raise Restart(value.born, breaks.GENERATOR, what)
+        raise GiveUp(breaks.GENERATOR, what)
 
     # -- the function ------------------------------------------------------------------------------------------
     def finish(self, end: Finished | Stop) -> tuple[FunctionType, bool]:
         """The generated function, and whether it takes the function object as one more argument."""
+        for generator in self.cap.generators:
+            if generator.has_unfinished_business:
+                self.impossible(generator, f"{generator.describe()} is left inside a try or with block")
         self.cap.effects.replay(self)
         if isinstance(end, Finished):
             self.statement(f"return {self.value(end.value)}")
         else:
             _BreakWriter(self, end).write()
         graph = self._graph_call()
-        lines = [*self.prologue, *graph, *self.body]
+        lines = [*((line, 1) for line in (*self.prologue, *graph)), *self.body]
         return self._compile(lines, end), self.uses_function
 
     def _graph_call(self) -> list[str]:
@@ -275,27 +280,27 @@ class CodeGen:
         return ["try:", "    " + call, "except Exception as _error:", "    " + initial,
                 f"    return {name}(_error, ({slots}), _fn)"]  # fmt: skip
 
-    def _compile(self, lines: list[str], end: Finished | Stop) -> FunctionType:
-        frame = end.frames[0] if isinstance(end, Stop) else self.root
-        code = frame.code
+    def _compile(self, lines: list[tuple[str, int]], end: Finished | Stop) -> FunctionType:
+        frames = end.frames if isinstance(end, Stop) else (self.root,)
+        code = frames[0].code
         parameters = ", ".join([*self._slot_names, "_fn"] if self.uses_function else self._slot_names)
         name = code.co_name if _IDENTIFIER.match(code.co_name) and not keyword.iskeyword(code.co_name) else "compiled"
-        self.text = f"def {name}({parameters}):\n" + "\n".join("    " + line for line in lines or ["pass"])
+        self.text = f"def {name}({parameters}):\n" + "\n".join("    " + line for line, _ in lines or [("pass", 1)])
         tree = ast.parse(self.text)
-        line = frame.ins.line
+        marks = [1, 1, *(mark for _, mark in lines), 1]
         for node in ast.walk(tree):
             if hasattr(node, "lineno"):
-                node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
-                node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+                node.col_offset = node.end_col_offset = marks[node.lineno]  # type: ignore[attr-defined]
         for key in ("__name__", "__builtins__"):  # what warnings and imports of callees look at
-            if key in frame.globals:
-                self.namespace[key] = frame.globals[key]
-        self.namespace[GENERATED] = True
-        exec(compile(tree, code.co_filename, "exec"), self.namespace)
-        made = self.namespace.pop(name)
-        assert isinstance(made, FunctionType)
-        made.__qualname__ = code.co_qualname
-        return made
+            if key in frames[0].globals:
+                self.namespace[key] = frames[0].globals[key]
+        made = next(c for c in compile(tree, code.co_filename, "exec").co_consts if isinstance(c, CodeType))
+        places = tuple(f.place() for f in frames)
+        self.namespace[GENERATED] = Generated(places, tuple(p[2] if p[2] is not None else 1 for p in made.co_positions()))
+        position = places[0].position
+        table = location_table(len(made.co_code) // 2, position[0], position)
+        made = made.replace(co_qualname=code.co_qualname, co_firstlineno=position[0], co_linetable=table)
+        return FunctionType(made, self.namespace, code.co_name)
 
     root: Frame
     text = ""
@@ -345,7 +350,7 @@ class _BreakWriter:
 
     def _collect(self, k: int, frame: Frame) -> tuple[dict[int, str], list[str]]:
         inner = k == len(self.frames) - 1
-        indices = [frame.pc]
+        indices = [] if inner else [frame.pc]
         if inner and self.performed is not None:
             indices = [o.index for o in self.performed.outcomes]
         if (inner and self.performed is None) or frame.decoded.handler(frame.ins.index) is not None:
@@ -362,7 +367,7 @@ class _BreakWriter:
         result = cg.fresh("result")
         inner = k == len(self.frames) - 1
         if inner and self.performed is None:
-            cg.statement(f"{result} = {self._reenter(k, frame.ins.start, self._state[k][1], 'None')}")
+            self._shown(k, f"{result} = {self._reenter(k, frame.ins.start, self._state[k][1], 'None')}")
             return result
         handler = frame.decoded.handler(frame.ins.index)
         if handler is None:
@@ -377,15 +382,21 @@ class _BreakWriter:
         cg._indent = outer
         error = cg.fresh("e")
         cg.statement(f"except BaseException as {error}:")
-        cg.statement(f"    {done} = {error}")
+        cg.statement(f"    {done} = {cg.helper('caught')}({error}, {k})")
         cg.statement(f"if {done} is not None:")
         stack = self._state[k][1]
-        cg.statement(f"    {result} = {self._reenter(k, frame.ins.start, stack, done)}")
+        self._shown(k, f"    {result} = {self._reenter(k, frame.ins.start, stack, done)}")
         cg.statement("else:")
         cg._indent += "    "
         self._go_on(k, result, outcomes, tail=k == 0)
         cg._indent = outer
         return result
+
+    def _shown(self, frames: int, statement: str) -> None:
+        """A statement through which a traceback shows so many of the frames."""
+        self.cg.mark, before = frames, self.cg.mark
+        self.cg.statement(statement)
+        self.cg.mark = before
 
     def _step(self, k: int, result: str, inner: bool) -> None:
         self._go_on(k, result, self._inner(k, inner), tail=k == 0)
@@ -395,7 +406,7 @@ class _BreakWriter:
         if inner:
             assert self.performed is not None
             for statement in self.performed.statements:
-                self.cg.statement(statement)
+                self._shown(len(self.frames), statement)
             return self.performed.pops, self.performed.outcomes
         value = self._frame(k + 1)
         return 0, (Outcome(None, self.frames[k].pc, (value,)),)
@@ -411,7 +422,7 @@ class _BreakWriter:
             elif len(outcomes) > 1:
                 cg.statement("else:")
                 cg._indent += "    "
-            cg.statement(f"{result} = {self._continue(k, pops, outcome, tail)}")
+            self._shown(k, f"{result} = {self._continue(k, pops, outcome, tail)}")
             cg._indent = indent
 
     def _continue(self, k: int, pops: int, outcome: Outcome, tail: bool) -> str:
@@ -431,7 +442,7 @@ class _BreakWriter:
         slots = [i for i in locals_ if live >> i & 1]
         target = cg.plan.continuation(frame, outcome.index, slots, tuple(n for _, n in whole))
         args = [locals_[i] for i in slots] + [text for text, n in whole if not n]
-        name = "Tail" if tail and cg.plan.is_continuation else "drive"
+        name = "tail" if tail else "drive"
         return f"{cg.helper(name)}({', '.join([cg.bind(target, 'continuation'), *args])})"
 
     def _returns_at_once(self, frame: Frame, index: int, stack: list[str]) -> str | None:

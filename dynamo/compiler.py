@@ -29,9 +29,9 @@ from dynamo.errors import (
     UnsupportedUnderFullgraph,
 )
 from dynamo.guards import build_program
-from dynamo.runtime import give_traceback
 from dynamo.sources import AttrSource, SlotSource, Source
 from dynamo.symbolic import Frame
+from dynamo.tracebacks import give_traceback
 from dynamo.values.base import NULL, Lazy, Value
 from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue, SetValue

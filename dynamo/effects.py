@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo.values.base import Value
 from dynamo.values.functions import CellValue
 from dynamo.values.mappings import DictValue, SetValue
-from dynamo.values.objects import DELETED, UserObject
+from dynamo.values.objects import DELETED, ExceptionValue, UserObject
 from dynamo.values.sequences import ListValue
 from eager.nn import Module
 
@@ -89,6 +89,10 @@ class Effects:
                 cg.statement(f"{cg.source_of(value)}.update({new})")
             elif isinstance(value, CellValue) and value.written:
                 _cell(cg, value)
+            elif isinstance(value, ExceptionValue) and value.places:
+                target = cg.source_of(value)
+                places = cg.bind(tuple(value.places), "places")
+                cg.statement(f"{target}.__traceback__ = {cg.helper('traceback_of')}({places}, {target}.__traceback__)")
             for name, pending in self.attributes_of(value).items():
                 _attribute(cg, value, name, pending)
         for namespace, pending_globals in self._globals.values():

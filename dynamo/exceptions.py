@@ -12,6 +12,9 @@ from dynamo.values.constant import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue, UserObject
 from dynamo.wrap import is_exception_class
 
+if TYPE_CHECKING:
+    from dynamo.symbolic import Frame
+
 _INTERNAL = (Raised, Unsupported, Restart, BreakFound, GiveUp, InternalCaptureError)
 
 
@@ -47,6 +50,13 @@ class Exceptions:
     def preset(self, value: ExceptionValue, name: str, attribute: Value) -> None:
         """Set an attribute that the constructor would have set."""
         self.effects.set_attribute(self, value, name, attribute)  # type: ignore[attr-defined]
+
+    def passes(self, value: Value, frame: Frame) -> None:
+        """An exception is raised in `frame`, or comes out of its callee: the traceback grows by an entry."""
+        if isinstance(value, ExceptionValue):
+            value.places.insert(0, frame.place())
+            if value.source is not None:
+                self.mutating(value)  # type: ignore[attr-defined]
 
     def with_context(self, value: Value) -> Value:
         """Chain a newly raised exception to the one being handled."""

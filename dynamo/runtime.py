@@ -1,36 +1,14 @@
-"""What generated code calls: small helpers, and the record of a continuation to go on with."""
+"""What generated code calls: small helpers."""
 
 from __future__ import annotations
 
-import itertools
-import os
-from types import FunctionType, MethodType, TracebackType
+from types import FunctionType, MethodType
 from typing import Any, Final
 
 from dynamo import _native
 from dynamo.sources import type_attribute
+from dynamo.tracebacks import caught, tidy_traceback, traceback_of
 from eager import _native as eager_native
-
-GENERATED: Final = "__framejit_generated__"  # a global of every generated function
-_OWN_DIR: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
-
-
-class Tail:
-    """What a continuation returns to go on with another one without growing the stack."""
-
-    __slots__ = ("args", "target")
-
-    def __init__(self, target: Any, *args: Any) -> None:
-        self.target = target
-        self.args = args
-
-
-def drive(target: Any, *args: Any) -> Any:
-    """Call a continuation, and those it goes on with, to the end."""
-    result = target(*args)
-    while type(result) is Tail:
-        result = result.target(*result.args)
-    return result
 
 
 def advanced(iterator: Any, n: int) -> Any:
@@ -69,47 +47,19 @@ def object_new(cls: type) -> Any:
     return object.__new__(cls)
 
 
-def exception_new(cls: type, args: tuple[Any, ...], cause: Any, context: Any, suppress: bool) -> BaseException:
-    """An exception as if it had been raised: its args, cause and context, but no __init__ run."""
+def exception_new(
+    cls: type, args: tuple[Any, ...], cause: Any, context: Any, suppress: bool, places: tuple[Any, ...]
+) -> BaseException:
+    """An exception as if it had been raised at `places`: its args, cause and context, but no __init__ run."""
     made: BaseException = cls.__new__(cls, *args)
     made.args = args
+    made.__traceback__ = traceback_of(places)
     made.__cause__ = cause
     made.__context__ = context
     made.__suppress_context__ = suppress
     if isinstance(made, StopIteration):
         made.value = args[0] if args else None
     return made
-
-
-def give_traceback(exception: BaseException) -> None:
-    """Raise and catch `exception`: the interpreter takes for granted that one being handled has a traceback."""
-    context, cause, suppress = exception.__context__, exception.__cause__, exception.__suppress_context__
-    try:
-        raise exception
-    except BaseException:  # noqa: BLE001 - exactly the one raised
-        exception.__context__, exception.__cause__, exception.__suppress_context__ = context, cause, suppress
-
-
-def tidy_traceback(error: BaseException) -> None:
-    """Take frames that the user did not write out of a traceback.
-
-    Generated code shows the user's file and function. Where it handed over to a continuation, or to the original frame
-    re-entered, that one shows the function again, at the line that counts: then the generated frame goes.
-    """
-    entries: list[TracebackType] = []
-    entry = error.__traceback__
-    while entry is not None:
-        entries.append(entry)
-        entry = entry.tb_next
-    ours = [e.tb_frame.f_code.co_filename.startswith(_OWN_DIR) for e in entries]
-    if not any(ours) or ours[-1]:
-        return  # nothing to hide, or an error of the compiler itself
-    kept = [
-        e for i, e in enumerate(entries) if not ours[i] and not (GENERATED in e.tb_frame.f_globals and ours[i + 1 : i + 2] == [True])
-    ]
-    for before, after in itertools.pairwise(kept):
-        before.tb_next = after
-    error.__traceback__ = kept[0]
 
 
 def set_annotations(fn: Any, annotations: Any) -> None:
@@ -156,15 +106,15 @@ HELPERS: Final[dict[str, Any]] = {
     "FunctionType": FunctionType,
     "MethodType": MethodType,
     "NULL": _native.NULL,
-    "Tail": Tail,
     "advanced": advanced,
+    "caught": caught,
     "call_in_region": _native.call_in_region,
     "clear_cell": clear_cell,
     "dict_getitem": dict.__getitem__,
     "dict_replace": dict_replace,
     "dict_setitem": dict.__setitem__,
     "dict_update": dict_update,
-    "drive": drive,
+    "drive": _native.drive,
     "enter_context": enter_context,
     "exception_new": exception_new,
     "import_module": import_module,
@@ -176,6 +126,8 @@ HELPERS: Final[dict[str, Any]] = {
     "set_annotations": set_annotations,
     "set_grad_enabled": eager_native.set_grad_enabled,
     "skipped": skipped,
+    "tail": _native.tail,
+    "traceback_of": traceback_of,
     "tuple_new": tuple.__new__,
     "type_attribute": type_attribute,
 }

@@ -15,6 +15,7 @@ from dynamo import breaks, opcodes
 from dynamo.decode import Decoded, Handler, Instruction, decode
 from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import HANDLERS, Return, Yield
+from dynamo.tracebacks import Place
 from dynamo.values.base import Lazy, NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
@@ -134,6 +135,9 @@ class Frame:
 
     def _unwind(self, error: Raised) -> None:
         """Go to the handler of the current instruction, or let the exception leave the frame."""
+        bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.handled
+        if not bare and self.ins.name != "RERAISE":
+            self.cap.passes(error.value, self)
         handler = self.decoded.handler(self.ins.index)
         self.kw_names = ()
         if handler is None:
@@ -148,7 +152,18 @@ class Frame:
         self.push(exception)
         self.pc = handler.target
 
+    @property
+    def in_block(self) -> bool:
+        """Whether a handler that the user wrote covers the current instruction."""
+        handler = self.decoded.handler(self.ins.index)
+        # 3.12+ wraps every generator in a handler that converts StopIteration.
+        return handler is not None and self.decoded.instructions[handler.target].name != "CALL_INTRINSIC_1"
+
     # -- reporting ---------------------------------------------------------------------------------------------
+    def place(self) -> Place:
+        """Where the frame is, for tracebacks."""
+        return Place(self.code, self.globals, self.ins.offset)
+
     @property
     def line(self) -> int:
         return self.ins.line

@@ -320,6 +320,8 @@ def _list(cap: Any, real: Any, source: Source) -> Value:
 
 
 def _dict(cap: Any, real: Any, source: Source) -> Value:
+    if type(real) is dict and "__builtins__" in real:
+        return Opaque(real, source)  # globals: they change with every `global` statement
     cap.guard("type", source, type(real))
     value = DictValue(type(real), source)
     keys = [cap.wrap_static(k) for k in real]

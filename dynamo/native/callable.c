@@ -54,7 +54,7 @@ static PyObject *compiled_dispatch(CompiledObject *self, SlotBuffer *buffer, PyO
         PyObject *result = likely(entry->target != NULL) ? entry_call(entry, slots, n, fn)
                                                          : run_original(self, args, nargsf, kwnames);
         Py_DECREF(entry);
-        return result;
+        return tail_drive(result);
     }
     if (PyErr_Occurred()) return NULL;
     self->misses++;
@@ -62,7 +62,7 @@ static PyObject *compiled_dispatch(CompiledObject *self, SlotBuffer *buffer, PyO
     PyObject *outcome = call_miss(self->miss, (PyObject *)self, slots, n);
     if (!outcome) return NULL;
     bool original;
-    PyObject *result = outcome_call(outcome, slots, n, fn, &original);
+    PyObject *result = tail_drive(outcome_call(outcome, slots, n, fn, &original));
     return original ? run_original(self, args, nargsf, kwnames) : result;
 }
 

@@ -244,7 +244,9 @@ static void tidy_error(void)
     if (traceback) PyException_SetTraceback(error, traceback);
     Py_XDECREF(traceback);
     PyObject *done = PyObject_CallOneArg(error_callback, error);
-    if (!done) PyErr_WriteUnraisable(error_callback);
+    /* At the recursion limit there is no room for it: frames further out call it again. */
+    if (!done && PyErr_ExceptionMatches(PyExc_RecursionError)) PyErr_Clear();
+    else if (!done) PyErr_WriteUnraisable(error_callback);
     Py_XDECREF(done);
     PyErr_Restore(type, error, PyException_GetTraceback(error));
 }

@@ -79,7 +79,7 @@ static PyObject *run_replacement(PyThreadState *ts, Frame *frame, PyCodeObject *
     EntryObject *entry = dispatcher ? entry_table_find(&dispatcher->table, buffer.slots, n + 1, buffer.capacity) : NULL;
     if (entry) {
         dispatcher->hits++;
-        if (entry->target) result = entry_call(entry, buffer.slots, n, function);
+        if (entry->target) result = tail_drive(entry_call(entry, buffer.slots, n, function));
         else *plain = true;
         Py_DECREF(entry);
     } else if (dispatcher && PyErr_Occurred()) {
@@ -87,7 +87,7 @@ static PyObject *run_replacement(PyThreadState *ts, Frame *frame, PyCodeObject *
     } else if (miss) {
         if (dispatcher) dispatcher->misses++;
         PyObject *outcome = call_frame_miss(ts, miss, code, function, buffer.slots, n);
-        if (outcome) result = outcome_call(outcome, buffer.slots, n, function, plain);
+        if (outcome) result = tail_drive(outcome_call(outcome, buffer.slots, n, function, plain));
     } else {
         *plain = true;
     }

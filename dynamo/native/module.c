@@ -9,7 +9,7 @@ static int add_types(PyObject *module)
         const char *name;
         PyTypeObject *type;
     } types[] = {{"Entry", &EntryType}, {"CompiledFunction", &CompiledFunctionType}, {"Dispatcher", &DispatcherType},
-                 {"Region", &RegionType}};
+                 {"Region", &RegionType}, {"Tail", &TailType}};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(types); i++) {
         if (PyType_Ready(types[i].type) < 0) return -1;
         if (PyModule_AddObjectRef(module, types[i].name, (PyObject *)types[i].type) < 0) return -1;
@@ -43,7 +43,7 @@ PyMODINIT_FUNC PyInit__native(void)
     if (!module) return NULL;
     if (add_types(module) < 0 || add_constants(module) < 0 || guards_init(module) < 0 || resume_init(module) < 0 ||
         hook_init(module) < 0 || PyModule_AddFunctions(module, hook_methods) < 0 ||
-        PyModule_AddFunctions(module, resume_methods) < 0 ||
+        PyModule_AddFunctions(module, resume_methods) < 0 || PyModule_AddFunctions(module, tail_methods) < 0 ||
         PyModule_AddFunctions(module, entry_methods) < 0) {
         Py_DECREF(module);
         return NULL;

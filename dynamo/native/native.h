@@ -68,6 +68,11 @@ PyObject *parse_add_entry(EntryTable *table, PyObject *const *args, Py_ssize_t n
 PyObject *target_call(PyObject *target, PyObject **slots, int n);
 extern PyMethodDef entry_methods[];
 PyObject *entry_call(EntryObject *entry, PyObject **slots, int n, PyObject *function);
+
+/* --- tails (tail.c) -------------------------------------------------------------------------- */
+extern PyTypeObject TailType;
+extern PyMethodDef tail_methods[];
+PyObject *tail_drive(PyObject *result);     /* steals a result; while it is a Tail, runs it */
 /* What a miss callback returned: an Entry, a target, or None (*run_original is set).
  * Steals `outcome`. */
 PyObject *outcome_call(PyObject *outcome, PyObject **slots, int n, PyObject *function, bool *run_original);

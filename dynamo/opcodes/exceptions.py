@@ -107,7 +107,7 @@ def with_except_start(frame: Frame, ins: Instruction) -> None:
     exception = cap.realize(frame.stack[-1])
     leave = frame.stack[-4]
     cls = cap.wrap_static(exception.python_type())
-    frame.push(cap.call(leave, [cls, exception, NONE], {}))
+    frame.push(cap.call(leave, [cls, exception, exception.getattr(cap, "__traceback__")], {}))
 
 
 @op("SETUP_ANNOTATIONS")

@@ -324,6 +324,11 @@ class GeneratorValue(Iterator):
     def describe(self) -> str:
         return f"generator {self.fn.name}"
 
+    @property
+    def has_unfinished_business(self) -> bool:
+        """Whether dropping it, as it stands, runs code: it is suspended in a try or with block."""
+        return self.started and not self.finished and self.frame.in_block
+
     def next(self, cap: Capture) -> Value | None:
         return self.send(cap, NONE)
 
@@ -400,7 +405,7 @@ class GeneratorValue(Iterator):
 
     def reconstruct(self, cg: CodeGen) -> str:
         if self.started or self.finished:
-            cg.impossible(self, f"a started {self.describe()}")
+            cg.impossible(self, f"{self.describe()}, started here, is needed after a graph break")
         args = [cg.value(a) for a in self.args]
         args += [f"{k}={cg.value(v)}" for k, v in self.kwargs.items()]
         return f"{cg.value(self.fn)}({', '.join(args)})"

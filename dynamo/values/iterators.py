@@ -268,4 +268,4 @@ class HostIterator(Iterator):
         return next(self._running, None)
 
     def reconstruct(self, cg: CodeGen) -> str:
-        cg.impossible(self, f"an {self.kind.__name__} object in use")
+        cg.impossible(self, f"an {self.kind.__name__} object in use is needed after a graph break")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
@@ -204,8 +205,10 @@ def _or(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value])
     other = cap.realize(args[0])
     if not isinstance(other, DictValue) or collections.Counter in (d.cls, other.cls):
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{d.describe()} | {other.describe()}")
-    new = _copy(d, cap, [], {})
-    assert isinstance(new, DictValue)
+    # A subclass on the right answers first, with its own kind.
+    kind = other if other.cls is not d.cls and issubclass(other.cls, d.cls) else d
+    new = DictValue(kind.cls, None, kind.factory)
+    new.entries = dict(d.entries)
     new.update(cap, other.entries.values())
     return new
 
@@ -307,6 +310,22 @@ class DictView(Value):
         return f"{cg.value(self.owner)}.{self.kind}()"
 
 
+class _Element:
+    """An element in a host set."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, key: Any, value: Value) -> None:
+        self.key = key
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Element) and self.key == other.key
+
+
 class SetValue(Value):
     """set or frozenset. entries: hash key -> value, kept in insertion order.
 
@@ -362,13 +381,12 @@ class SetValue(Value):
     def getattr(self, cap: Capture, name: str) -> Value:
         return cap.builtin_method(self, name)
 
-    def _others(self, cap: Capture, args: list[Value]) -> list[dict[Any, Value]]:
-        found = []
-        for arg in args:
-            value = cap.realize(arg)
-            items = list(value.entries.values()) if isinstance(value, SetValue) else cap.unpack(value)
-            found.append({cap.hash_key(v): v for v in items})
-        return found
+    def _other(self, cap: Capture, arg: Value) -> set[_Element] | list[_Element]:
+        """An operand as the host operates on it: a set is one, anything else is iterated over."""
+        value = cap.realize(arg)
+        if isinstance(value, SetValue):
+            return set(starmap(_Element, value.entries.items()))
+        return [_Element(cap.hash_key(v), v) for v in cap.unpack(value)]
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__len__":
@@ -386,17 +404,15 @@ class SetValue(Value):
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def _operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
-        mine = set(self.entries)
-        others = self._others(cap, args)
-        every: dict[Any, Value] = {}
-        for d in (*reversed(others), self.entries):
-            every.update(d)
-        method = "__eq__" if name == "__eq__" else name
-        found = getattr(mine, method)(*(set(d) for d in others))
+        # Which of two equal elements the result has is the host's own choice.
+        mine = set(starmap(_Element, self.entries.items()))
+        others = [self._other(cap, a) for a in args]
+        found = getattr(mine, name)(*(set(o) if name.startswith("__") else o for o in others))
         if not isinstance(found, set):
             return Constant(found)
+        order = {e.key: i for i, e in enumerate((*starmap(_Element, self.entries.items()), *(e for o in others for e in o)))}
         new = SetValue(self.cls)
-        new.entries = {k: every[k] for k in (*self.entries, *(k for d in others for k in d)) if k in found}
+        new.entries = {e.key: e.value for e in sorted(found, key=lambda e: order[e.key])}
         return new
 
     def _mutate(self, cap: Capture, name: str, args: list[Value]) -> Value:

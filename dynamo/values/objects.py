@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo import breaks
 from dynamo.errors import Raised, Unsupported
 from dynamo.sources import Source
+from dynamo.tracebacks import Place
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import BoundMethod
@@ -106,7 +107,7 @@ class ExceptionValue(UserObject):
         self.context: Value = NONE
         self.cause: Value = NONE
         self.suppress = False
-        self.notes_at_raise: list[Value] = []
+        self.places: list[Place] = []  # its traceback, outermost frame first
 
     def describe(self) -> str:
         return f"exception {self.cls.__name__}"
@@ -125,7 +126,7 @@ class ExceptionValue(UserObject):
             if name == "__suppress_context__":
                 return Constant(self.suppress)
             if name == "__traceback__":
-                raise Unsupported(breaks.EXCEPTION, "the traceback of an exception")
+                return TracebackValue(self) if self.places else NONE
             if name == "value" and issubclass(self.cls, StopIteration):
                 return self.args[0] if self.args else NONE
         return super().getattr(cap, name)
@@ -140,11 +141,28 @@ class ExceptionValue(UserObject):
             elif name == "__cause__":
                 self.cause, self.suppress = value, True
             elif name == "__traceback__":
-                return
+                if not isinstance(value, TracebackValue) or value.error is not self:
+                    raise Unsupported(breaks.EXCEPTION, "a traceback set on an exception")
             else:
                 self.suppress = value.truth(cap)
             return
         super().setattr(cap, name, value)
+
+
+class TracebackValue(Value):
+    """The traceback of an exception that the captured program raised. To look into it ends the graph."""
+
+    def __init__(self, error: Value) -> None:
+        self.error = error
+
+    def python_type(self) -> type:
+        return types.TracebackType
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.value(self.error)}.__traceback__"
 
 
 class ClassValue(Value):

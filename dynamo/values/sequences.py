@@ -95,8 +95,8 @@ class Sequence(Value):
                 return Constant(i)
         if issubclass(self.cls, tuple):
             return cap.raise_(ValueError, "tuple.index(x): x not in tuple")
-        needle = args[0].as_constant() if args[0].is_constant else args[0].describe()
-        return cap.raise_(ValueError, f"{needle!r} is not in {self.cls.__name__}")
+        needle = cap.to_text(args[0], repr).as_constant()
+        return cap.raise_(ValueError, f"{needle} is not in {self.cls.__name__}")
 
 
 class TupleValue(Sequence):

@@ -1,0 +1,85 @@
+/* Tails: a continuation that is to run next, returned instead of called. What the frame that returns it held is gone by
+ * then, so objects die when they would in the user's function, and chains of breaks do not grow the stack. */
+#include "native.h"
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *target, *args;
+} TailObject;
+
+static int tail_traverse(TailObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->target);
+    Py_VISIT(self->args);
+    return 0;
+}
+
+static int tail_clear(TailObject *self)
+{
+    Py_CLEAR(self->target);
+    Py_CLEAR(self->args);
+    return 0;
+}
+
+static void tail_dealloc(TailObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    tail_clear(self);
+    PyObject_GC_Del(self);
+}
+
+PyTypeObject TailType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dynamo._native.Tail",
+    .tp_doc = "A continuation and its arguments, to be called by whoever called the function that returns it.",
+    .tp_basicsize = sizeof(TailObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_traverse = (traverseproc)tail_traverse,
+    .tp_clear = (inquiry)tail_clear,
+    .tp_dealloc = (destructor)tail_dealloc,
+};
+
+PyObject *tail_drive(PyObject *result)
+{
+    while (result && Py_IS_TYPE(result, &TailType)) {
+        TailObject *tail = (TailObject *)result;
+        PyObject *target = tail->target, *args = tail->args;
+        tail->target = tail->args = NULL;
+        Py_DECREF(tail);
+        result = PyObject_Call(target, args, NULL);
+        Py_DECREF(target);
+        Py_DECREF(args);
+    }
+    return result;
+}
+
+static PyObject *py_tail(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    if (nargs < 1) return PyErr_Format(PyExc_TypeError, "tail: no arguments; expected a continuation and its arguments");
+    PyObject *rest = PyTuple_New(nargs - 1);
+    if (!rest) return NULL;
+    for (Py_ssize_t i = 1; i < nargs; i++) PyTuple_SET_ITEM(rest, i - 1, Py_NewRef(args[i]));
+    TailObject *self = PyObject_GC_New(TailObject, &TailType);
+    if (!self) {
+        Py_DECREF(rest);
+        return NULL;
+    }
+    self->target = Py_NewRef(args[0]);
+    self->args = rest;
+    PyObject_GC_Track(self);
+    return (PyObject *)self;
+}
+
+static PyObject *py_drive(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    if (nargs < 1) return PyErr_Format(PyExc_TypeError, "drive: no arguments; expected a continuation and its arguments");
+    return tail_drive(PyObject_Vectorcall(args[0], args + 1, (size_t)(nargs - 1), NULL));
+}
+
+PyMethodDef tail_methods[] = {
+    {"tail", (PyCFunction)(void (*)(void))py_tail, METH_FASTCALL, "tail(target, *args): a Tail, to be returned."},
+    {"drive", (PyCFunction)(void (*)(void))py_drive, METH_FASTCALL,
+     "drive(target, *args): call a continuation, and those it goes on with, to the end."},
+    {NULL},
+};

@@ -1,0 +1,146 @@
+"""Tracebacks that read as eager's: of exceptions that captured code raised, and of those that cross generated code.
+
+A generated function stands for several of the user's frames at once, one inlined in another. Each of its instructions
+carries a mark, the number of those frames that a traceback through it shows. Owns the entries made for frames that never
+ran, and their places in the user's source. Must not know captured values.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType, TracebackType
+from typing import Any, Final
+
+GENERATED: Final = "__framejit_generated__"  # a global of every generated function: its `Generated`
+_OWN_DIR: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HELPERS_FILE: Final = _OWN_DIR + "runtime.py"
+_LONG_LOCATION: Final = 14  # CPython's Objects/locations.md
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """An instruction of the user's code that a frame was at."""
+
+    code: CodeType
+    globals: dict[str, Any]
+    offset: int
+
+    @property
+    def position(self) -> tuple[int, int, int, int]:
+        """(line, last line, column, last column), columns -1 where the code does not tell."""
+        for i, (line, end, column, end_column) in enumerate(self.code.co_positions()):
+            if i == self.offset // 2:
+                line = self.code.co_firstlineno if line is None else line
+                return line, end or line, -1 if column is None else column, -1 if end_column is None else end_column
+        return self.code.co_firstlineno, self.code.co_firstlineno, -1, -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generated:
+    """The frames that a generated function stands for, outermost first, and how many each instruction shows."""
+
+    places: tuple[Place, ...]
+    marks: tuple[int, ...]
+
+    def shown(self, entry: TracebackType) -> int:
+        at = entry.tb_lasti // 2
+        return self.marks[at] if 0 <= at < len(self.marks) else 1
+
+
+def _varint(value: int) -> Iterator[int]:
+    while value >= 64:
+        yield 0x40 | (value & 63)
+        value >>= 6
+    yield value
+
+
+def location_table(units: int, first: int, position: tuple[int, int, int, int]) -> bytes:
+    """The co_linetable of a code object of so many units, first line `first`, that is all at one position."""
+    line, end, column, end_column = position
+    delta = line - first
+    table = bytearray()
+    while units > 0:
+        n = min(units, 8)
+        table.append(0x80 | (_LONG_LOCATION << 3) | (n - 1))
+        table += bytes(_varint((-delta << 1 | 1) if delta < 0 else delta << 1))
+        table += bytes([*_varint(end - line), *_varint(column + 1), *_varint(end_column + 1)])
+        units, delta = units - n, 0
+    return bytes(table)
+
+
+def _here(frame: Any = sys._getframe) -> Any:
+    return frame()
+
+
+def entry_at(place: Place, after: TracebackType | None) -> TracebackType:
+    """A traceback entry for a frame that never ran: it has the user's names, file and position, and no locals."""
+    code, position = place.code, place.position
+    table = location_table(len(_here.__code__.co_code) // 2, position[0], position)
+    stub = _here.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename,
+                                  co_firstlineno=position[0], co_linetable=table)  # fmt: skip
+    frame = FunctionType(stub, place.globals, code.co_name, (sys._getframe,))()
+    return TracebackType(after, frame, frame.f_lasti, position[0])
+
+
+def traceback_of(places: Sequence[Place], after: TracebackType | None = None) -> TracebackType | None:
+    """Entries for `places`, outermost first, in front of `after`."""
+    for place in reversed(places):
+        after = entry_at(place, after)
+    return after
+
+
+def _entries(error: BaseException) -> list[TracebackType]:
+    found = []
+    entry = error.__traceback__
+    while entry is not None:
+        found.append(entry)
+        entry = entry.tb_next
+    return found
+
+
+def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
+    """The user's entries. skip: how many of the first generated function's frames are left out."""
+    after: TracebackType | None = None
+    for i in reversed(range(len(entries))):
+        entry = entries[i]
+        generated = entry.tb_frame.f_globals.get(GENERATED)
+        if isinstance(generated, Generated):
+            first = skip if i == 0 else 0
+            after = traceback_of(generated.places[first : generated.shown(entry)], after)
+        elif not entry.tb_frame.f_code.co_filename.startswith(_OWN_DIR):
+            entry.tb_next = after
+            after = entry
+    return after
+
+
+def tidy_traceback(error: BaseException) -> None:
+    """Take frames that the user did not write out of a traceback, and put in those that were inlined.
+
+    An error of the compiler itself keeps its traceback.
+    """
+    entries = _entries(error)
+    if not entries:
+        return
+    last = entries[-1].tb_frame
+    if last.f_code.co_filename.startswith(_OWN_DIR) and last.f_code.co_filename != _HELPERS_FILE:
+        return
+    if any(e.tb_frame.f_code.co_filename.startswith(_OWN_DIR) or GENERATED in e.tb_frame.f_globals for e in entries):
+        error.__traceback__ = _tidied(entries, 0)
+
+
+def caught(error: BaseException, frame: int) -> BaseException:
+    """`error`, caught in a generated function that throws it into its frame number `frame`, which adds itself."""
+    error.__traceback__ = _tidied(_entries(error), frame + 1)
+    return error
+
+
+def give_traceback(exception: BaseException) -> None:
+    """Raise and catch `exception`: the interpreter takes for granted that one being handled has a traceback."""
+    context, cause, suppress = exception.__context__, exception.__cause__, exception.__suppress_context__
+    try:
+        raise exception
+    except BaseException:  # noqa: BLE001 - exactly the one raised
+        exception.__context__, exception.__cause__, exception.__suppress_context__ = context, cause, suppress

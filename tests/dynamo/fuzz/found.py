@@ -1,0 +1,114 @@
+"""Programs that the fuzzer found to differ, made short. Each is a module as `programs.write` gives, without the cast."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_STATE: Final = """
+class Base:
+    count = 0
+G, GL, GD, GT, LOG, OUT = 3, [1, 2], {'a': 1}, torch.arange(6.0), [], io.StringIO()
+def note(value):
+    LOG.append(value)
+def guarded(n):
+    try:
+        for i in range(n):
+            yield i
+    finally:
+        note('closed')
+"""
+
+_INPUTS: Final = """
+def inputs0():
+    return torch.ones(2, 3), 2
+def inputs1():
+    return torch.ones(2, 3) * 2, 1
+"""
+
+# name: (mode, the main function and what it needs)
+PROGRAMS: Final[dict[str, tuple[str, str]]] = {
+    "a nested call at a break keeps its traceback entries": ("default", """
+def f(log, x, n):
+    return (lambda q: Base + q)(n)
+"""),
+    "an exception on its way keeps one entry for each frame": ("default", """
+class Manager:
+    def __enter__(self):
+        pass
+    def __exit__():
+        pass
+def f(log, x, n):
+    with Manager():
+        Base().n += sorted
+"""),
+    "a break in finally leaves the traceback alone": ("default", """
+class Counting:
+    def __init__(self):
+        Base.count += 1
+def f(log, x, n):
+    for i in range(n):
+        try:
+            torch.zeros(2) + torch.zeros(4)
+        finally:
+            Counting()
+"""),
+    "a generator dropped inside its try block is closed at once": ("default", """
+def f(log, x, n):
+    first = next(guarded(n))
+    note('after')
+    return first
+"""),
+    "a subclass of dict on the right of | decides the kind": ("default", """
+def f(log, x, n):
+    return x, dict.fromkeys('ab') | collections.defaultdict(int, a=n)
+"""),
+    "a global written through globals() is seen by name": ("default", """
+def f(log, x, n):
+    (lambda: globals())()['G'] = n
+    return x, G
+"""),
+    "of two equal elements a set keeps the one that Python keeps": ("default", """
+def f(log, x, n):
+    v = GT.min().item()
+    return {0, 5} & {v, 7.0}, {v} | {0}, {0}.intersection([v])
+"""),
+    "a call asks an object for nothing": ("default", """
+class Nosy(Base):
+    def __call__(self, n):
+        return n
+    def __getattr__(self, name):
+        note(name)
+def f(log, x, n):
+    return x * Nosy()(n)
+"""),
+    "__exit__ gets the traceback": ("default", """
+class Manager:
+    def __enter__(self):
+        pass
+    def __exit__(self, kind, error, tb):
+        note((kind, tb is None, tb is error.__traceback__))
+        return True
+def f(log, x, n):
+    with Manager():
+        GL[x.t] = n
+    return x
+"""),
+    "a bare raise without an exception": ("break", """
+def f(log, x, n):
+    with torch.no_grad():
+        raise
+"""),
+    "raise from a class, at a break": ("break", """
+def f(log, x, n):
+    raise ValueError(n) from KeyError
+"""),
+    "index() of a missing value names it": ("leaf", """
+def f(log, x, n):
+    return GL.index(n + 40)
+"""),
+}  # fmt: skip
+
+
+def source(name: str) -> str:
+    """The module of a program."""
+    return _STATE + PROGRAMS[name][1] + _INPUTS

@@ -21,6 +21,7 @@ sort, topk, kthvalue, mode = (_named(name, "values", "indices") for name in ("so
 median, nanmedian = (_named(name, "values", "indices") for name in ("median", "nanmedian"))
 cummax, cummin = (_named(name, "values", "indices") for name in ("cummax", "cummin"))
 max, min = (_named(name, "values", "indices") for name in ("max", "min"))  # noqa: A001
+histogram = _named("histogram", "hist", "bin_edges")
 frexp = _named("frexp", "mantissa", "exponent")
 aminmax = _named("aminmax", "min", "max")
 var_mean, std_mean = _named("var_mean", "var", "mean"), _named("std_mean", "std", "mean")

@@ -9,33 +9,49 @@ from eager.functions import (
     complex_numbers,
     convert,
     convolution,
+    copies,
     creation,
+    foreach,
     indexing,
     joining,
     linalg,
     matmul,
     pointwise,
     pooling,
+    properties,
     random,
     reductions,
     resampling,
+    sampling,
     shape,
     sorting,
     special,
+    spectral,
+    statistics,
     views,
 )
 from eager.functions.keywords import accept_numpy_names
-from eager.tensor import attach
+from eager.functions.results import TAKE_OUT, takes_out
+from eager.tensor import Tensor, attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, linalg,
-            complex_numbers, special)  # fmt: skip
+            complex_numbers, special, copies, foreach, properties, sampling, spectral, statistics)  # fmt: skip
+# in-place forms that are functions as well
+_IN_PLACE = (
+    "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min clip cos cosh "
+    "deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 lcm ldexp log log10 log1p log2 logit nan_to_num neg negative "
+    "rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero addmv"
+).split()
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     accept_numpy_names(_family.FUNCTIONS)
     accept_numpy_names(_family.METHODS)
     FUNCTIONS.update(listed(_family.FUNCTIONS))
     attach(listed(_family.METHODS))
+FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE})
+for _name in TAKE_OUT:
+    FUNCTIONS[_name] = takes_out(FUNCTIONS[_name])
 for _name, _fn in FUNCTIONS.items():
     if callable(_fn) and getattr(_fn, "__name__", None) in ("make", "<lambda>"):
         _fn.__name__ = _fn.__qualname__ = _name

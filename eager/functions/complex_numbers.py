@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager import dtypes
 from eager.ops.table import OPS
 
 
@@ -31,8 +32,8 @@ def angle(input: Any) -> Any:  # noqa: A002
     """The argument in radians; of real numbers 0, or pi where negative."""
     if input.dtype.is_complex:
         return OPS["atan2"](OPS["imag"](input), OPS["real"](input))
-    x = input if input.dtype.is_floating_point else input.float()
-    return OPS["where"](OPS["isnan"](x), x, OPS["where"](x < 0, math.pi, x * 0))
+    x = input if input.dtype.is_floating_point else OPS["to_dtype"](input, dtypes.get_default_dtype())
+    return OPS["where"](OPS["isnan"](x), x, OPS["where"](x < 0, math.pi, 0.0))
 
 
 def complex_(real: Any, imag: Any) -> Any:
@@ -60,14 +61,6 @@ def isreal(input: Any) -> Any:  # noqa: A002
     return OPS["eq"](OPS["imag"](input), 0) if input.dtype.is_complex else OPS["eq"](input, input) | OPS["isnan"](input)
 
 
-def sgn(input: Any) -> Any:  # noqa: A002
-    """x / |x|, and 0 at 0."""
-    if not input.dtype.is_complex:
-        return OPS["sign"](input)
-    magnitude = OPS["abs"](input)
-    return input / OPS["masked_fill"](magnitude, magnitude == 0, 1)
-
-
 def is_complex(input: Any) -> bool:  # noqa: A002
     """Whether the dtype is complex."""
     return bool(input.dtype.is_complex)
@@ -82,9 +75,10 @@ def _adjoint(self: Any) -> Any:
 FUNCTIONS: dict[str, Any] = {
     "real": real, "imag": imag, "conj": conj, "conj_physical": conj, "resolve_conj": resolve_conj, "angle": angle,
     "complex": complex_, "polar": polar, "view_as_real": view_as_real, "view_as_complex": view_as_complex, "isreal": isreal,
-    "sgn": sgn, "is_complex": is_complex, "adjoint": _adjoint,
+    "sgn": OPS["sgn"], "is_complex": is_complex, "adjoint": _adjoint,
 }  # fmt: skip
 METHODS: dict[str, Any] = {
+    "sgn_": OPS["sgn_"], "conj_physical_": lambda self: self.copy_(conj(self)),
     **{name: fn for name, fn in FUNCTIONS.items() if name not in ("complex", "polar", "view_as_real", "view_as_complex", "is_complex",
                                                                   "real", "imag")},
     "real": property(real), "imag": property(imag), "mH": property(_adjoint), "H": property(_adjoint),

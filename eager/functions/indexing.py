@@ -346,6 +346,31 @@ def _index_fill(suffix: str) -> Any:
     return index_fill
 
 
+_REDUCES = ("prod", "mean", "amax", "amin")
+
+
+def _index_reduce(suffix: str) -> Any:
+    def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:  # noqa: A002
+        """`input` with the slices source[i] combined into slice index[i] along `dim`: prod, mean, amax or amin.
+
+        Without `include_self`, slices that something is combined into do not count themselves.
+        """
+        if reduce not in _REDUCES:
+            raise RuntimeError(f"reduce argument must be either prod, mean, amax or amin, got {reduce}.")
+        d = normalize_dim(dim, input.ndim)
+        if index.ndim > 1:
+            raise IndexError(f"index_reduce_(): Index is supposed to be a vector, but got dim: {index.ndim}")
+        if source.dtype is not input.dtype:
+            raise RuntimeError("index_reduce_(): self and source expected to have the same scalar type")
+        if source.ndim and index.numel() != source.shape[d]:
+            raise IndexError("index_reduce_(): Number of indices should be equal to source.size(dim)")
+        at = OPS["view"](index.contiguous(), tuple(-1 if i == d else 1 for i in range(source.ndim)))
+        at = OPS["expand"](OPS["to_dtype"](at, dtypes.int64), tuple(source.shape))
+        return OPS["scatter_reduce" + suffix](input, d, at, source, reduce, include_self)
+
+    return index_reduce
+
+
 def _index_put(suffix: str) -> Any:
     def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: A002
         """`input` with `values` at `indices` (tensors, masks or None per dim); added if `accumulate`."""
@@ -416,8 +441,8 @@ def _put(suffix: str) -> Any:
 
 
 _FAMILIES = {"scatter": _scatter, "scatter_add": _scatter_add, "scatter_reduce": _scatter_reduce, "index_add": _index_add,
-             "index_copy": _index_copy, "index_fill": _index_fill, "index_put": _index_put, "masked_fill": _masked_fill,
-             "masked_scatter": _masked_scatter, "put": _put}  # fmt: skip
+             "index_reduce": _index_reduce, "index_copy": _index_copy, "index_fill": _index_fill, "index_put": _index_put,
+             "masked_fill": _masked_fill, "masked_scatter": _masked_scatter, "put": _put}  # fmt: skip
 
 
 def _named(fn: Any, name: str) -> Any:

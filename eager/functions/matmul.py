@@ -62,6 +62,12 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     return _out(product if beta == 0 else _scaled(input, beta) + product, out)
 
 
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * input + alpha * the sum over the batch of batch1 @ batch2."""
+    product = _scaled(OPS["sum"](OPS["bmm"](batch1, batch2), (0,), False, None), alpha)
+    return OPS["to_dtype"](product, input.dtype) if beta == 0 else _scaled(input, beta) + OPS["to_dtype"](product, input.dtype)
+
+
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return _scaled(input, beta) + _scaled(outer(vec1, vec2), alpha)
 
@@ -86,8 +92,10 @@ def _inplace(fn: Any) -> Any:
 FUNCTIONS: dict[str, Any] = {
     "matmul": matmul, "mm": mm, "bmm": bmm, "mv": mv, "dot": dot, "inner": dot, "vdot": dot, "outer": outer, "ger": outer,
     "addmm": addmm, "addmv": addmv, "baddbmm": baddbmm, "addr": addr,
+    "addbmm": addbmm,
 }  # fmt: skip
 METHODS: dict[str, Any] = {
     **FUNCTIONS, "__matmul__": _matmul, "__rmatmul__": _rmatmul, "addmm_": _inplace(addmm), "baddbmm_": _inplace(baddbmm),
     "addmv_": _inplace(addmv),
+    "addbmm_": _inplace(addbmm), "addr_": _inplace(addr),
 }  # fmt: skip

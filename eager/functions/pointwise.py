@@ -1,13 +1,16 @@
 """Public pointwise functions, the Tensor operators and the in-place forms."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from eager import _native, dtypes
+from eager.dtypes import Category
 from eager.ops.table import OPS, Op, from_array, write_out
+from eager.promotion import result_type, scalar_name
 
 TensorBase = _native.TensorBase
 _NUMBERS = (int, float, bool, complex, np.number, np.bool_)
@@ -55,30 +58,49 @@ def _scaled(other: Any, alpha: Any) -> Any:
     return other if alpha == 1 else other * alpha
 
 
+def _times(other: Any, alpha: Any, *terms: Any) -> Any:
+    """alpha * other, as the second of `terms` that are added or subtracted. Raises RuntimeError for an alpha of a higher kind."""
+    if alpha is not True and alpha == 1:
+        return other
+    category = result_type(*terms).category
+    if isinstance(alpha, bool) and category > Category.BOOL:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, complex) and category < Category.COMPLEX:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if isinstance(alpha, float) and category < Category.FLOAT:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return OPS["to_dtype"](other, dtypes.bool_) if alpha is True and isinstance(other, TensorBase) else other * alpha
+
+
 def _out(result: Any, out: Any) -> Any:
     return result if out is None else write_out(out, result)
 
 
 def _no_bool(who: str, *values: Any) -> None:
-    if all(isinstance(v, bool) or (isinstance(v, TensorBase) and v.dtype is dtypes.bool_) for v in values):
-        raise RuntimeError(f"Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+    kinds = [isinstance(v, bool) or (isinstance(v, TensorBase) and v.dtype is dtypes.bool_) for v in values]
+    if all(kinds):
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
                            f"`logical_xor()` operator instead. (in {who})")  # fmt: skip
+    if any(kinds):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+                           f"the `~` or `logical_not()` operator instead. (in {who})")  # fmt: skip
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input + alpha * other."""
-    return _out(OPS["add"](input, _scaled(other, alpha)), out)
+    return _out(OPS["add"](input, _times(other, alpha, input, other)), out)
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha * other."""
     _no_bool("sub", input, other)
-    return _out(OPS["sub"](input, _scaled(other, alpha)), out)
+    return _out(OPS["sub"](input, _times(other, alpha, input, other)), out)
 
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """other - alpha * input."""
-    return OPS["sub"](other, _scaled(input, alpha))
+    _no_bool("rsub", input, other)
+    return OPS["sub"](other, _times(input, alpha, input, other))
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
@@ -113,25 +135,53 @@ def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
 
 
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: A001
-    """To the nearest integer, halves to even; `decimals` places."""
+    """To the nearest integer, halves to even; to `decimals` places (negative: tens, hundreds, ...)."""
+    if decimals == 0:
+        return _out(OPS["round"](input), out)
     if input.dtype.is_integral:
-        return _out(OPS["clone"](input), out)
-    scale = 10.0**decimals
-    return _out(OPS["round"](input) if decimals == 0 else OPS["round"](input * scale) / scale, out)
+        raise NotImplementedError(f"\"round_decimals\" not implemented for '{scalar_name(input.dtype)}'")
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return _out(OPS["round"](input * scale) / scale, out)
+    return _out(OPS["round"](input / scale) * scale, out)
 
 
 def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
-    """input + weight * (end - input)."""
+    """input + weight * (end - input), from the nearer end. Raises RuntimeError unless all have one dtype."""
+    for name, t in (("end", end), ("weight", weight)):
+        if isinstance(t, TensorBase) and t.dtype is not input.dtype:
+            raise RuntimeError(f"expected dtype {_CTYPES.get(input.dtype.name, input.dtype.name)} for `{name}` but got dtype "
+                               f"{_CTYPES.get(t.dtype.name, t.dtype.name)}")  # fmt: skip
+    if input.dtype.is_integral:
+        raise NotImplementedError(f"\"lerp_kernel\" not implemented for '{scalar_name(input.dtype)}'")
     return _out(input + weight * (end - input), out)
+
+
+_CTYPES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
+           "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}  # fmt: skip
+
+
+def _ternary_value(who: str, value: Any, *terms: Any) -> Any:
+    """`value` in the kind of the result: an integer result takes its whole part."""
+    d = result_type(*terms)
+    if who == "addcdiv" and d.is_integral:
+        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+                           "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as "
+                           "(input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as "
+                           "(input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter "
+                           "implementation: (input + value * tensor1 / tensor2), for all dtypes.")  # fmt: skip
+    return int(value) if d.is_integral else value
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     """input + value * tensor1 * tensor2."""
+    value = _ternary_value("addcmul", value, input, tensor1, tensor2)
     return _out(input + _scaled(tensor1 * tensor2, value), out)
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
-    """input + value * tensor1 / tensor2."""
+    """input + value * tensor1 / tensor2. Raises RuntimeError for integers."""
+    value = _ternary_value("addcdiv", value, input, tensor1, tensor2)
     return _out(input + _scaled(tensor1 / tensor2, value), out)
 
 
@@ -139,6 +189,9 @@ def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf
     """Replace nan and the infinities; the latter by the dtype's extremes unless given."""
     if input.dtype.is_integral:
         return OPS["clone"](input)
+    if input.dtype.is_complex:
+        parts = nan_to_num(OPS["view_as_real"](input), nan, posinf, neginf)
+        return OPS["view_as_complex"](parts)
     limit = float(np.finfo(np.float32 if input.dtype is dtypes.bfloat16 else input.dtype.numpy).max)
     if input.dtype is dtypes.bfloat16:
         limit = 3.3895313892515355e38
@@ -148,9 +201,23 @@ def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf
 
 
 def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
-    """|input - other| <= atol + rtol * |other|, elementwise; infinities equal themselves."""
-    close = OPS["le"]((input - other).abs(), atol + rtol * abs(other))
-    result = OPS["logical_or"](input == other, OPS["logical_and"](close, OPS["isfinite"](other)))
+    """|input - other| <= atol + rtol * |other|, elementwise; infinities equal themselves.
+
+    Raises RuntimeError for tensors of different dtypes and for negative tolerances.
+    """
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{scalar_name(input.dtype)} did not match {scalar_name(other.dtype)}")
+    if rtol < 0 or atol < 0:
+        name, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
+        raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
+    same = OPS["eq"](input, other)
+    if (input.dtype.is_integral and rtol == 0 and atol == 0) or input.dtype is dtypes.bool_:
+        return same
+    wide = input.dtype if not input.dtype.is_integral else dtypes.get_default_dtype()
+    a, b = OPS["to_dtype"](input, wide), OPS["to_dtype"](other, wide)
+    difference = OPS["abs"](OPS["sub"](a, b))
+    close = OPS["le"](difference, OPS["add"](OPS["abs"](OPS["mul"](b, rtol)), atol))
+    result = OPS["logical_or"](same, OPS["logical_and"](close, OPS["isfinite"](difference)))
     if equal_nan:
         result = OPS["logical_or"](result, OPS["logical_and"](OPS["isnan"](input), OPS["isnan"](other)))
     return result
@@ -171,10 +238,21 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         return OPS["nonzero"](condition).unbind(1)
     if not isinstance(condition, TensorBase):
         raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
+    check_condition(condition)
     return _out(OPS["where"](condition, input, other), out)
 
 
+def check_condition(condition: Any) -> None:
+    """Raise RuntimeError unless a condition is bool (or, with a warning, uint8)."""
+    if condition.dtype is dtypes.uint8:
+        warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+                      "PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=3)  # fmt: skip
+    elif condition.dtype is not dtypes.bool_:
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {scalar_name(condition.dtype)}")
+
+
 def _where_method(self: Any, condition: Any, other: Any) -> Any:
+    check_condition(condition)
     return OPS["where"](condition, self, other)
 
 
@@ -195,7 +273,7 @@ FUNCTIONS.update(
     add=add, sub=sub, subtract=sub, rsub=rsub, div=div, divide=div, true_divide=div, pow=pow, clamp=clamp, clip=clamp,
     clamp_min=clamp_min, clamp_max=clamp_max, round=round, lerp=lerp, addcmul=addcmul, addcdiv=addcdiv,
     nan_to_num=nan_to_num, isclose=isclose, allclose=allclose,
-    equal=equal,
+    equal=equal, fill=lambda input, value: OPS["copy"](input, value) if isinstance(value, TensorBase) else OPS["fill"](input, value),
 )  # fmt: skip
 
 
@@ -203,18 +281,25 @@ def inplace_of(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place form of a function with options: computes, then copies into self."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.copy_(fn(self, *args, **kwargs))
+        result = fn(self, *args, **kwargs)
+        if not dtypes.can_cast(result.dtype, self.dtype):
+            raise RuntimeError(f"result type {scalar_name(result.dtype)} can't be cast to the desired output type "
+                               f"{scalar_name(self.dtype)}")  # fmt: skip
+        if tuple(result.shape) != tuple(self.shape):
+            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}")
+        return self.copy_(result)
 
     method.__name__ = method.__qualname__ = fn.__name__ + "_"
     return method
 
 
 def add_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return OPS["add_"](self, _scaled(other, alpha))
+    return OPS["add_"](self, _times(other, alpha, self, other))
 
 
 def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return OPS["sub_"](self, _scaled(other, alpha))
+    _no_bool("sub_", self, other)
+    return OPS["sub_"](self, _times(other, alpha, self, other))
 
 
 def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
@@ -227,15 +312,13 @@ def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 
 def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    value = _ternary_value("addcmul", value, self, tensor1, tensor2)
     return OPS["add_"](self, _scaled(tensor1 * tensor2, value))
 
 
 def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    value = _ternary_value("addcdiv", value, self, tensor1, tensor2)
     return OPS["add_"](self, _scaled(tensor1 / tensor2, value))
-
-
-def lerp_(self: Any, end: Any, weight: Any) -> Any:
-    return OPS["add_"](self, weight * (end - self))
 
 
 def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
@@ -255,13 +338,13 @@ def zero_(self: Any) -> Any:
     return OPS["fill_"](self, 0)
 
 
-METHODS: dict[str, Any] = dict(FUNCTIONS)
+METHODS: dict[str, Any] = {name: fn for name, fn in FUNCTIONS.items() if name != "fill"}
 METHODS.update({name + "_": OPS[name + "_"] for name in _PLAIN if name + "_" in OPS})
 METHODS.update({alias + "_": OPS[name + "_"] for alias, name in _ALIASES.items() if name + "_" in OPS})
 METHODS.update(
     where=_where_method, add_=add_, sub_=sub_, subtract_=sub_, div_=div_, divide_=div_, true_divide_=div_, pow_=OPS["pow_"],
-    clamp_=clamp_, clip_=clamp_, clamp_min_=inplace_of(clamp_min), clamp_max_=inplace_of(clamp_max), round_=OPS["round_"],
-    addcmul_=addcmul_, addcdiv_=addcdiv_, lerp_=lerp_, copy_=copy_, fill_=fill_, zero_=zero_,
+    clamp_=clamp_, clip_=clamp_, clamp_min_=inplace_of(clamp_min), clamp_max_=inplace_of(clamp_max), round_=inplace_of(round),
+    addcmul_=addcmul_, addcdiv_=addcdiv_, lerp_=inplace_of(lerp), copy_=copy_, fill_=fill_, zero_=zero_,
     nan_to_num_=inplace_of(nan_to_num), clone=lambda self, *, memory_format=None: clone(
         self, memory_format=memory_format),
 )  # fmt: skip

@@ -171,6 +171,8 @@ for _name, _rule, _ufunc in (
 ):  # fmt: skip
     binary(_name, _rule, ufunc=_ufunc, promotion="bool", casts_result=True)
 LOGICAL_NOT = unary("logical_not", lambda k, x: k.logical_not(x), ufunc="logical_not", promotion="bool")
+declare("logical_not_(Tensor x) -> Tensor", Kind.INPLACE, base=LOGICAL_NOT, samples=_unary_samples)
+LOGICAL_NOT.casts_result = True
 for _name, _rule, _ufunc in (
     ("bitwise_and", lambda k, x, y: k.bitwise_and(x, y), "bitwise_and"),
     ("bitwise_or", lambda k, x, y: k.bitwise_or(x, y), "bitwise_or"),
@@ -197,7 +199,7 @@ SIGNBIT = unary("signbit", lambda k, x: k.signbit(x), ufunc="signbit", promotion
 
 # ---- elementary functions ----
 
-NEG = unary("neg", lambda k, x: -x, lambda g: -g, ufunc="negative", promotion="default")
+NEG = unary("neg", lambda k, x: -x, lambda g: -g, ufunc="negative", promotion="default", accepts="ifc")
 ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sgn"](x), ufunc="absolute", promotion="real")
 
 
@@ -229,7 +231,7 @@ def _run_sgn(xp: Any, out: Any, x: Any) -> None:
 SGN = unary("sgn", lambda k, x: k.where(x == x, k.sign(x), 0), _sgn_vjp, kernel=_run_sgn, promotion="default", over_input=True)
 SIGN = unary("sign", lambda k, x: k.where(x == x, k.sign(x), 0), _zero, kernel=_run_sign, promotion="default", accepts="bif",
              over_input=True)  # fmt: skip
-SQUARE = unary("square", lambda k, x: x * x, lambda g, x: g * (x * 2), ufunc="square", promotion="default")
+SQUARE = unary("square", lambda k, x: x * x, lambda g, x: g * (x * 2), ufunc="square", promotion="default", accepts="ifc")
 RECIPROCAL = unary("reciprocal", lambda k, x: 1.0 / x, lambda g, y: -g * (y * y))
 EXP = unary("exp", lambda k, x: k.exp(x), lambda g, y: g * y, ufunc="exp")
 EXP2 = unary("exp2", lambda k, x: k.exp2(x), lambda g, y: g * (y * math.log(2)), ufunc="exp2")

@@ -97,8 +97,8 @@ XLOGY = binary("xlogy", _where_not_zero("log"), {"x": _zero_at_zero("log", 0.0),
 XLOG1PY = binary("xlog1py", _where_not_zero("log1p"),
                  {"x": _zero_at_zero("log1p", -1.0), "other": lambda g, x, other: g * x / (other + 1)}, promotion="float",
                  accepts="bif")  # fmt: skip
-HEAVISIDE = binary("heaviside", lambda k, x, y: k.where(x == 0, y, k.where(x < 0, y * 0, y * 0 + 1)), None, accepts="bif",
-                   kernel=lambda xp, out, x, y: xp.copyto(out, xp.where(xp.equal(x, 0), y, xp.logical_not(xp.less(x, 0)))))  # fmt: skip
+HEAVISIDE = binary("heaviside", lambda k, x, y: k.where(x == 0, y, k.where(x > 0, y * 0 + 1, y * 0)), None, accepts="bif",
+                   kernel=lambda xp, out, x, y: xp.copyto(out, xp.where(xp.equal(x, 0), y, xp.greater(x, 0))))  # fmt: skip
 NEXTAFTER = binary("nextafter", None, None, accepts="f", kernel=lambda xp, out, x, y: _next_after(xp, out, x, y))
 LDEXP = binary("ldexp", lambda k, x, y: x * k.exp2(y),
                {"x": lambda g, other: g * OPS["exp2"](_tensor(other, g)), "other": lambda g, y: g * y * _LN2}, promotion="float",

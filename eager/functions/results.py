@@ -1,0 +1,29 @@
+"""`out=` for public functions whose bodies know nothing of it."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from eager.ops.table import write_out
+
+# functions that take `out=` in torch and are written without it
+TAKE_OUT = (
+    "sgn conj_physical angle polar complex nansum prod var std logsumexp norm argmax argmin argsort msort mode cummax cummin "
+    "logcumsumexp diff isin histc quantile nanquantile gather index_select take index_add index_copy index_fill scatter scatter_add "
+    "masked_select nonzero diag tril triu roll clamp_min clamp_max hstack vstack dstack column_stack row_stack stack "
+    "addmm addmv addr baddbmm mv dot vdot inner outer ger bmm chain_matmul cross cdist renorm "
+    "bernoulli multinomial lu_solve cholesky_solve cholesky_inverse cholesky matrix_power bucketize index_reduce take_along_dim "
+    "scatter_reduce addbmm count_nonzero rand_like tensordot kron einsum"
+).split()  # fmt: skip
+
+
+def takes_out(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` with an `out=` that its result, a tensor or several, is written into."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = fn(*args, **kwargs)
+        return result if out is None else write_out(out, result)
+
+    return call

@@ -1,0 +1,154 @@
+"""Means that ignore nan, histograms with edges, numerical gradients, and positions in a grid."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from eager import _native, dtypes, return_types
+from eager.functions.reductions import sum as sum_of
+from eager.ops.table import OPS, write_out
+from eager.promotion import scalar_name
+from eager.spec import normalize_dim
+
+TensorBase = _native.TensorBase
+
+
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+    """The mean of the elements that are not nan. Raises RuntimeError for integer and complex tensors."""
+    if input.dtype.is_integral:
+        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got " + scalar_name(input.dtype))
+    if input.dtype.is_complex:
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    missing = OPS["isnan"](input)
+    total = sum_of(OPS["where"](missing, 0, input), dim, keepdim, dtype=dtype)
+    result = total / sum_of(OPS["logical_not"](missing), dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+def histogram(input: Any, bins: Any, *, range: Sequence[float] | None = None, weight: Any = None, density: bool = False,
+              out: Any = None) -> Any:  # fmt: skip
+    """(hist, bin_edges): how many elements, or what weight of them, fall between neighbouring edges.
+
+    bins: a number of equal bins over `range` (default: the data's own), or a rising 1-d tensor of edges. The last bin
+    includes its right edge. `density` divides by the total and the widths.
+    Raises RuntimeError for other dtypes than the input's in bins or weight.
+    """
+    x = input.reshape(-1)
+    if isinstance(bins, TensorBase):
+        if bins.dtype is not input.dtype:
+            raise RuntimeError(f"torch.histogram(): bin edges should have the same dtype as input, but got {bins.dtype} and {input.dtype}")
+        edges = bins
+    else:
+        edges = _edges(x, int(bins), range)
+    count = edges.shape[0] - 1
+    right = OPS["searchsorted"](edges, x, True, False)
+    last = OPS["eq"](x, OPS["select"](edges, 0, count))
+    at = OPS["where"](last, count, right) - 1
+    inside = OPS["logical_and"](OPS["ge"](at, 0), OPS["lt"](at, count))
+    ones = OPS["full"](tuple(x.shape), 1, input.dtype, input.device) if weight is None else weight.reshape(-1)
+    hist = OPS["full"]((count,), 0, input.dtype, input.device)
+    hist = OPS["index_add"](hist, 0, OPS["where"](inside, at, 0), OPS["where"](inside, ones, 0))
+    if density:
+        hist = hist / (hist.sum() * (OPS["slice"](edges, 0, 1, None, 1) - OPS["slice"](edges, 0, 0, count, 1)))
+    result = return_types.histogram(hist, edges)
+    return result if out is None else return_types.histogram(*(write_out(o, r) for o, r in zip(out, result, strict=True)))
+
+
+def _edges(x: Any, bins: int, bounds: Sequence[float] | None) -> Any:
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if bounds is not None:
+        low, high = bounds
+    elif x.numel():
+        low, high = x.min().item(), x.max().item()
+    else:
+        low, high = 0.0, 0.0
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histogram(): dimension 0's range [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"torch.histogram(): dimension 0's min value, {low}, is larger than max value, {high}")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    steps = OPS["arange"](0, bins + 1, 1, dtypes.float64, x.device)
+    return OPS["to_dtype"](OPS["where"](steps == bins, high, steps * ((high - low) / bins) + low), x.dtype)
+
+
+# ---- numerical gradients ----
+
+
+def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
+    """The derivative of samples along each of `dim` (default: all), by central differences of second order inside.
+
+    spacing: a number, a number per dim, or a 1-d tensor of coordinates per dim. At the edges differences have
+    `edge_order` 1 or 2. Raises RuntimeError for dims too short for that.
+    """
+    dims = [normalize_dim(d, input.ndim) for d in (range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)]
+    if edge_order not in (1, 2):
+        raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, but received: {edge_order}")
+    steps = list(spacing) if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
+    if len(steps) != len(dims):
+        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
+                           f"{input.ndim}', but got a list of length {len(steps)}")  # fmt: skip
+    x = input if not input.dtype.is_integral else OPS["to_dtype"](input, dtypes.get_default_dtype())
+    for d in dims:
+        if x.shape[d] < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    return tuple(_along(x, d, step, edge_order) for d, step in zip(dims, steps, strict=True))
+
+
+def _along(x: Any, d: int, step: Any, order: int) -> Any:
+    n = x.shape[d]
+
+    def part(start: int, end: int | None) -> Any:
+        return OPS["slice"](x, d, start, end, 1)
+
+    if isinstance(step, TensorBase):
+        h = OPS["slice"](step, 0, 1, None, 1) - OPS["slice"](step, 0, 0, n - 1, 1)
+        h = OPS["view"](OPS["to_dtype"](h, x.dtype), tuple(n - 1 if i == d else 1 for i in range(x.ndim)))
+        before, after = OPS["slice"](h, d, 0, n - 2, 1), OPS["slice"](h, d, 1, None, 1)
+        first, last = OPS["slice"](h, d, 0, 1, 1), OPS["slice"](h, d, n - 2, None, 1)
+        second, beyond = OPS["slice"](h, d, 1, 2, 1), OPS["slice"](h, d, max(n - 3, 0), max(n - 2, 1), 1)
+    else:
+        before = after = first = last = second = beyond = float(step)
+    total = before + after
+    inside = (part(0, n - 2) * (-after / (before * total)) + part(1, n - 1) * ((after - before) / (before * after))
+              + part(2, None) * (before / (after * total)))  # fmt: skip
+    if order == 1:
+        left, right = (part(1, 2) - part(0, 1)) / first, (part(n - 1, None) - part(n - 2, n - 1)) / last
+    else:
+        left = (part(0, 1) * (-(2 * first + second) / (first * (first + second))) + part(1, 2) * ((first + second) / (first * second))
+                - part(2, 3) * (first / (second * (first + second))))  # fmt: skip
+        right = (part(n - 3, n - 2) * (last / (beyond * (beyond + last))) - part(n - 2, n - 1) * ((last + beyond) / (beyond * last))
+                 + part(n - 1, None) * ((2 * last + beyond) / (last * (beyond + last))))  # fmt: skip
+    return OPS["cat"]([left, inside, right], d)
+
+
+# ---- positions ----
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Coordinates in a grid of `shape` of positions in its flattened form. Raises ValueError for one outside."""
+    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is dtypes.bool_:
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    found, step = [], 1
+    for n in reversed(sizes):
+        found.append(OPS["remainder"](OPS["floor_divide"](indices, step), n))
+        step *= n
+    return tuple(reversed(found))
+
+
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+    """The first `size` positions of elements that are not zero, (size, ndim); missing ones are `fill_value`."""
+    found = OPS["slice"](OPS["nonzero"](input), 0, 0, size, 1)
+    missing = size - found.shape[0]
+    return OPS["constant_pad_nd"](found, (0, 0, 0, missing), fill_value) if missing > 0 else found
+
+
+FUNCTIONS: dict[str, Any] = {
+    "nanmean": nanmean, "histogram": histogram, "gradient": gradient, "unravel_index": unravel_index, "nonzero_static": nonzero_static,
+}  # fmt: skip
+METHODS: dict[str, Any] = {"nanmean": nanmean, "histogram": histogram, "nonzero_static": nonzero_static}

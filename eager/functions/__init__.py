@@ -11,6 +11,7 @@ from eager.functions import (
     convolution,
     copies,
     creation,
+    dlpack,
     foreach,
     indexing,
     joining,
@@ -34,7 +35,7 @@ from eager.functions.keywords import accept_numpy_names
 from eager.functions.results import TAKE_OUT, takes_out
 from eager.tensor import Tensor, attach
 
-FAMILIES = (pointwise, reductions, views, convert, creation, random, matmul, indexing, joining, shape, sorting,
+FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, linalg,
             complex_numbers, special, copies, foreach, properties, sampling, spectral, statistics)  # fmt: skip
 # in-place forms that are functions as well

@@ -10,6 +10,7 @@ from eager import _native as _native
 from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization  # noqa: E402
 from eager import dtypes as _dtypes
 from eager import ops as _ops
+from eager.amp import cuda as _cuda_amp
 from eager.amp.autocast_mode import (
     autocast,
     autocast_decrement_nesting,
@@ -64,7 +65,7 @@ for _name, _d in _dtypes.ALIASES.items():
 globals().update(_FUNCTIONS)
 globals().update(_TENSOR_TYPES)
 globals().update(_STORAGE_TYPES)
-vars(cuda).update(_CUDA_TENSOR_TYPES)
+vars(cuda).update(_CUDA_TENSOR_TYPES, amp=_cuda_amp)
 globals().update(nn.functional.TOP_LEVEL)
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
@@ -93,7 +94,7 @@ compile = compiler.compile  # noqa: A001 - torch's name
 # and parts of this one that many programs never touch.
 _ON_FIRST_USE = {
     "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub", "func": "eager.func",
-    **{name: f"eager.{name}" for name in "fft special as_torch version backends jit types cpu __config__".split()},
+    **{name: f"eager.{name}" for name in "fft special as_torch version backends jit types cpu testing __config__".split()},
 }  # fmt: skip
 
 

@@ -339,7 +339,10 @@ class OpNode(Node):
         return self.op.apply_vjp(grads, args, outputs, self.output_specs, needed)
 
     def release(self) -> None:
-        self.saved, self.kept_outputs, self.released = None, (), True
+        """Free the saved tensors. A node that holds none can be run again, and several graphs may share it."""
+        held = [*(self.saved or ()), *self.kept_outputs]
+        if any(isinstance(s, (SavedTensor, list)) for s in held):
+            self.saved, self.kept_outputs, self.released = None, (), True
 
 
 @functools.cache

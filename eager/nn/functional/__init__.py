@@ -1,6 +1,7 @@
 """Functions of neural networks: `import eager.nn.functional as F`."""
 from typing import Any
 
+from eager.casting import listed
 from eager.functions.convolution import (
     channel_shuffle,
     conv1d,
@@ -16,6 +17,7 @@ from eager.functions.convolution import (
     pixel_unshuffle,
     unfold,
 )
+from eager.functions.keywords import accept_numpy_names
 from eager.functions.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -133,8 +135,9 @@ from eager.nn.functional.loss import (
     triplet_margin_with_distance_loss,
 )
 from eager.nn.functional.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
-from eager.functions.keywords import accept_numpy_names
 from eager.tensor import attach
+
+globals().update(listed({name: value for name, value in globals().items() if not name.startswith("_")}))
 
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
 TOP_LEVEL: dict[str, Any] = {

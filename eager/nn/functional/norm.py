@@ -30,10 +30,11 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
 
 
 def _affine(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    shape = (1, -1, *(1,) * (y.ndim - 2))
+    shape, d = (1, -1, *(1,) * (y.ndim - 2)), y.dtype
     if weight is not None:
         y = y * weight.view(shape)
-    return y if bias is None else y + bias.view(shape)
+    y = y if bias is None else y + bias.view(shape)
+    return y if y.dtype is d else y.to(d)  # float32 weights of a half-precision input leave it in half precision
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,

@@ -126,6 +126,8 @@ class RNNBase(Module):
         names = self._all_weights[index]
         weights = {name.split("_l")[0]: getattr(self, name) for name in names}
         gx = OPS["linear"](x, weights["weight_ih"], weights.get("bias_ih"))
+        if self.mode == "LSTM" and gx.dtype is not initial[0].dtype:  # autocast: the whole layer in the low precision, as torch's
+            initial = tuple(s.to(gx.dtype) for s in initial)
         step = _make_step(self.mode, weights["weight_hh"], weights.get("bias_hh"), weights.get("weight_hr"))
         reverse = bool(self.bidirectional and index % 2)
         if batch_sizes is None:

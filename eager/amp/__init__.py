@@ -1,0 +1,7 @@
+"""Mixed precision: `autocast` chooses the precision of each op, `GradScaler` keeps small gradients from vanishing."""
+from __future__ import annotations
+
+from eager.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
+from eager.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -1,0 +1,231 @@
+"""`autocast`: a block, or a decorated function, in which ops choose their precision by `casting`'s lists."""
+from __future__ import annotations
+
+import collections.abc
+import functools
+import threading
+import warnings
+from typing import Any
+
+from eager import ambient, casting, cuda, dtypes
+from eager.device import device
+from eager.dtypes import dtype
+from eager.tensor import Tensor
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+# Device type -> the precisions that it can be lowered to.
+_SUPPORTED = {"cpu": (dtypes.bfloat16, dtypes.float16), "cuda": (dtypes.float16, dtypes.bfloat16)}
+
+
+class _Thread(threading.local):
+    """Per device the precision that `autocast` without a dtype uses; how many blocks are open."""
+
+    def __init__(self) -> None:
+        self.dtypes = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+        self.nesting = 0
+
+
+_thread = _Thread()
+
+
+def _check(device_type: Any) -> str:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    name = device(device_type).type
+    if name not in _SUPPORTED:
+        raise RuntimeError(f"User specified an unsupported autocast device_type '{name}'; allowed: {', '.join(_SUPPORTED)}")
+    return name
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether `autocast(device_type)` exists."""
+    return device(device_type).type in _SUPPORTED
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on for that kind of device in this thread."""
+    return any(name == device_type for name, _ in ambient.autocast() or ())
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Switch autocast for a kind of device; with one argument, for CUDA."""
+    name, on = ("cuda", bool(device_type)) if enabled is None else (_check(device_type), bool(enabled))
+    _switch(name, _thread.dtypes[name] if on else None)
+
+
+def get_autocast_dtype(device_type: str) -> dtype:
+    """The low precision of that kind of device in this thread."""
+    return _thread.dtypes[_check(device_type)]
+
+
+def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
+    """Set the low precision; it takes effect at once where autocast is on."""
+    name = _check(device_type)
+    _thread.dtypes[name] = dtype
+    if is_autocast_enabled(name):
+        _switch(name, dtype)
+
+
+def _switch(name: str, lower: dtype | None) -> Any:
+    """Turn autocast for a kind of device to `lower`, or off; returns the whole state before."""
+    rest = tuple(pair for pair in ambient.autocast() or () if pair[0] != name)
+    state = tuple(sorted((*rest, *([(name, lower)] if lower is not None else [])), key=lambda pair: pair[0], reverse=True))
+    return ambient.set_autocast(state or None)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype() -> dtype:
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> dtype:
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of weights are kept until the outermost block ends."""
+    return casting.cache.enabled
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    casting.cache.enabled = bool(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Drop the kept casts."""
+    casting.cache.casts.clear()
+
+
+def autocast_increment_nesting() -> int:
+    """Count a block that opens; returns how many are open."""
+    _thread.nesting += 1
+    return _thread.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Count a block that ends; returns how many are open."""
+    _thread.nesting -= 1
+    return _thread.nesting
+
+
+class autocast:  # noqa: N801 - torch's name
+    """In this block (or decorated function) ops on autocast's lists run in lower precision, or in float32 for safety.
+
+    device_type: "cpu" or "cuda". dtype: bfloat16 or float16; by default what `get_autocast_dtype` says. enabled: False
+    turns autocast off within the block. cache_enabled: keep casts of weights until the outermost block ends.
+    Raises: ValueError or RuntimeError for a device type that it does not know. Where the device or the dtype is not
+    available, it warns and does nothing.
+    """
+
+    def __init__(self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
+        if dtype is not None and not isinstance(dtype, dtypes.dtype):
+            raise ValueError(f"Expected `dtype` of type `torch.dtype`, got: `{type(dtype)}`")
+        self.device = _check(device_type)
+        self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        self._enabled = bool(enabled) and self._is_possible()
+        self._before: list[tuple[Any, Any, bool]] = []
+
+    def _is_possible(self) -> bool:
+        if self.device == "cuda" and not cuda.is_available():
+            warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling autocast.", stacklevel=4)
+            return False
+        if self.fast_dtype not in _SUPPORTED[self.device]:
+            allowed = ", ".join(str(d) for d in _SUPPORTED[self.device])
+            name = self.device.upper()
+            warnings.warn(f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                          f"{name} Autocast only supports dtypes of {allowed} currently.", stacklevel=4)  # fmt: skip
+            return False
+        return True
+
+    def __enter__(self) -> autocast:
+        self._before.append((_thread.dtypes[self.device], casting.cache.enabled, self._switch_on()))
+        _thread.dtypes[self.device] = self.fast_dtype
+        casting.cache.enabled = self._cache_enabled
+        autocast_increment_nesting()
+        return self
+
+    def _switch_on(self) -> Any:
+        return _switch(self.device, self.fast_dtype if self._enabled else None)
+
+    def __exit__(self, *exc: object) -> None:
+        _thread.dtypes[self.device], casting.cache.enabled, state = self._before.pop()
+        ambient.set_autocast(state)
+        if autocast_decrement_nesting() == 0:
+            clear_autocast_cache()
+
+    def __call__(self, fn: Any) -> Any:
+        @functools.wraps(fn)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return fn(*args, **kwargs)
+
+        return wrapper
+
+
+# ---- custom autograd functions ----
+
+
+def _cast(value: Any, device_type: str, d: dtype) -> Any:
+    """`value` with its floating-point tensors on that kind of device (float64 apart) in `d`, whatever they stand in."""
+    if isinstance(value, Tensor):
+        fits = value.is_floating_point() and value.device.type == device_type and value.dtype is not dtypes.float64
+        return value.to(d) if fits else value
+    if isinstance(value, (str, bytes)):
+        return value
+    if isinstance(value, collections.abc.Mapping):
+        return {_cast(k, device_type, d): _cast(v, device_type, d) for k, v in value.items()}
+    if isinstance(value, collections.abc.Iterable):
+        made = (_cast(v, device_type, d) for v in value)
+        return type(value)(made) if isinstance(value, (list, tuple)) else made
+    return value
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtype | None = None) -> Any:
+    """Decorates `forward` of an `autograd.Function`: with `cast_inputs`, under autocast, its inputs come in that dtype and
+    autocast is off inside; without, it runs under whatever is on. Goes with `custom_bwd`.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+    name = _check(device_type)
+
+    @functools.wraps(fwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        args[0]._dtype = get_autocast_dtype(name)
+        if cast_inputs is None:
+            args[0]._fwd_used_autocast = is_autocast_enabled(name)
+            return fwd(*args, **kwargs)
+        on = is_autocast_enabled(name)
+        args[0]._fwd_used_autocast = False
+        if not on:
+            return fwd(*args, **kwargs)
+        with autocast(name, enabled=False):
+            return fwd(*_cast(args, name, cast_inputs), **_cast(kwargs, name, cast_inputs))
+
+    return decorated
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """Decorates `backward`, which then runs under the autocast that `forward` ran under."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    name = _check(device_type)
+
+    @functools.wraps(bwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        with autocast(name, enabled=args[0]._fwd_used_autocast, dtype=args[0]._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorated

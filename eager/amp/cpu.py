@@ -1,0 +1,32 @@
+"""`torch.cpu.amp`: the older names, for one kind of device."""
+from __future__ import annotations
+
+import warnings
+
+from eager import dtypes
+from eager.amp import autocast_mode, grad_scaler
+from eager.dtypes import dtype
+
+__all__ = ["GradScaler", "autocast"]
+
+
+def _deprecated(name: str) -> None:
+    warnings.warn(f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cpu', args...)` instead.",
+                  FutureWarning, stacklevel=3)  # fmt: skip
+
+
+class autocast(autocast_mode.autocast):  # noqa: N801 - torch's name
+    """`amp.autocast("cpu", ...)`. Deprecated, as in torch."""
+
+    def __init__(self, enabled: bool = True, dtype: dtype = dtypes.bfloat16, cache_enabled: bool = True) -> None:
+        _deprecated("autocast")
+        super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+
+
+class GradScaler(grad_scaler.GradScaler):
+    """`amp.GradScaler("cpu", ...)`. Deprecated, as in torch."""
+
+    def __init__(self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+                 growth_interval: int = 2000, enabled: bool = True) -> None:  # fmt: skip
+        _deprecated("GradScaler")
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

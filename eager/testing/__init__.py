@@ -1,0 +1,7 @@
+"""For tests: comparing tensors within tolerances, and making random ones."""
+from __future__ import annotations
+
+from eager.testing.comparison import assert_allclose, assert_close
+from eager.testing.creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

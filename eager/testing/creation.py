@@ -1,0 +1,71 @@
+"""Random tensors for tests."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eager import dtypes
+from eager.dtypes import dtype
+from eager.functions import random
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+from eager.type_info import finfo, iinfo
+
+__all__ = ["make_tensor"]
+
+
+def make_tensor(*shape: Any, dtype: dtype, device: Any = "cpu", low: float | None = None, high: float | None = None,
+                requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False,
+                memory_format: Any = None) -> Tensor:  # fmt: skip
+    """A tensor of `shape` with values uniform in [low, high), by default within -9 and 9 (0 and 10 for unsigned integers).
+
+    low, high: clamped to what the dtype holds. noncontiguous: strides with gaps, where there are two elements or more.
+    exclude_zero: zeros become the smallest positive number (1 for integers). memory_format: for four dims or more.
+    Raises: ValueError for bounds that are NaN or leave nothing between them, for bools outside 0 and 2, and for
+    noncontiguous with memory_format.
+    """
+    size = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else tuple(shape)
+    if noncontiguous and memory_format is not None:
+        raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous} "
+                         f"and memory_format={memory_format}")  # fmt: skip
+    bottom, top = _bounds(dtype, low, high)
+    wide = (*size[:-1], 2 * size[-1]) if noncontiguous and size and math.prod(size) > 1 else size
+    values = _draw(wide, dtype, device, bottom, top)
+    if wide is not size:
+        values = values[..., ::2]
+    if exclude_zero:
+        values[values == 0] = finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 1
+    if memory_format is not None:
+        values = values.clone(memory_format=memory_format)
+    return values.requires_grad_() if requires_grad else values
+
+
+def _bounds(d: dtype, low: float | None, high: float | None) -> tuple[float, float]:
+    if d is dtypes.bool_:
+        least, most, default = 0.0, 2.0, (0.0, 2.0)
+    elif d.is_integral:
+        info = iinfo(d)
+        least, most = info.min, info.max + (1 if info.max < 2**53 else 0)
+        default = (-9, 10) if d.is_signed else (0, 10)
+    else:
+        limits = finfo(d)
+        least, most, default = limits.min, limits.max, (-9.0, 9.0)
+    bottom, top = default[0] if low is None else low, default[1] if high is None else high
+    if any(isinstance(v, float) and math.isnan(v) for v in (bottom, top)):
+        raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
+    if bottom > top or (bottom == top and d.is_integral):
+        raise ValueError(f"make_tensor: low={bottom} and high={top} for {d}; `low` must be below `high`")
+    if (low is not None and low >= most and d.is_integral) or (high is not None and high <= least):
+        raise ValueError(f"make_tensor: low={low} and high={high} lie outside what {d} holds, {least} to {most}")
+    return max(bottom, least), min(top, most)
+
+
+def _draw(size: tuple[int, ...], d: dtype, device: Any, low: float, high: float) -> Tensor:
+    if d.is_complex:
+        parts = (*size, 2)
+        return OPS["view_as_complex"](_draw(parts, d.to_real(), device, low, high))
+    if d.is_integral:
+        return random.randint(math.floor(low), math.ceil(high), size, dtype=dtypes.int64, device=device).to(d)
+    wide = dtypes.float64 if d is dtypes.float64 else dtypes.float32
+    unit = random.rand(size, dtype=wide, device=device)
+    return (unit * (high / 2 - low / 2) * 2 + low).clamp(low, high).to(d)  # halves, for high - low may overflow

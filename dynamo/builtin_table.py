@@ -421,6 +421,17 @@ def _set_grad_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.set_grad_mode(cap.truth(args[0])))
 
 
+@function(eager_native.inference_mode)
+def _inference_mode(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(eager_native.inference_mode())
+
+
+@function(eager_native.set_inference_mode)
+def _set_inference_mode(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    # Compiled code makes ordinary tensors; of inference mode it keeps that nothing is recorded.
+    return Constant(eager_native.inference_mode())
+
+
 @function(eager_native.grad_enabled)
 def _grad_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.grad_mode)

@@ -24,7 +24,7 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
 
 
 class _Formatter:
-    """One width and one notation for all shown values."""
+    """One width and one notation for all shown values, decided by those that are finite and not zero."""
 
     def __init__(self, values: np.ndarray[Any, Any]) -> None:
         self.integral = values.dtype.kind in "iub"
@@ -34,22 +34,16 @@ class _Formatter:
         if self.integral:
             self.width = max((len(str(v)) for v in values.reshape(-1)), default=1)
             return
-        finite = np.abs(values[np.isfinite(values) & (values != 0)]).astype(np.float64)
-        if finite.size == 0:
-            self.int_mode = bool(np.all(~np.isfinite(values) | (values == 0)))
-            self.width = max((len(self.text(v)) for v in values.reshape(-1)), default=1)
+        telling = values[np.isfinite(values) & (values != 0)]
+        if telling.size == 0:
             return
-        self.int_mode = bool(np.all(finite == np.ceil(finite)))
-        low, high = finite.min(), finite.max()
-        if self.int_mode:
-            self.sci = high / low > 1000.0 or high > 1.0e8
-        else:
-            self.sci = high / low > 1000.0 or high > 1.0e8 or low < 1.0e-4
-        if self.int_mode and not self.sci:
-            self.sci = False
+        size = np.abs(telling).astype(np.float64)
+        low, high = size.min(), size.max()
+        self.int_mode = bool(np.all(size == np.ceil(size)))
+        self.sci = bool(high / low > 1000.0 or high > 1.0e8 or (not self.int_mode and low < 1.0e-4))
         if _options["sci_mode"] is not None:
             self.sci = bool(_options["sci_mode"])
-        self.width = max(len(self.text(v)) for v in values.reshape(-1))
+        self.width = max(len(self.text(v)) for v in telling)
 
     def text(self, v: Any) -> str:
         if self.integral:
@@ -65,6 +59,18 @@ class _Formatter:
         return self.text(v).rjust(self.width)
 
 
+class _ComplexFormatter:
+    """Real and imaginary parts, each in its own notation."""
+
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        self.real, self.imag = _Formatter(values.real), _Formatter(values.imag)
+        self.width = self.real.width + self.imag.width + 1
+
+    def __call__(self, v: Any) -> str:
+        imag = (self.imag(v.imag) + "j").lstrip()
+        return self.real(v.real) + ("" if imag[0] in "+-" else "+") + imag
+
+
 def _summarised(a: np.ndarray[Any, Any], edge: int) -> np.ndarray[Any, Any]:
     """The elements that a summary shows."""
     for d in range(a.ndim):
@@ -74,8 +80,7 @@ def _summarised(a: np.ndarray[Any, Any], edge: int) -> np.ndarray[Any, Any]:
 
 
 def _vector(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> str:
-    width = fmt.width + 2 if isinstance(fmt, _Formatter) else max(len(fmt(v)) for v in a) + 2 if len(a) else 2
-    per_line = max(1, (int(_options["linewidth"]) - indent) // width)  # type: ignore[call-overload]
+    per_line = max(1, (int(_options["linewidth"]) - indent) // (fmt.width + 2))  # type: ignore[call-overload]
     edge = int(_options["edgeitems"])  # type: ignore[call-overload]
     if summarise and len(a) > 2 * edge:
         items = [fmt(v) for v in a[:edge]] + [" ..."] + [fmt(v) for v in a[-edge:]]
@@ -99,44 +104,45 @@ def _nested(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> 
     return "[" + ("," + "\n" * (a.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _complex_text(a: np.ndarray[Any, Any]) -> Any:
-    real, imag = _Formatter(a.real), _Formatter(np.abs(a.imag))
-    return lambda v: f"{real(v.real)}{'-' if math.copysign(1, v.imag) < 0 else '+'}{imag(abs(v.imag)).lstrip()}j"
-
-
 def format_tensor(t: Any) -> str:
-    """The text of `repr(t)`."""
-    name = "Parameter containing:\n" if t._is_param else ""
+    """The text of `repr(t)`, for a tensor of any device; fakes that stand for real tensors say so."""
     prefix = "tensor("
-    if t.is_fake or t.device.type == "meta":
-        kind = "FakeTensor(" if t.is_fake else prefix
-        suffix = [f"{'' if t.is_fake else '..., '}size={tuple(t.shape)}"]
-        if t.is_fake:
-            suffix.append(f"device='{t.device}'")
-        else:
-            suffix = ["...", f"device='{t.device}'", f"size={tuple(t.shape)}"]
-        if t.dtype is not dtypes.get_default_dtype():
-            suffix.append(f"dtype={t.dtype}")
-        return name + kind + ", ".join(suffix + _grad_suffix(t)) + ")"
-    a = t.detach().cpu()._array
-    if t.dtype.itemsize == 2 and t.dtype.is_floating_point:
-        a = a.astype(np.float32)
-    suffix = []
-    if t.device.type == "cuda":
-        suffix.append(f"device='{t.device}'")
+    if t.device.type == "meta":
+        return _join(prefix + "...", _meta_suffix(t) + _grad_suffix(t))
+    if t.is_fake:
+        given = [f"size={tuple(t.shape)}", f"device='{t.device}'"] + ([] if _implied(t) else [f"dtype={t.dtype}"])
+        return "FakeTensor(" + ", ".join(given + _grad_suffix(t)) + ")"
+    suffix = [f"device='{t.device}'"] if t.device.type == "cuda" else []
     if t.numel() == 0:
-        body = "[" * max(t.ndim, 1) + "]" * max(t.ndim, 1) if t.ndim == 1 else "[]"
+        body = "[]"
         if t.ndim != 1:
             suffix.append(f"size={tuple(t.shape)}")
     else:
-        summarise = t.numel() > float(_options["threshold"])  # type: ignore[arg-type]
-        shown = _summarised(a, int(_options["edgeitems"])) if summarise else a  # type: ignore[call-overload]
-        fmt = _complex_text(shown) if t.dtype.is_complex else _Formatter(np.asarray(shown))
-        body = _nested(a, len(prefix), summarise, fmt)
-    implied = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)
-    if t.dtype not in implied or (t.numel() == 0 and t.dtype is not implied[0]):
+        body = _body(t, len(prefix))
+    if not _implied(t) or (t.numel() == 0 and t.dtype is not dtypes.get_default_dtype()):
         suffix.append(f"dtype={t.dtype}")
-    return name + _join(prefix + body, suffix + _grad_suffix(t))
+    return _join(prefix + body, suffix + _grad_suffix(t))
+
+
+def _body(t: Any, indent: int) -> str:
+    """The values, all or in summary."""
+    a = t.detach().cpu()._array
+    if t.dtype.itemsize == 2 and t.dtype.is_floating_point:
+        a = a.astype(np.float32)
+    summarise = t.numel() > float(_options["threshold"])  # type: ignore[arg-type]
+    shown = np.asarray(_summarised(a, int(_options["edgeitems"])) if summarise else a)  # type: ignore[call-overload]
+    return _nested(a, indent, summarise, _ComplexFormatter(shown) if t.dtype.is_complex else _Formatter(shown))
+
+
+def _implied(t: Any) -> bool:
+    """Whether a reader knows the dtype from the values alone."""
+    default = dtypes.get_default_dtype()
+    return t.dtype in (default, default.to_complex(), dtypes.int64, dtypes.bool_)
+
+
+def _meta_suffix(t: Any) -> list[str]:
+    given = [f"device='{t.device}'", f"size={tuple(t.shape)}"]
+    return given if t.dtype is dtypes.get_default_dtype() else [*given, f"dtype={t.dtype}"]
 
 
 def _join(text: str, suffix: list[str]) -> str:
@@ -153,5 +159,5 @@ def _join(text: str, suffix: list[str]) -> str:
 
 def _grad_suffix(t: Any) -> list[str]:
     if t.grad_fn is not None:
-        return [f"grad_fn=<{t.grad_fn.name()}>"]
+        return [f"grad_fn=<{t.grad_fn.name().removeprefix('torch::autograd::')}>"]
     return ["requires_grad=True"] if t.requires_grad else []

@@ -1,6 +1,7 @@
 """Tensor: the class that users see. Its ops are functions of `eager.functions`, attached by name."""
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -42,6 +43,14 @@ class Size(tuple[int, ...]):
         return (Size, (tuple(self),))
 
 
+_NON_LEAF_GRAD = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
+    "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+    "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
+    "github.com/pytorch/pytorch/pull/30531 for more information."
+)
+
+
 class Tensor(_native.TensorBase):
     """A multi-dimensional array with a dtype and a device, differentiable in reverse.
 
@@ -81,7 +90,9 @@ class Tensor(_native.TensorBase):
                                    "var.detach().")  # fmt: skip
             return
         if value and self.dtype.is_integral:
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if value and self._is_inference and not _native.inference_mode():
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._requires_grad = bool(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -92,7 +103,10 @@ class Tensor(_native.TensorBase):
     @property
     def grad(self) -> Tensor | None:
         """The gradient added up by `backward`, or None."""
-        return self._grad
+        found = self._grad
+        if found is None and self._grad_fn is not None and not self.retains_grad:
+            warnings.warn(_NON_LEAF_GRAD, stacklevel=2)
+        return found
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -100,9 +114,11 @@ class Tensor(_native.TensorBase):
             if not isinstance(value, Tensor):
                 raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
             if tuple(value.shape) != tuple(self.shape):
-                raise RuntimeError(f"assigned grad has data of a different size: {list(value.shape)} against {list(self.shape)}")
+                raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                                   f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size")  # fmt: skip
             if value.dtype is not self.dtype:
-                raise RuntimeError(f"assigned grad has data of a different type: {value.dtype} against {self.dtype}")
+                raise RuntimeError(f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor of dtype '{self.dtype}'. "
+                                   "The gradient must have the dtype of the tensor.")  # fmt: skip
         self._grad = value
 
     @property
@@ -161,6 +177,8 @@ class Tensor(_native.TensorBase):
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """`hook(self)` after a gradient was added into `.grad` of this leaf."""
+        if not self._requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if not self.is_leaf:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         m = meta_of(self)
@@ -192,7 +210,10 @@ class Tensor(_native.TensorBase):
     def detach_(self) -> Tensor:
         """Forget this tensor's own history."""
         if self._is_view():
-            raise RuntimeError("Can't detach views in-place. Use detach() instead")
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+                               "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+                               "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+                               "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
         self._set_history(None, 0)
         self._requires_grad = False
         return self
@@ -364,7 +385,8 @@ class Tensor(_native.TensorBase):
             return memo[id(self)]
         if not self.is_leaf:
             raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                               "moment.")  # fmt: skip
+                               "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm "
+                               "usage, see https://github.com/pytorch/pytorch/pull/103001")  # fmt: skip
         with _NoGrad():
             made = _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset()).clone()
         result = made if type(self) is Tensor else made.as_subclass(type(self))

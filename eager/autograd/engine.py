@@ -220,7 +220,12 @@ def _run(outputs: list[Any], grads: list[Any], retain: bool, create_graph: bool,
             assert edge is not None
             run.add(*edge, g)
             roots[edge[0]] = None
-        run.execute(list(roots))
+        state_before = per_thread.roots, per_thread.collecting
+        per_thread.roots, per_thread.collecting = tuple(roots), targets is not None
+        try:
+            run.execute(list(roots))
+        finally:
+            per_thread.roots, per_thread.collecting = state_before
         while outermost and per_thread.callbacks:
             per_thread.callbacks.pop(0)()
     finally:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -29,21 +30,14 @@ class _GradContext:
 
     def __call__(self, fn: F) -> F:
         make = self.clone
+        if inspect.isclass(fn):
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                          "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                          "the `__init__` method and nothing else.", FutureWarning, stacklevel=2)  # fmt: skip
+            fn.__init__ = self(fn.__init__)
+            return fn
         if inspect.isgeneratorfunction(fn):
-
-            @functools.wraps(fn)
-            def generator(*args: Any, **kwargs: Any) -> Any:
-                with make():
-                    running = fn(*args, **kwargs)
-                while True:
-                    with make():
-                        try:
-                            value = next(running)
-                        except StopIteration as stop:
-                            return stop.value
-                    yield value
-
-            return generator  # type: ignore[return-value]
+            return _wrap_generator(make, fn)  # type: ignore[return-value]
 
         @functools.wraps(fn)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -51,6 +45,34 @@ class _GradContext:
                 return fn(*args, **kwargs)
 
         return wrapper  # type: ignore[return-value]
+
+
+def _wrap_generator(make: Callable[[], Any], fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator function whose steps run in the context, and whose caller does not."""
+
+    @functools.wraps(fn)
+    def generator(*args: Any, **kwargs: Any) -> Any:
+        running = fn(*args, **kwargs)
+        try:
+            with make():
+                value = running.send(None)
+            while True:
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    with make():
+                        running.close()
+                    raise
+                except BaseException as e:  # noqa: BLE001 - whatever it is, it belongs to the generator
+                    with make():
+                        value = running.throw(e)
+                else:
+                    with make():
+                        value = running.send(sent)
+        except StopIteration as stop:
+            return stop.value
+
+    return generator
 
 
 class no_grad(_GradContext):  # noqa: N801 - torch's name
@@ -98,7 +120,10 @@ class set_grad_enabled(_GradContext):  # noqa: N801 - torch's name
 
 
 class inference_mode(_GradContext):  # noqa: N801 - torch's name
-    """Like no_grad. (Results are ordinary tensors: version counters are always kept.)"""
+    """Like no_grad, and new tensors are inference tensors: they can never take part in recorded work.
+
+    (Inside compiled code new tensors are ordinary ones; version counters are always kept.)
+    """
 
     def __new__(cls, mode: Any = True) -> Any:
         self = super().__new__(cls)
@@ -108,11 +133,17 @@ class inference_mode(_GradContext):  # noqa: N801 - torch's name
         return self(mode)
 
     def __init__(self, mode: bool = True) -> None:
-        super().__init__(not mode or False)
+        super().__init__(not mode)
         self.mode = mode
+        self._inference_before: list[bool] = []
 
     def __enter__(self) -> None:
-        self._before.append(_native.set_grad_enabled(False if self.mode else _native.grad_enabled()))
+        self._inference_before.append(_native.set_inference_mode(self.mode))
+        self._before.append(_native.set_grad_enabled(not self.mode))
+
+    def __exit__(self, *exc: object) -> None:
+        _native.set_grad_enabled(self._before.pop())
+        _native.set_inference_mode(self._inference_before.pop())
 
     def clone(self) -> _GradContext:
         return inference_mode(self.mode)
@@ -121,3 +152,29 @@ class inference_mode(_GradContext):  # noqa: N801 - torch's name
 def is_grad_enabled() -> bool:
     """Whether history is recorded in this thread."""
     return _native.grad_enabled()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether new tensors of this thread are inference tensors."""
+    return _native.inference_mode()
+
+
+class set_multithreading_enabled(_GradContext):  # noqa: N801 - torch's name
+    """Accepted for programs that switch threads in backward off: backward runs in the calling thread here."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+    def clone(self) -> _GradContext:
+        return set_multithreading_enabled(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    """False: backward runs in the calling thread."""
+    return False

@@ -43,6 +43,10 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     if not isinstance(target, TensorBase):
         raise TypeError(f"{op.name}: expected a Tensor to write to, got {type(target).__name__}")
     check_result(op, target, args)
+    if target._is_inference and not _native.inference_mode():
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+                           "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
+                           "details.")  # fmt: skip
     recording = _native.grad_enabled() and op.base.wants_grad(args)
     if not recording:
         m = target._autograd

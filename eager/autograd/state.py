@@ -19,6 +19,8 @@ class _PerThread(threading.local):
         self.saved_hooks: list[PackHooks] = []
         self.saved_hooks_forbidden: str | None = None  # the message to raise with
         self.running: Any = None  # the node whose backward is being applied
+        self.roots: Any = ()  # the nodes that the running backward pass started from
+        self.collecting = False  # whether that pass collects gradients (`grad`, `inputs`) rather than adding them into leaves
         self.callbacks: list[Callable[[], None]] | None = None  # to call when the running backward pass ends
 
 

@@ -45,7 +45,7 @@ def _reparametrize_module(module: Module, parameters_and_buffers: dict[str, Any]
         own = {n for n, _ in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]}
         unexpected, missing = sorted(set(values) - own), sorted(own - set(values))
         if unexpected or missing:
-            text = "".join(f"\n\t{what} key(s): {', '.join(names)}." for what, names in
+            text = "".join(f"\n\t{what} key(s): {', '.join(map(repr, names))}." for what, names in
                            (("Unexpected", unexpected), ("Missing", missing)) if names)  # fmt: skip
             raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:{text}")
     before: dict[str, Any] = {}

@@ -1,0 +1,79 @@
+"""Forward mode by hand: dual tensors inside a `dual_level`."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from eager import _native
+from eager.func.forward import DualTensor, Forward
+from eager.func.push import check_tangent
+
+TensorBase = _native.TensorBase
+_levels: list[Forward] = []
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What `unpack_dual` gives: the primal, and its tangent or None."""
+
+    primal: Any
+    tangent: Any
+
+
+def enter_dual_level() -> int:
+    """Begin a level; returns its number, 0. Raises RuntimeError inside another."""
+    if _levels:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    level = Forward(0)
+    level.__enter__()
+    _levels.append(level)
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """End the level: its tangents are gone. Raises RuntimeError if there is none or another number is given."""
+    if not _levels:
+        raise RuntimeError("Trying to exit a forward AD level but no level exists, make sure to enter_dual_level() first.")
+    if level not in (None, 0):
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
+    _levels.pop().__exit__()
+
+
+class dual_level:  # noqa: N801 - torch's name
+    """A block in which dual tensors exist."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exc: object) -> None:
+        exit_dual_level()
+
+
+def _current(what: str) -> Forward:
+    if not _levels:
+        raise RuntimeError(f"Trying to {what} a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() "
+                           "first.")  # fmt: skip
+    return _levels[-1]
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """`tensor` with a tangent, which ops of this level carry along. Both: floating or complex, of one shape.
+
+    Raises: RuntimeError outside of a level or for shapes or dtypes that differ; ValueError for integers.
+    """
+    current = _current("create")
+    for x, what in ((tensor, "primal"), (tangent, "tangent")):
+        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
+    check_tangent(tensor, tangent)
+    if tensor.dtype is not tangent.dtype:
+        raise RuntimeError(f"Expected tangent to have the same dtype as the primal: {tensor.dtype} but got: {tangent.dtype}")
+    return current.dual(current.value(tensor), tangent)
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """(primal, tangent) of a tensor; outside of a level, or for a tensor that has none, the tangent is None."""
+    if not isinstance(tensor, DualTensor):
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(tensor._value, tensor.tangent)
+
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -206,10 +206,14 @@ class ModuleBase:
     def __setstate__(self, state: dict[str, Any]) -> None:
         _native.bump_epoch()
         self.__dict__.update(state)
+        for name in ("_parameters", "_buffers", "_modules"):  # plain dicts in files that torch wrote
+            if not isinstance(self.__dict__.get(name), Registry):
+                self.__dict__[name] = Registry(self.__dict__.get(name, ()))
         for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs",
                      "_forward_hooks_always_called", "_backward_pre_hooks", "_backward_hooks", "_state_dict_hooks",
                      "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):  # fmt: skip
-            self.__dict__.setdefault(name, Registry())
+            if not isinstance(self.__dict__.get(name), Registry):
+                self.__dict__[name] = Registry(self.__dict__.get(name, ()))
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
 

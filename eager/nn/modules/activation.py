@@ -356,10 +356,16 @@ class MultiheadAttention(Module):
         self.head_dim = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError("embed_dim must be divisible by num_heads")
-        same = self._qkv_same_embed_dim
-        for name, columns in (("q_proj_weight", embed_dim), ("k_proj_weight", self.kdim), ("v_proj_weight", self.vdim)):
-            self.register_parameter(name, None if same else parameter((embed_dim, columns), device, dtype))
-        self.register_parameter("in_proj_weight", parameter((3 * embed_dim, embed_dim), device, dtype) if same else None)
+        # The order is that of torch, in which optimizers number the parameters.
+        separate = [("q_proj_weight", embed_dim), ("k_proj_weight", self.kdim), ("v_proj_weight", self.vdim)]
+        if self._qkv_same_embed_dim:
+            self.register_parameter("in_proj_weight", parameter((3 * embed_dim, embed_dim), device, dtype))
+            for name, _ in separate:
+                self.register_parameter(name, None)
+        else:
+            for name, columns in separate:
+                self.register_parameter(name, parameter((embed_dim, columns), device, dtype))
+            self.register_parameter("in_proj_weight", None)
         self.register_parameter("in_proj_bias", parameter((3 * embed_dim,), device, dtype) if bias else None)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):

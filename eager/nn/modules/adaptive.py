@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eager.device import device as Device
 from eager.dtypes import dtype as DType
@@ -72,7 +72,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         gathered = OPS["full"]((target.shape[0],), 0.0, head.dtype, head.device)
         used = 0
         for i, (low, high) in enumerate(zip([0, *self.cutoffs[:-1]], self.cutoffs, strict=True)):
-            rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
+            inside: Any = (target >= low) & (target < high)
+            rows = inside.nonzero().squeeze(1)
             used += rows.numel()
             if i == 0 or rows.numel() == 0:
                 continue

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -280,13 +280,18 @@ def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _describe(key: Any, value: Any) -> str:
-    if isinstance(value, Tensor):
-        kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-        where = "" if not value.is_cuda else f" ({value.device})"
-        size = "x".join(str(n) for n in value.shape)
-        return f"({key}): {kind} containing: [{value.dtype} of size {size}{where}]"
-    return f"({key}): Object of type: {type(value).__name__}"
+def _describe(entries: Iterable[tuple[Any, Any]], typename: Callable[[Tensor], Any]) -> str:
+    """A line for each value that a module holds, tensors by type and size."""
+    lines = []
+    for key, value in entries:
+        if isinstance(value, Tensor):
+            kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+            where = f" ({value.device})" if value.is_cuda else ""
+            size = "x".join(str(n) for n in value.shape)
+            lines.append(f"  ({key}): {kind} containing: [{typename(value)} of size {size}{where}]")
+        else:
+            lines.append(f"  ({key}): Object of type: {type(value).__name__}")
+    return "\n".join(lines)
 
 
 class ParameterList(Module):
@@ -330,7 +335,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(_describe(i, value) for i, value in enumerate(self))
+        return _describe(enumerate(self), lambda t: t.dtype)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
@@ -433,7 +438,7 @@ class ParameterDict(Module):
             self[entries[0]] = entries[1]
 
     def extra_repr(self) -> str:
-        return "\n".join(_describe(k, v) for k, v in self.items())
+        return _describe(self.items(), lambda t: t.type())
 
     def __call__(self, input: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")

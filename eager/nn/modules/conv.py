@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from eager.functions import convolution as functions
@@ -57,10 +58,10 @@ class _ConvNd(Module):
         first, second = (i, o // self.groups) if self._transposed else (o, i // self.groups)
         return (first, second, *self.kernel_size)
 
-    def _edges(self) -> list[int]:
+    def _edges(self) -> Sequence[int]:
         """Padding of both sides of each dim, last dim first, as `pad` takes it."""
         if not isinstance(self.padding, str):
-            return list(_reverse_repeat_tuple(self.padding, 2))
+            return _reverse_repeat_tuple(self.padding, 2)
         if self.padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string '{self.padding}', should be one of {{'valid', 'same'}}")
         if self.padding == "valid":

@@ -8,6 +8,7 @@ from typing import Any
 from eager.nn.functional import loss as functions
 from eager.nn.functional.ctc import ctc_loss
 from eager.nn.module import Module
+from eager.nn.modules.distance import PairwiseDistance
 from eager.nn.modules.linear import Linear
 from eager.tensor import Tensor
 
@@ -292,7 +293,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
-        self.distance_function = distance_function
+        self.distance_function: Any = PairwiseDistance() if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap
 

@@ -113,6 +113,14 @@ class RNNBase(Module):
     def flatten_parameters(self) -> None:
         """Nothing to do: weights are used where they are."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the flat list of weights, which torch keeps as an attribute."""
+        names = [name for names in self._all_weights for name in names]
+        return {**super().__getstate__(), "_flat_weights_names": names, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({k: v for k, v in state.items() if not k.startswith("_flat_weight")})
+
     @property
     def all_weights(self) -> list[list[Any]]:
         """Parameters of each layer and direction."""

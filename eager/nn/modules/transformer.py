@@ -9,7 +9,7 @@ from eager import dtypes
 from eager.nn import init
 from eager.nn.functional import activation as functions
 from eager.nn.module import Module
-from eager.nn.modules.activation import MultiheadAttention
+from eager.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from eager.nn.modules.container import ModuleList
 from eager.nn.modules.dropout import Dropout
 from eager.nn.modules.linear import Linear
@@ -24,6 +24,12 @@ def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
     if activation == "gelu":
         return functions.gelu
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+
+
+def _activation_code(activation: Any) -> int:
+    if activation is functions.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is functions.gelu or isinstance(activation, GELU) else 0
 
 
 def _get_clones(module: Module, n: int) -> ModuleList:
@@ -63,6 +69,8 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+        # Read by torch when it runs a layer that was saved here.
+        self.activation_relu_or_gelu = _activation_code(self.activation)
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                 is_causal: bool = False) -> Tensor:  # fmt: skip
@@ -92,6 +100,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = False  # there are none
         self.mask_check = mask_check
 
     def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,

@@ -97,7 +97,7 @@ def test_allowed_classes_load(tmp_path: Path) -> None:
     save({"c": complex(1, 2), "d": collections.Counter("aab")}, tmp_path / "x.pt")
     assert load(tmp_path / "x.pt") == {"c": 1 + 2j, "d": collections.Counter("aab")}
     save(nn.Linear(2, 2), tmp_path / "m.pt")
-    with pytest.raises(pickle.UnpicklingError, match=r"Unsupported global: GLOBAL eager.nn.modules.linear.Linear"):
+    with pytest.raises(pickle.UnpicklingError, match=r"Unsupported global: GLOBAL torch.nn.modules.linear.Linear"):
         load(tmp_path / "m.pt")
     assert isinstance(load(tmp_path / "m.pt", weights_only=False), nn.Linear)
 
@@ -107,7 +107,7 @@ def test_truncated_file_is_a_clear_error(tmp_path: Path, keep: float) -> None:
     save({"w": eager.arange(1000.0)}, tmp_path / "a.pt")
     data = (tmp_path / "a.pt").read_bytes()
     (tmp_path / "b.pt").write_bytes(data[: int(len(data) * keep)])
-    with pytest.raises(RuntimeError, match=r"b.pt"):
+    with pytest.raises((RuntimeError, EOFError), match=r"b.pt"):
         load(tmp_path / "b.pt")
 
 

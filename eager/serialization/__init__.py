@@ -1,0 +1,27 @@
+"""Saving and loading: torch's files (`save`, `load`) and safetensors.
+
+Either library reads what the other wrote. Loading runs no code from the file by default: only the few functions
+that rebuild tensors, plain containers, and what `add_safe_globals` allows, may be used by it.
+"""
+from eager.serialization.read import get_unsafe_globals_in_checkpoint, load
+from eager.serialization.safetensors import load_safetensors, save_safetensors
+from eager.serialization.settings import (
+    MAP_PRIVATE,
+    MAP_SHARED,
+    LoadEndianness,
+    add_safe_globals,
+    clear_safe_globals,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    get_safe_globals,
+    safe_globals,
+    set_default_load_endianness,
+    set_default_mmap_options,
+)
+from eager.serialization.write import save
+
+__all__ = [
+    "MAP_PRIVATE", "MAP_SHARED", "LoadEndianness", "add_safe_globals", "clear_safe_globals", "get_default_load_endianness",
+    "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "load_safetensors",
+    "safe_globals", "save", "save_safetensors", "set_default_load_endianness", "set_default_mmap_options",
+]  # fmt: skip

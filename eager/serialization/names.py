@@ -1,0 +1,75 @@
+"""The names in a file: torch's, whatever the objects are called here.
+
+A file names storage types, functions that rebuild tensors, and (in files with whole objects) classes. Written
+names are torch's, so that torch finds them; names read are looked up here. The folders of `eager` have the
+names of torch's, so that mostly the first word is all that differs.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from eager import dtypes, nn
+from eager.device import device
+from eager.dtypes import dtype
+from eager.nn.module import Module
+from eager.nn.parameter import Parameter
+from eager.tensor import Size, Tensor
+
+STORAGES = {
+    "FloatStorage": dtypes.float32, "DoubleStorage": dtypes.float64, "HalfStorage": dtypes.float16,
+    "BFloat16Storage": dtypes.bfloat16, "LongStorage": dtypes.int64, "IntStorage": dtypes.int32,
+    "ShortStorage": dtypes.int16, "CharStorage": dtypes.int8, "ByteStorage": dtypes.uint8, "BoolStorage": dtypes.bool_,
+    "ComplexFloatStorage": dtypes.complex64, "ComplexDoubleStorage": dtypes.complex128,
+}  # fmt: skip
+STORAGE_OF = {d: name for name, d in STORAGES.items()}
+_FIXED: dict[Any, tuple[str, str]] = {
+    Tensor: ("torch", "Tensor"), Parameter: ("torch.nn.parameter", "Parameter"), Size: ("torch", "Size"),
+    device: ("torch", "device"), Module: ("torch.nn.modules.module", "Module"),
+}  # fmt: skip
+
+
+# Modules of torch's C++ half whose functions stand here under their public names.
+_PUBLIC = {"torch._C._nn": "torch.nn.functional", "torch._C": "torch", "torch._VF": "torch"}
+
+
+class Global:
+    """A name that stands in the pickle as torch's."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self, *args: Any) -> Any:
+        """pickle asks for a callable where it writes a call."""
+        raise TypeError(f"{self.module}.{self.name} is only a name in a file")
+
+
+def written_name(obj: Any) -> tuple[str, str] | None:
+    """torch's name of one of this package's classes or functions; None for anything else."""
+    module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or not (module == "eager" or module.startswith("eager.")):
+        return None
+    if isinstance(obj, type) and obj in _FIXED:
+        return _FIXED[obj]
+    if not isinstance(obj, type) and module.startswith(("eager.nn.functional.", "eager.functions.")):
+        return ("torch.nn.functional" if getattr(nn.functional, name, None) is obj else "torch"), name
+    return "torch" + module.removeprefix("eager"), name
+
+
+def found_object(module: str, name: str) -> Any:
+    """What torch's `module.name` is here. Raises AttributeError if there is no such thing."""
+    own = "eager" + _PUBLIC.get(module, module).removeprefix("torch")
+    try:
+        found: Any = importlib.import_module(own)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        raise AttributeError(f"load: the file names {module}.{name}, which does not exist here") from None
+    return found
+
+
+def is_dtype_name(module: str, name: str) -> dtype | None:
+    """The dtype that torch calls `module.name`, if it is one."""
+    return next((d for d in dtypes.ALL if d.name == name), None) if module == "torch" else None

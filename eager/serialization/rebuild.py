@@ -1,0 +1,166 @@
+"""The functions that a file calls to make its tensors, and the table of names that every file may use."""
+from __future__ import annotations
+
+import collections
+import functools
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from eager import _native, dtypes
+from eager.device import device
+from eager.dtypes import dtype
+from eager.legacy import TypedStorage
+from eager.nn.parameter import Parameter
+from eager.ops.table import OPS
+from eager.serialization.names import STORAGES
+from eager.tensor import Size, Tensor
+
+# Attributes by which this library marks its own tensors; they are no part of what a user keeps on a tensor.
+OWN_MARKS = ("persistent", "_is_buffer")
+_LARGEST = 2**62
+
+
+def _bytes_of(storage: Any) -> Any:
+    if not isinstance(storage, TypedStorage):
+        raise pickle.UnpicklingError(f"a tensor is built over a {type(storage).__name__} in place of a storage: the file is damaged")
+    return storage.untyped()
+
+
+def _extent(size: Any, stride: Any, offset: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    size, stride = tuple(size), tuple(stride)
+    numbers = (*size, *stride, offset)
+    if len(size) != len(stride) or any(type(n) is not int or not 0 <= n < _LARGEST for n in numbers) or math.prod(size) >= _LARGEST:
+        raise pickle.UnpicklingError(f"a tensor has size {size}, strides {stride} and offset {offset}: the file is damaged")
+    return size, stride, offset
+
+
+def rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None,
+                   metadata: Any = None) -> Tensor:  # fmt: skip
+    """A tensor over a storage of the file, of the storage's element type."""
+    return _over(_bytes_of(storage), storage.dtype, offset, size, stride, requires_grad, metadata)
+
+
+def rebuild_tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, d: Any,
+                      metadata: Any = None) -> Tensor:  # fmt: skip
+    """A tensor over a storage of bytes, of an element type of its own."""
+    return _over(_bytes_of(storage), d, offset, size, stride, requires_grad, metadata)
+
+
+def _over(storage: Any, d: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, metadata: Any) -> Tensor:
+    if not isinstance(d, dtype):
+        raise pickle.UnpicklingError(f"a tensor has the element type {d!r}: the file is damaged")
+    size, stride, offset = _extent(size, stride, offset)
+    last = offset + (sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if math.prod(size) else -1)
+    if (last + 1) * d.itemsize > storage.nbytes():
+        raise pickle.UnpicklingError(f"a tensor of {list(size)} with strides {list(stride)} reaches past its storage of "
+                                     f"{storage.nbytes()} bytes: the file is damaged")  # fmt: skip
+    t: Tensor = _native.make(None, storage, d.code, size, stride, offset)
+    marks = metadata if isinstance(metadata, dict) else {}
+    if marks.get("conj"):
+        t = OPS["conj"](t)
+    if marks.get("neg"):
+        t = -t
+    t.requires_grad = bool(requires_grad)
+    return t
+
+
+def rebuild_meta_tensor(d: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """A tensor of the meta device: shape, strides and dtype."""
+    if not isinstance(d, dtype):
+        raise pickle.UnpicklingError(f"a tensor has the element type {d!r}: the file is damaged")
+    size, stride, _ = _extent(size, stride, 0)
+    t: Tensor = OPS["as_strided"](OPS["empty"]((0,), d, device("meta")), size, stride, 0)
+    t = t.detach()
+    t.requires_grad = bool(requires_grad)
+    return t
+
+
+def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Parameter:
+    """A Parameter over a tensor."""
+    return Parameter(_tensor(data), bool(requires_grad))
+
+
+def rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Parameter:
+    """A Parameter with attributes of its own."""
+    p = rebuild_parameter(data, requires_grad)
+    set_state(p, state)
+    return p
+
+
+def rebuild_from_type(allowed: Callable[[Any], bool], make: Any, kind: Any, args: Any, state: Any) -> Any:
+    """A tensor of a subclass, or with attributes: `make(*args)` seen as `kind`. Both must be allowed."""
+    if not allowed(make) or not (kind in (Tensor, Parameter) or allowed(kind)):
+        raise pickle.UnpicklingError(f"a tensor is rebuilt by {make!r} as {kind!r}, which the file may not use")
+    made = _tensor(make(*args))
+    if type(made) is not kind and kind is not Tensor:
+        made = made.as_subclass(kind)
+    set_state(made, state)
+    return made
+
+
+def set_state(t: Tensor, state: Any) -> None:
+    """Attributes of a tensor: a dict, or a pair of a dict and of slots."""
+    parts = state if isinstance(state, tuple) else (state,)
+    for part in parts[:2]:
+        if part is not None and not isinstance(part, dict):
+            raise pickle.UnpicklingError(f"the attributes of a tensor are a {type(part).__name__}: the file is damaged")
+        t.__dict__.update({k: v for k, v in (part or {}).items() if isinstance(k, str)})
+
+
+def _tensor(value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise pickle.UnpicklingError(f"a {type(value).__name__} stands where a tensor should: the file is damaged")
+    return value
+
+
+def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+    """bytes in a pickle of protocol 2 are written as encoded text."""
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1", "utf-8", "utf8", "ascii"):
+        raise pickle.UnpicklingError(f"bytes are written in encoding {encoding!r}: the file is damaged")
+    return text.encode(encoding)
+
+
+def _bytearray(*args: Any) -> bytearray:
+    """From text or bytes only: a number would allocate that many."""
+    if args and not isinstance(args[0], (str, bytes)):
+        raise pickle.UnpicklingError(f"a bytearray is made of a {type(args[0]).__name__}: the file is damaged")
+    return bytearray(_encode(*args) if args and isinstance(args[0], str) else b"".join(args))
+
+
+def _unsupported(what: str) -> Callable[..., Any]:
+    def refuse(*args: Any) -> Any:
+        raise NotImplementedError(f"load: {what} are not implemented")
+
+    return refuse
+
+
+@functools.cache
+def safe_names() -> dict[tuple[str, str], Any]:
+    """What every file may name, by torch's module and name."""
+    names: dict[tuple[str, str], Any] = {
+        ("torch._utils", "_rebuild_tensor_v2"): rebuild_tensor, ("torch._utils", "_rebuild_tensor"): rebuild_tensor,
+        ("torch._utils", "_rebuild_tensor_v3"): rebuild_tensor_v3,
+        ("torch._utils", "_rebuild_meta_tensor_no_storage"): rebuild_meta_tensor,
+        ("torch._utils", "_rebuild_parameter"): rebuild_parameter,
+        ("torch._utils", "_rebuild_parameter_with_state"): rebuild_parameter_with_state,
+        ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
+        ("torch._utils", "_rebuild_sparse_tensor"): _unsupported("sparse tensors"),
+        ("torch._utils", "_rebuild_qtensor"): _unsupported("quantized tensors"),
+        ("torch._utils", "_rebuild_nested_tensor"): _unsupported("nested tensors"),
+        ("torch._utils", "_rebuild_wrapper_subclass"): _unsupported("wrapper subclasses of tensors"),
+        ("torch", "Size"): Size, ("torch", "device"): device, ("torch", "Tensor"): Tensor,
+        ("torch.nn.parameter", "Parameter"): Parameter,
+        ("torch.storage", "UntypedStorage"): dtypes.uint8, ("torch", "UntypedStorage"): dtypes.uint8,
+        ("torch.serialization", "_get_layout"): str,
+        ("collections", "OrderedDict"): collections.OrderedDict, ("collections", "Counter"): collections.Counter,
+        ("builtins", "set"): set, ("builtins", "frozenset"): frozenset, ("builtins", "complex"): complex,
+        ("builtins", "bytearray"): _bytearray, ("builtins", "dict"): dict, ("_codecs", "encode"): _encode,
+    }  # fmt: skip
+    for prefix in ("torch", "torch.cuda"):
+        for name, d in STORAGES.items():
+            names[prefix, name] = d
+    for d in dtypes.ALL:
+        names["torch", d.name] = d
+    return names

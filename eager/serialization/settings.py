@@ -1,0 +1,109 @@
+"""What calls of `save` and `load` fall back to: allowed names, byte order, and how files are mapped."""
+from __future__ import annotations
+
+import contextlib
+import mmap
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any
+
+from eager.serialization.names import written_name
+
+MAP_SHARED, MAP_PRIVATE = mmap.MAP_SHARED, mmap.MAP_PRIVATE
+
+
+class LoadEndianness(Enum):
+    """The byte order of files that do not say theirs."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+class _Settings:
+    def __init__(self) -> None:
+        self.trusted: dict[tuple[str, str], Any] = {}
+        self.order: LoadEndianness | None = None
+        self.mapping = MAP_PRIVATE
+
+
+current = _Settings()
+
+
+def _by_name(objects: list[Callable[..., Any] | tuple[Callable[..., Any], str]]) -> dict[tuple[str, str], Any]:
+    names = {}
+    for entry in objects:
+        if isinstance(entry, tuple):
+            if len(entry) != 2 or not isinstance(entry[1], str):
+                raise ValueError(f"Expected tuple of (global, str of callable full path), but got {entry}")
+            obj, full = entry
+        else:
+            obj, full = entry, f"{entry.__module__}.{entry.__qualname__}"
+            theirs = written_name(entry)
+            if theirs is not None:
+                names[theirs] = obj
+        module, _, own = full.rpartition(".")
+        names[module, own] = obj
+    return names
+
+
+def add_safe_globals(safe_globals: list[Any]) -> None:
+    """Let these classes and functions be used by files that are loaded with weights_only; (object, "full.name") renames."""
+    current.trusted.update(_by_name(safe_globals))
+
+
+def get_safe_globals() -> list[Any]:
+    """What `add_safe_globals` allowed."""
+    return list(dict.fromkeys(current.trusted.values()))
+
+
+def clear_safe_globals() -> None:
+    """Forget what `add_safe_globals` allowed."""
+    current.trusted.clear()
+
+
+@contextlib.contextmanager
+def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
+    """Allow these classes and functions within the block."""
+    before = dict(current.trusted)
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        current.trusted = before
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The byte order taken for files that do not say theirs; None: this machine's."""
+    return current.order
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Set the byte order taken for files that do not say theirs. Raises TypeError for anything else."""
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    current.order = endianness
+
+
+def get_default_mmap_options() -> int:
+    """How `load(mmap=True)` maps files: MAP_PRIVATE or MAP_SHARED."""
+    return current.mapping
+
+
+class set_default_mmap_options:  # noqa: N801 - torch's name
+    """Set how `load(mmap=True)` maps files, for good or, as a context manager, for a block.
+
+    Raises: ValueError for flags other than MAP_PRIVATE and MAP_SHARED.
+    """
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (MAP_PRIVATE, MAP_SHARED):
+            raise ValueError("Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
+                             f"mmap.MAP_SHARED, but got {flags}")  # fmt: skip
+        self.before, current.mapping = current.mapping, flags
+
+    def __enter__(self) -> None:
+        """Set already."""
+
+    def __exit__(self, *exc: object) -> None:
+        current.mapping = self.before

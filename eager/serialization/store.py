@@ -1,0 +1,65 @@
+"""Bytes of files: written whole or not at all, and read as storages."""
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from eager import _native, dtypes
+from eager.ops.table import empty
+from eager.spec import TensorSpec
+
+PathLike = str | os.PathLike[str]
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    try:
+        with open(partial, "wb") as file:
+            yield file
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def bytes_over(a: Any, copy: bool) -> Any:
+    """A storage over the bytes of a uint8 array, or with a copy of them."""
+    if copy:
+        t = empty(TensorSpec.contiguous(a.shape, dtypes.uint8))
+        t._array[...] = a
+        return t.untyped_storage()
+    return _native.storage_from_memory(a.ctypes.data, a.nbytes, a)
+
+
+def bytes_in(storage: Any) -> memoryview:
+    """The bytes of a storage, without a copy."""
+    n = storage.nbytes()
+    return memoryview(_native.make(None, storage, dtypes.uint8.code, (n,), (1,))._array) if n else memoryview(b"")
+
+
+def swapped(storage: Any, width: int) -> Any:
+    """A storage with the bytes of every `width`-byte number reversed."""
+    if width == 1:
+        return storage
+    data = np.frombuffer(bytes_in(storage), np.uint8)
+    return bytes_over(data.reshape(-1, width)[:, ::-1].reshape(-1), copy=True)
+
+
+def mapped(path: PathLike, shared: bool) -> Any:
+    """A file in memory, read as it is used. shared: writes go to the file; otherwise they stay in memory."""
+    with open(path, "r+b" if shared else "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+
+
+NATIVE_ORDER = sys.byteorder

@@ -1,0 +1,120 @@
+"""Files that torch wrote (tests/data/make_torch_files.py), and files that are laid out as torch reads them."""
+from __future__ import annotations
+
+import base64
+import io
+import json
+import pickletools
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eager
+
+from . import objects
+
+STORED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "torch_files.json").read_text())
+
+
+def stored(name: str) -> io.BytesIO:
+    return io.BytesIO(base64.b64decode(STORED["files"][name]))
+
+
+def plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("name", ["values", "legacy"])
+def test_reads_what_torch_wrote(name: str) -> None:
+    got, want = plain(objects.describe(eager, eager.load(stored(name)))), STORED["read"][name]
+    for (g_name, g), (w_name, w) in zip(got[1], want[1], strict=True):
+        assert g_name == w_name and g == w, w_name
+
+
+@pytest.mark.parametrize("name", ["values", "legacy"])
+def test_shared_storage_stays_shared(name: str) -> None:
+    got = eager.load(stored(name))
+    got["float32"][5] = 99.0
+    assert float(got["view"][0, 1]) == 99.0
+
+
+@pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}, *({"pickle_protocol": p} for p in (1, 3, 4, 5))])
+def test_reads_what_it_wrote(options: dict[str, Any]) -> None:
+    original = objects.values(eager)
+    buffer = io.BytesIO()
+    eager.save(original, buffer, **options)
+    buffer.seek(0)
+    assert objects.describe(eager, eager.load(buffer)) == objects.describe(eager, original)
+
+
+def test_runs_whole_modules_of_torch() -> None:
+    models = eager.load(stored("models"), weights_only=False)
+    shapes = {name: shape for name, (_, shape) in objects.models(eager).items()}
+    for name, model in models.items():
+        got = objects.outputs(eager, model, shapes[name])
+        np.testing.assert_allclose(got, STORED["read"]["models"][name], rtol=1e-4, atol=1e-5, err_msg=name)
+        assert repr(model) == repr(objects.models(eager)[name][0])
+
+
+def test_goes_on_with_optimizers_of_torch() -> None:
+    """Whole ones, and their states loaded into ours."""
+    for kind, parts in eager.load(stored("training"), weights_only=False).items():
+        np.testing.assert_allclose(objects.after(eager, parts), STORED["read"]["training"][kind], rtol=1e-5, atol=1e-6, err_msg=kind)
+    for kind, states in eager.load(stored("states")).items():
+        parts = objects.training(eager, kind)
+        for part, state in zip(parts, states, strict=True):
+            part.load_state_dict(state)
+        np.testing.assert_allclose(objects.after(eager, parts), STORED["read"]["training"][kind], rtol=1e-5, atol=1e-6, err_msg=kind)
+
+
+def test_reads_files_without_checksums() -> None:
+    assert eager.load(stored("without_checksums")).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def _names_in(data: bytes) -> set[str]:
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    assert archive.testzip() is None
+    pickled = archive.read(next(n for n in archive.namelist() if n.endswith("data.pkl")))
+    return {arg for op, arg, _ in pickletools.genops(pickled) if op.name == "GLOBAL"}
+
+
+def test_written_names_are_those_that_torch_writes() -> None:
+    ours, theirs = set(), set()
+    for name, made in (("values", objects.values(eager)), ("models", {k: m for k, (m, _) in objects.models(eager).items()}),
+                       ("training", {kind: objects.training(eager, kind) for kind in objects.KINDS})):  # fmt: skip
+        buffer = io.BytesIO()
+        eager.save(made, buffer)
+        ours |= _names_in(buffer.getvalue())
+        theirs |= _names_in(stored(name).getvalue())
+    # torch's builtin gelu is named after the C module it comes from; Counter and sets are written as pickle has them
+    assert ours - theirs <= {"torch.nn.functional gelu"} and not any(n.startswith("eager") for n in ours)
+    assert {n for n in theirs - ours if n.startswith("torch")} <= {"torch._C._nn gelu"}
+
+
+def test_other_byte_orders_are_read() -> None:
+    """A file of a big-endian machine: the same archive, its numbers reversed and saying so."""
+    made = {"f": eager.arange(5.0), "i": eager.arange(3), "c": eager.tensor([1 + 2j]), "b": eager.tensor([True])}
+    buffer, reversed_file = io.BytesIO(), io.BytesIO()
+    eager.save(made, buffer)
+    widths = {"0": 4, "1": 8, "2": 4, "3": 1}
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(reversed_file, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if "/data/" in name:
+                width = widths[name.rsplit("/", 1)[1]]
+                data = np.frombuffer(data, np.uint8).reshape(-1, width)[:, ::-1].tobytes()
+            new.writestr(name, b"big" if name.endswith("byteorder") else data)
+    got = eager.load(io.BytesIO(reversed_file.getvalue()))
+    assert all(eager.equal(got[k], made[k]) for k in made)
+
+
+def test_compressed_archives_are_read() -> None:
+    buffer, packed = io.BytesIO(), io.BytesIO()
+    eager.save({"w": eager.arange(1000.0)}, buffer)
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    assert eager.equal(eager.load(io.BytesIO(packed.getvalue()))["w"], eager.arange(1000.0))

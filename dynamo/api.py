@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakSet
 
-from dynamo import _native, breaks, trust
+from dynamo import _native, breaks, checkpoints, trust
 from dynamo.breaks import BreakRecord
 from dynamo.calls import DISABLED
 from dynamo.compiler import CompiledRegion, stance
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _regions: WeakSet[CompiledRegion] = WeakSet()
+checkpoints.register()
 
 
 def compile(  # noqa: A001 - torch's name

@@ -38,6 +38,7 @@ from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import UserObject
 from dynamo.values.sequences import ListValue
 from eager import Tensor, _logging, _settings
+from eager.autograd.state import saved_hooks_off
 from eager.nn import Module
 from fxir.backends import Backend
 from fxir.examples import fakes_like
@@ -191,7 +192,7 @@ class CompiledRegion:
         site.attempts += 1
         started = time.perf_counter()
         try:
-            with _logging.frame(frame_id):
+            with _logging.frame(frame_id), saved_hooks_off():
                 return self._attempt(site, root, slots, add)
         except CaptureError:
             raise

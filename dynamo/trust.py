@@ -30,6 +30,8 @@ _STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep
 _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "nn", ""),
     os.path.join(_EAGER_DIR, "autograd", "grad_mode.py"),
+    os.path.join(_EAGER_DIR, "utils", "_pytree", ""),
+    os.path.join(os.path.dirname(os.path.abspath(__file__)), "checkpoints.py"),
 )
 # Standard library modules whose Python code is looked into.
 _INLINED_STDLIB: Final = frozenset(

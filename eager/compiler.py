@@ -7,6 +7,7 @@ so that a program that never compiles never loads the compiler.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,16 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None 
 def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Never capture `fn` (and what it calls, if `recursive`)."""
     return _dynamo().disable(fn, recursive, reason=reason)
+
+
+def call_outside(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call `fn` as if no compiled function were running: nothing is captured in it on behalf of a caller.
+
+    For what is run again later, outside of the caller: both runs must then do the same ops. Functions that are
+    compiled themselves still run compiled.
+    """
+    native = sys.modules.get("dynamo._native")
+    return fn(*args, **kwargs) if native is None else native.call_outside(fn, *args, **kwargs)
 
 
 def reset() -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from eager import _native
 from eager.autograd.node import SavedTensor, attach
+from eager.autograd.state import per_thread
 from eager.ops.table import OPS, empty, zeros
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
@@ -139,9 +140,16 @@ class _Name:
 
 
 def _unpack(s: SavedTensor) -> Tensor:
+    if s.unpack_hook is not None:
+        return s.unpack_hook(s.tensor)  # type: ignore[no-any-return]
     if s.tensor._version != s.version:
         s.unpack(_Name())  # type: ignore[arg-type]  # raises, with eager's text
     return s.tensor  # type: ignore[no-any-return]
+
+
+def _keep(t: Tensor) -> Tensor | SavedTensor:
+    """A tensor of the graph's own, of which nobody else knows: kept as it is, unless there are hooks for it."""
+    return SavedTensor(t, False) if per_thread.saved_hooks else t
 
 
 def _tangent(g: Any, s: TensorSpec) -> Tensor:
@@ -245,7 +253,7 @@ class _Writer:
 
     def _attach(self, inputs: list[str]) -> None:
         region = self.region
-        self.env |= {"attach": attach, "Call": Call, "Saved": SavedTensor, "backward": region.backward}
+        self.env |= {"attach": attach, "Call": Call, "Saved": SavedTensor, "keep": _keep, "backward": region.backward}
         kept = []
         for s in region.saved:
             if s.place == "input":
@@ -254,7 +262,7 @@ class _Writer:
                 kept.append(f"Saved(o[{s.index - len(region.writes) + self.lead}], True)")
             else:
                 first_extra = self.lead + _n_computed(region)
-                kept.append(f"o[{first_extra + s.index}]")
+                kept.append(f"keep(o[{first_extra + s.index}])")
         outs = ", ".join(f"o[{k - len(region.writes) + self.lead}]" for k in region.differentiable)
         ins = ", ".join(inputs[i] for i in region.wanting)
         self.lines.append(f"call = Call(backward, [{', '.join(kept)}], [{ins}])")

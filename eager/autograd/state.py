@@ -24,6 +24,17 @@ class _PerThread(threading.local):
         self.callbacks: list[Callable[[], None]] | None = None  # to call when the running backward pass ends
 
 
+class saved_hooks_off:  # noqa: N801 - used like a function
+    """No hook sees the tensors saved in the block: for graphs that are no part of the program, as a compiler's traces."""
+
+    def __enter__(self) -> None:
+        self._before = per_thread.saved_hooks
+        per_thread.saved_hooks = []
+
+    def __exit__(self, *exc: object) -> None:
+        per_thread.saved_hooks = self._before
+
+
 class _Anomaly:
     """Anomaly mode, one for the process."""
 

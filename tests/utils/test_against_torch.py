@@ -11,9 +11,9 @@ import pytest
 
 import eager
 
-from . import data_cases, pytree_cases
+from . import checkpoint_cases, data_cases, pytree_cases
 
-SUITES = {"data_cases": data_cases, "pytree_cases": pytree_cases}
+SUITES = {"data_cases": data_cases, "pytree_cases": pytree_cases, "checkpoint_cases": checkpoint_cases}
 REFERENCE = json.loads((Path(__file__).parent / "reference.json").read_text())
 CASES: dict[str, Callable[[Any], Any]] = {f"{suite}.{n}": fn for suite, m in SUITES.items() for n, fn in m.CASES.items()}
 

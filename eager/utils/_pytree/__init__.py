@@ -80,6 +80,20 @@ from eager.utils._pytree.tree import (
 
 _is_namedtuple_instance = is_namedtuple_instance
 
+__all__ = [
+    "BUILTIN_TYPES", "STANDARD_DICT_TYPES", "SUPPORTED_NODES", "ConstantNode", "Context", "DumpableContext", "FlattenFn",
+    "FlattenFunc", "FlattenWithKeysFn", "FlattenWithKeysFunc", "FromDumpableContextFn", "GetAttrKey", "KeyEntry", "KeyPath",
+    "LeafSpec", "MappingKey", "NodeDef", "PyTree", "PyTreeSpec", "SequenceKey", "ToDumpableContextFn", "TreeSpec",
+    "UnflattenFn", "UnflattenFunc", "_broadcast_to_and_flatten", "_deregister_pytree_node", "_get_node_type", "_is_leaf",
+    "_is_namedtuple_instance", "_register_namedtuple", "_register_pytree_node", "arg_tree_leaves", "broadcast_to_and_flatten",
+    "is_constant_class", "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq",
+    "is_structseq_class", "is_structseq_instance", "key_get", "keystr", "map_only", "register_constant", "register_dataclass",
+    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
+    "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_",
+    "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_dict",
+    "treespec_dumps", "treespec_leaf", "treespec_loads", "treespec_pprint", "treespec_tuple",
+]  # fmt: skip
+
 # Tuples of ours that are nodes of their own type rather than plain or named ones. Leaves of a Size need not be ints:
 # it comes back as a plain tuple.
 register_pytree_node(Size, lambda s: (list(s), None), lambda sizes, _: tuple(sizes), serialized_type_name="torch.Size",

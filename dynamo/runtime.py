@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from types import FunctionType, MethodType
 from typing import Any, Final
 
@@ -24,17 +25,28 @@ def skipped(iterator: Any, n: int) -> Any:
     return iterator
 
 
+def dict_class(target: dict[Any, Any]) -> type[dict[Any, Any]]:
+    """The built-in class that stores the entries of `target`: an OrderedDict keeps their order in a list beside the table."""
+    return OrderedDict if isinstance(target, OrderedDict) else dict
+
+
+def dict_setitem(target: dict[Any, Any], key: Any, value: Any) -> None:
+    """`target[key] = value`, whatever a subclass makes of it."""
+    dict_class(target).__setitem__(target, key, value)
+
+
 def dict_replace(target: dict[Any, Any], items: list[tuple[Any, Any]]) -> None:
     """Give `target` exactly these items in this order. Entries that need not move are left alone."""
     at = 0
-    for (old_key, old_value), (key, value) in zip(dict.items(target), items, strict=False):
+    kind = dict_class(target)
+    for (old_key, old_value), (key, value) in zip(kind.items(target), items, strict=False):
         if old_key is not key or old_value is not value:
             break
         at += 1
     if at != len(target) or at != len(items):
-        dict.clear(target)
+        kind.clear(target)
         for key, value in items:
-            dict.__setitem__(target, key, value)
+            kind.__setitem__(target, key, value)
 
 
 def clear_cell(cell: Any) -> None:
@@ -112,7 +124,7 @@ HELPERS: Final[dict[str, Any]] = {
     "clear_cell": clear_cell,
     "dict_getitem": dict.__getitem__,
     "dict_replace": dict_replace,
-    "dict_setitem": dict.__setitem__,
+    "dict_setitem": dict_setitem,
     "dict_update": dict_update,
     "drive": _native.drive,
     "enter_context": enter_context,

@@ -128,6 +128,8 @@ class _Planner:
             return self._of_input(r, self.by_input[id(buffer)])
         if len(self.shared[id(buffer)]) == 1 and is_dense(tuple(r.shape), r.stride()):
             return self._compute(r)
+        if r._requires_grad and not buffer.base._requires_grad:
+            raise NotImplementedError("aot: a result with a gradient history is a view of memory that has none")
         source = self._compute(buffer.base)
         return source if r is buffer.base else Derived(source, self._steps(r, buffer.base))
 

@@ -120,7 +120,7 @@ class TraceMode(Mode):
         if rule is not None:
             with self:
                 result = rule(*args)
-            return result if op.kernel is None else self._as_stated(op, args, result)
+            return self._owned(op, args, result if op.kernel is None else self._as_stated(op, args, result))
         if op.dynamic_output:
             raise DataDependentError(f"{op.name}: the shape of its result depends on the data; it cannot be traced")
         args = self._map_tensors(op, args, self.twin)
@@ -138,6 +138,20 @@ class TraceMode(Mode):
         if isinstance(wanted, TensorSpec):
             return self._laid_out(result, wanted, given)
         return tuple(self._laid_out(t, w, given) for t, w in zip(result, wanted, strict=True))
+
+    def _owned(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
+        """A decomposition's result as autograd above it will know it: no view of memory made inside the decomposition.
+
+        Autograd gives its history to the result, not to that memory, which other views of the result would lead back to.
+        """
+        if isinstance(result, tuple | list):
+            return type(result)(self._owned(op, args, t) for t in result)
+        if not isinstance(result, Tensor) or result._requires_grad or not self.memory.derivation(result)[1]:
+            return result
+        buffer = self.memory.buffer(result)
+        if buffer is None or any(buffer is self.memory.buffer(self.twin(t)) for t in op.tensors(args)):
+            return result
+        return self._new(spec_of(result), self.value(result))
 
     def _laid_out(self, t: Tensor, wanted: TensorSpec, given: set[int]) -> Tensor:
         shared = id(self.memory.buffer(self.twin(t))) in given

@@ -1,0 +1,1 @@
+"""Models in plain torch style, each run against torch's stored results, eager and compiled."""

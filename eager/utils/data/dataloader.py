@@ -70,7 +70,7 @@ class DataLoader(Generic[T_co]):
 
     dataset: Dataset[T_co]
     batch_size: int | None
-    _iterator: _BaseIterator | None = None
+    _iterator: Any = None  # kept, with its workers, if they are persistent
     _initialized = False
 
     def __init__(self, dataset: Dataset[T_co], batch_size: int | None = 1, shuffle: bool | None = None,
@@ -163,7 +163,7 @@ class DataLoader(Generic[T_co]):
         return _WorkersIterator(self) if self.num_workers > 0 else _LocalIterator(self)
 
     def __iter__(self) -> Any:
-        if not (self.persistent_workers and self.num_workers > 0):
+        if not self.persistent_workers:
             return self._get_iterator()
         if self._iterator is None or self._iterator.closed:
             self._iterator = self._get_iterator()
@@ -227,8 +227,6 @@ def _warn_of_too_many(num_workers: int) -> None:
 class _BaseIterator:
     """One pass over a DataLoader."""
 
-    closed = False
-
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader_name = type(loader).__name__
         self._begin(loader)
@@ -247,10 +245,6 @@ class _BaseIterator:
         self._indices = iter(self._index_sampler)
         self._yielded = 0
         self._expected = None if loader._iterable_length is None else len(loader)
-
-    def restart(self, loader: DataLoader[Any]) -> None:
-        """Begin another pass with what this one holds."""
-        self._begin(loader)
 
     def __iter__(self) -> _BaseIterator:
         return self
@@ -317,8 +311,14 @@ class _WorkersIterator(_BaseIterator):
         self._ready: dict[int, Any] = {}  # answers not yet yielded
         self._active = list(range(loader.num_workers))  # in turn: the first gets the next task
 
+    @property
+    def closed(self) -> bool:
+        """Whether the workers have ended: at the end of a pass unless they are persistent, or because of a failure."""
+        return self._pool.stopped
+
     def restart(self, loader: DataLoader[Any]) -> None:
-        super().restart(loader)
+        """Begin another pass with the same workers."""
+        self._begin(loader)
         for i in self._active:
             self._pool.send(i, Restart(self._epoch))
         self._hand_out_first()
@@ -349,10 +349,10 @@ class _WorkersIterator(_BaseIterator):
                 self._receive()
         except StopIteration:
             if not self._persistent:
-                self._close()
+                self._pool.shutdown()
             raise
         except BaseException:
-            self._close()  # a dead worker, a timeout, Ctrl-C
+            self._pool.shutdown()  # a dead worker, a timeout, Ctrl-C
             raise
         data = self._ready.pop(number)
         self._hand_out()
@@ -393,9 +393,6 @@ class _WorkersIterator(_BaseIterator):
         for _ in lost:
             self._hand_out()
 
-    def _close(self) -> None:
-        self.closed = True
-        self._pool.shutdown()
 
 
 __all__ = ["DataLoader", "WorkerInfo", "default_collate", "default_convert", "get_worker_info"]

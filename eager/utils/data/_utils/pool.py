@@ -26,6 +26,7 @@ class WorkerPool:
 
     def __init__(self, context: Any, count: int, settings: Callable[[int], worker.WorkerSettings]) -> None:
         self._pid = os.getpid()
+        self.stopped = False
         self._processes: list[BaseProcess] = []
         self._channels: list[Channel] = []
         self._open: dict[Channel, int] = {}
@@ -98,6 +99,7 @@ class WorkerPool:
         """End all workers and wait for them. What they are fetching is lost. May be called again."""
         if os.getpid() != self._pid:
             return  # a forked copy of the parent: the workers are not its children
+        self.stopped = True
         for channel in self._channels:
             channel.shut()
             channel.close()

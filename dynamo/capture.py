@@ -141,6 +141,16 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         frame.handled = self.handled
         raise BreakFound(Stop(tuple(self.frames), frame.ins, frame.kw_before, cause, detail))
 
+    def release(self) -> None:
+        """The capture is over: drop the user's objects that it held, now and not when cycles are collected."""
+        self.by_id.clear()
+        self.keep.clear()
+        self.inputs.clear()
+        self.fakes.clear()
+        self.generators.clear()
+        self.frames.clear()
+        self.effects = Effects()
+
     def mutating(self, value: Value | None) -> None:
         """Something changes: an instruction that fails after this cannot simply be undone."""
         self.mutations += 1

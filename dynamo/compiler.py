@@ -31,7 +31,7 @@ from dynamo.errors import (
 from dynamo.guards import build_program
 from dynamo.sources import AttrSource, SlotSource, Source
 from dynamo.symbolic import Frame
-from dynamo.tracebacks import give_traceback
+from dynamo.tracebacks import forget_frames, give_traceback
 from dynamo.values.base import NULL, Lazy, Value
 from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue, SetValue
@@ -219,11 +219,15 @@ class CompiledRegion:
             try:
                 return job.run(slots, add)
             except Restart as again:
+                forget_frames(again)
                 if restart is not None and again.at >= restart.at:
                     return self._give_up(job, GiveUp(again.cause, again.detail), slots, add)
                 restart = again
             except GiveUp as reason:
+                forget_frames(reason)
                 return self._give_up(job, reason, slots, add)
+            finally:
+                cap.release()
         raise InternalCaptureError(f"compile: the capture of {site.label} restarted {_MAX_RESTARTS} times")
 
     def _give_up(self, job: Job, reason: GiveUp, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:

@@ -296,6 +296,8 @@ class Operations:
             return bool(self.host(operator.contains, container.cls, self.object_constant(item)))
         if isinstance(container, TensorValue):
             raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, "`in` on a tensor")
+        if isinstance(container, UserObject) and not any(self.class_has(container.cls, n) for n in ("__iter__", "__getitem__")):
+            self.raise_type_error(f"argument of type '{container.cls.__name__}' is not iterable")
         iterator = self.iterate(container)
         while (found := self.next(iterator)) is not None:
             if self.equal(found, item):

@@ -119,7 +119,8 @@ class Frame:
                     raise Unsupported(breaks.INSTRUCTION, ins.name)
                 signal = handler(self, ins)
             except Raised as error:
-                self._unwind(error)
+                if not self._unwind(error):
+                    raise
             except Unsupported as error:
                 cap.stop(self, error.cause, error.detail)
             except NotConstant as error:
@@ -130,19 +131,21 @@ class Frame:
 
     def resume_with(self, exception: Value) -> Return | Yield:
         """Raise `exception` at the current instruction, and go on."""
-        self._unwind(Raised(exception))
+        if not self._unwind(Raised(exception)):
+            raise Raised(exception)
         return self.run()
 
-    def _unwind(self, error: Raised) -> None:
-        """Go to the handler of the current instruction, or let the exception leave the frame."""
+    def _unwind(self, error: Raised) -> bool:
+        """Go to the handler of the current instruction; False if there is none: the exception leaves the frame."""
         bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.handled
         if not bare and self.ins.name != "RERAISE":
             self.cap.passes(error.value, self)
         handler = self.decoded.handler(self.ins.index)
         self.kw_names = ()
         if handler is None:
-            raise error
+            return False
         self.enter_handler(handler, error.value)
+        return True
 
     def enter_handler(self, handler: Handler, exception: Value) -> None:
         """The stack and program counter that a handler starts with."""

@@ -113,6 +113,9 @@ def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
         elif not entry.tb_frame.f_code.co_filename.startswith(_OWN_DIR):
             entry.tb_next = after
             after = entry
+            continue
+        if i or not skip:
+            entry.tb_frame.clear()  # the frames that stay lead back to it, and what it holds is to die now
     return after
 
 
@@ -135,6 +138,16 @@ def caught(error: BaseException, frame: int) -> BaseException:
     """`error`, caught in a generated function that throws it into its frame number `frame`, which adds itself."""
     error.__traceback__ = _tidied(_entries(error), frame + 1)
     return error
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks of an error of the compiler that is dealt with, and of those that led to it.
+
+    Their frames hold the user's objects, often in cycles.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def give_traceback(exception: BaseException) -> None:

@@ -235,7 +235,7 @@ PyObject *slots_tuple(PyObject **slots, int n)
 static PyObject *error_callback;
 
 /* An exception leaves a target: the callback may take the frames of generated code out of its traceback. */
-static void tidy_error(void)
+void tidy_error(void)
 {
     if (!error_callback) return;
     PyObject *type, *error, *traceback;

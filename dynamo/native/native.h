@@ -69,6 +69,8 @@ PyObject *target_call(PyObject *target, PyObject **slots, int n);
 extern PyMethodDef entry_methods[];
 PyObject *entry_call(EntryObject *entry, PyObject **slots, int n, PyObject *function);
 
+void tidy_error(void);      /* the error that is set leaves generated code: its traceback is put right */
+
 /* --- tails (tail.c) -------------------------------------------------------------------------- */
 extern PyTypeObject TailType;
 extern PyMethodDef tail_methods[];

@@ -46,6 +46,7 @@ PyObject *tail_drive(PyObject *result)
         tail->target = tail->args = NULL;
         Py_DECREF(tail);
         result = PyObject_Call(target, args, NULL);
+        if (!result) tidy_error();
         Py_DECREF(target);
         Py_DECREF(args);
     }
@@ -74,7 +75,9 @@ static PyObject *py_drive(PyObject *module, PyObject *const *args, Py_ssize_t na
 {
     (void)module;
     if (nargs < 1) return PyErr_Format(PyExc_TypeError, "drive: no arguments; expected a continuation and its arguments");
-    return tail_drive(PyObject_Vectorcall(args[0], args + 1, (size_t)(nargs - 1), NULL));
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)(nargs - 1), NULL);
+    if (!result) tidy_error();
+    return tail_drive(result);
 }
 
 PyMethodDef tail_methods[] = {

@@ -102,6 +102,15 @@ def f(log, x, n):
 def f(log, x, n):
     raise ValueError(n) from KeyError
 """),
+    "a real generator is closed when an exception leaves the loop": ("break", """
+def f(log, x, n):
+    for i in guarded(n):
+        'a' + n
+"""),
+    "in, of an object that has neither __contains__ nor __iter__": ("default", """
+def f(log, x, n):
+    return n in Base()
+"""),
     "index() of a missing value names it": ("leaf", """
 def f(log, x, n):
     return GL.index(n + 40)

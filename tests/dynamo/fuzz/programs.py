@@ -43,9 +43,12 @@ def many(a, *rest, k=1, **named):
     return a + len(rest) + k
 
 def gen(n):
-    for i in range(n):
-        note(('gen', i))
-        yield i
+    try:
+        for i in range(n):
+            note(('gen', i))
+            yield i
+    finally:
+        note('closed')
     return n
 
 def guarded(n):

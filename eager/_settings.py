@@ -99,14 +99,22 @@ def _setting(env: str, default: Any, parse: Callable[[str], Any], text: str) -> 
     return field(default=default, metadata={"source": source})
 
 
-def _default_cache_dir() -> Path:
+def _cache_folder(name: str) -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     if base and os.path.isabs(base):  # the XDG specification: relative values are ignored
-        return Path(base) / "framejit"
+        return Path(base) / name
     try:
-        return Path.home() / ".cache" / "framejit"
+        return Path.home() / ".cache" / name
     except RuntimeError:  # no home directory: a container user without a passwd entry
-        return Path("/tmp") / f"framejit-{os.getuid()}"
+        return Path("/tmp") / f"{name}-{os.getuid()}"
+
+
+def _default_cache_dir() -> Path:
+    return _cache_folder("framejit")
+
+
+def _default_torch_home() -> Path:
+    return _cache_folder("torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +200,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Where compiled artifacts are kept."""
+    """Where compiled artifacts and downloaded models are kept."""
 
     enabled: bool = _setting("FRAMEJIT_CACHE", True, _flag, "Keep compiled artifacts on disk.")
     dir: Path = _setting(
@@ -200,6 +208,9 @@ class Cache:
     )
     limit_bytes: int = _setting(
         "FRAMEJIT_CACHE_LIMIT", 4 << 30, _size, "Size at which the artifacts used longest ago are removed."
+    )
+    torch_home: Path = _setting(
+        "TORCH_HOME", _default_torch_home, _path, "Where hub keeps models; $XDG_CACHE_HOME/torch by default."
     )
 
 

@@ -203,6 +203,10 @@ class Tensor(_native.TensorBase):
         m = self._autograd
         return m is not None and m.retains_grad
 
+    def _alias(self) -> Any:
+        """A tensor over the same memory, without history; no op call."""
+        return _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset())
+
     def detach(self) -> Tensor:
         """The same memory, cut off from the history."""
         return OPS["detach"](self)

@@ -85,7 +85,7 @@ def _numerical(value: Callable[[], list[Any]], x: Any, outputs: int, eps: float)
             steps.append(_difference(value, a, at, eps * 1j))
         for i in range(outputs):
             columns[i].append(steps[0][i] + 1j * steps[1][i] if len(steps) > 1 else steps[0][i])
-    return [np.array(c).reshape(a.size, -1) if c else np.zeros((0, 0)) for c in columns]
+    return [np.array(c).reshape(len(c), -1) if a.size and c[0].size else np.zeros((a.size, 0)) for c in columns]
 
 
 def _difference(value: Callable[[], list[Any]], a: Any, at: Any, step: Any) -> list[Any]:
@@ -128,7 +128,7 @@ def _forward(fn: Func, inputs: Sequence[Any], at: int, outputs: int) -> list[Any
             parts.append([_array(t).reshape(-1) for t in tangents])
         for i in range(outputs):
             columns[i].append(parts[0][i] + 1j * parts[1][i] if len(parts) > 1 else parts[0][i])
-    return [np.array(c).reshape(x.numel(), -1) for c in columns]
+    return [np.array(c).reshape(len(c), -1) if c and c[0].size else np.zeros((x.numel(), 0)) for c in columns]
 
 
 # ---- comparisons ----

@@ -250,7 +250,7 @@ def _attach(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:
     fresh = []
     for y in outputs:
         if isinstance(y, TensorBase) and id(y) in inputs and id(y) not in dirty:
-            view = _native.alias(y, tuple(y.shape), y.stride(), y.storage_offset())
+            view = y._alias()
             note_view(view, y, OPS["alias"], (y,))
             y = view
         fresh.append(y)
@@ -311,7 +311,7 @@ class _DifferentiatedTwice(Node):
     def guard(y: Any, edges: Sequence[Any]) -> Any:
         if not isinstance(y, TensorBase) or y.dtype.category < 2:
             return y
-        y = _native.alias(y, tuple(y.shape), y.stride(), y.storage_offset())
+        y = y._alias()
         y._set_history(_DifferentiatedTwice(edges, [spec_of(y)]), 0)
         return y
 

@@ -141,7 +141,7 @@ def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
                                          "with a single element.")  # fmt: skip
         many_out, ys = _call(func, xs, "jvp")
         _check_depends(ys, strict)
-        cotangents = tuple(hooks.zeros(y).requires_grad_() for y in ys)
+        cotangents = tuple(hooks.ones(y).requires_grad_() for y in ys)  # any: what is pulled back is linear in them
         pulled = _filled(_gradients(ys, xs, cotangents, True), xs, strict, False, "back")
         found = _filled(_gradients(pulled, cotangents, vs, create_graph), ys, strict, create_graph, "back_trick")
     return _finish(ys, create_graph, many_out), _finish(found, create_graph, many_out)
@@ -282,7 +282,7 @@ def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         xs = _prepare(given, create_graph)
         vs = _vector(v, xs, many, "hvp", _MISSING_V)
         y, slope = _slope(func, xs, strict, "hvp")
-        cotangents = tuple(hooks.zeros(x).requires_grad_() for x in xs)
+        cotangents = tuple(hooks.ones(x).requires_grad_() for x in xs)
         pulled = _filled(_gradients(slope, xs, cotangents, True), xs, strict, False, "double_back")
         found = _filled(_gradients(pulled, cotangents, vs, create_graph), xs, strict, create_graph, "back_trick")
     return _finish((y,), create_graph, False), _finish(found, create_graph, many)

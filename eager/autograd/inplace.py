@@ -76,7 +76,7 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
 
 def _at_output(target: Any, node: Node) -> Any:
     """The written tensor as output 0 of `node`, for a formula that names the result."""
-    t = _native.alias(target, tuple(target.shape), target.stride(), target.storage_offset())
+    t = target._alias()
     t._set_history(node, 0)
     return t
 

@@ -90,7 +90,7 @@ class SavedTensor:
         self.unpack_hook: Callable[[Any], Any] | None = None
         self.edge: Edge = None
         self.is_leaf = False
-        self.tensor = _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset()) if own_output else t
+        self.tensor = t._alias() if own_output else t
         if per_thread.saved_hooks:
             pack, unpack = per_thread.saved_hooks[-1]
             self.set_hooks(pack, unpack)
@@ -127,7 +127,7 @@ class SavedTensor:
                 f"version {self.version} instead. Hint: {_ANOMALY_HINT if anomaly.enabled else _HINT}"
             )
         if self.own_output:
-            t = _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset())
+            t = t._alias()
             t._set_history(node, self.output_nr)
         return t
 
@@ -142,7 +142,7 @@ class SavedTensor:
             return data
         if isinstance(edge[0], AccumulateGrad) and edge[0].variable is data:
             return data
-        t = _native.alias(data, tuple(data.shape), data.stride(), data.storage_offset())
+        t = data._alias()
         t._set_history(*edge)
         return t
 

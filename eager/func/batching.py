@@ -74,6 +74,7 @@ class Batching(Level):
 
     def __init__(self, depth: int, size: int, randomness: str) -> None:
         self.depth, self.size, self.randomness = depth, size, randomness
+        self.over_fakes = False  # the values have no data: the mapped function is being traced
 
     def wrap(self, value: Any) -> Any:
         """A row of `value`, whose rows lie along dim 0."""

@@ -3,10 +3,10 @@
 No op states a forward rule; it follows from what the table has:
   1. linear ops (views by kind, else `eager.func.linear`): the op applied to the tangents;
   2. pointwise ops: the Jacobian is diagonal, so the reverse formula, applied to a tangent, is the forward rule;
-  3. composites: their decomposition, op by op;
-  4. all else: the reverse formula g -> J^T g is linear in g, and its own reverse is t -> J t.
-The fourth is right for every op with a gradient formula (the others save work), so an op added to the table needs
-nothing here. Source of 4: J. Townsend, "A new trick for calculating Jacobian vector products" (2017).
+  3. ops with a gradient formula: g -> J^T g is linear in g, and its own reverse is t -> J t;
+  4. composites without one: their decomposition, op by op.
+The third is right for every op with a formula (the first two save work), so an op added to the table needs nothing
+here. Source of 3: J. Townsend, "A new trick for calculating Jacobian vector products" (2017).
 """
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ class DualTensor(Wrapped):
     _tangent: Any
     _base_dual: DualTensor | None
     _steps: tuple[tuple[Op, tuple[Any, ...]], ...]
+
+    def _alias(self) -> Any:
+        t = super()._alias()
+        t._tangent, t._base_dual, t._steps = self._tangent, self._base_dual, self._steps
+        return t
 
     @property
     def tangent(self) -> Any:
@@ -65,8 +70,10 @@ class Forward(Level):
         self.depth = depth
 
     def dual(self, value: Any, tangent: Any) -> Any:
-        """`value` with a tangent (None: zero) of its shape and dtype."""
+        """`value` with a tangent (None: zero) of its shape and dtype, brought into its layout: views may depend on it."""
         t = self.wrap(value)
+        if tangent is not None and tangent.stride() != value.stride():
+            tangent = OPS["copy"](value, tangent)
         t._tangent = tangent
         return t
 
@@ -95,7 +102,7 @@ class Forward(Level):
             return self._view(op, args, values)
         if all(t is None for t in tangents):
             return self.wrap_results(op(*values))
-        if op.decompose is not None and op.name not in LINEAR and op.name not in BILINEAR and op.kind is not Kind.POINTWISE:
+        if _decomposes(op):
             with self:
                 return op.decompose(*args)
         result, tangent = push_forward(op, values, tangents)
@@ -122,7 +129,7 @@ class Forward(Level):
             return target
         if base.nondifferentiable or not (base.vjp or base.decompose):
             new = None
-        elif base.decompose is not None and base.name not in LINEAR:
+        elif _decomposes(base):
             with self:
                 functional = base.decompose(*args)
             new = self.tangent(functional)
@@ -171,6 +178,12 @@ class Forward(Level):
 # ---- tangents of results ----
 
 
+def _decomposes(op: Op) -> bool:
+    """Whether only the decomposition of an op says how it differentiates. (A formula of its own knows the points
+    where its parts have no derivative but it has.)"""
+    return op.decompose is not None and not op.vjp and op.name not in LINEAR and op.name not in BILINEAR
+
+
 def push_forward(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """(result, tangent) of a functional op that is no view; for several results two tuples."""
     if op.nondifferentiable:
@@ -197,7 +210,8 @@ def _only_linear(op: Op, tangents: tuple[Any, ...]) -> bool:
 
 
 def _zero_for(x: Any) -> Any:
-    return hooks.zeros(x) if isinstance(x, TensorBase) else 0
+    """Zeros in the layout of `x`, which ops on strides go by."""
+    return OPS["fill"](OPS["detach"](x), 0) if isinstance(x, TensorBase) else 0
 
 
 def _linear(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
@@ -272,7 +286,7 @@ def _by_transposition(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]
         with tape:
             cotangents: list[Any] = [None] * len(results)
             for i in differentiable:
-                cotangents[i] = tape.input(hooks.zeros(results[i]))
+                cotangents[i] = tape.input(hooks.ones(results[i]))  # any: the formula is linear, if not written so at 0
             inner = op.apply_vjp(cotangents, list(values), results, [spec_of(y) for y in results], needed)
         pairs = [(g, t) for g, t in zip(inner, flat_tangents, strict=True) if g is not None and t is not None]
         leaves = [cotangents[i] for i in differentiable]

@@ -44,6 +44,10 @@ class Wrapped(Tensor):
                            "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
                            "requires_grad_() outside of a function being transformed instead.")  # fmt: skip
 
+    def _alias(self) -> Any:
+        """The same value of the same level, without history."""
+        return self._level.wrap(self._value)
+
     def item(self) -> Any:
         return self._value.item()
 
@@ -65,6 +69,10 @@ class Level(DispatchLevel):
 
     wrapper: type[Wrapped] = Wrapped
     depth: int  # counted from the outermost, 1
+
+    def wrap(self, value: Any) -> Any:
+        """`value` as a tensor of this level."""
+        return self.make(value, tuple(value.shape), value.stride())
 
     def owns(self, t: Any) -> bool:
         return isinstance(t, Wrapped) and t._level is self
@@ -90,10 +98,6 @@ class Level(DispatchLevel):
                          value.storage_offset(), flags)  # fmt: skip
         t._value, t._level = value, self
         return t
-
-    def wrap(self, value: Any) -> Any:
-        """`value` as a tensor of this level."""
-        return self.make(value, tuple(value.shape), value.stride())
 
     def wrap_results(self, result: Any) -> Any:
         if isinstance(result, (tuple, list)):

@@ -9,6 +9,7 @@ from eager import _native
 from eager.autograd.hooks import set_batched_call
 from eager.func import rules  # noqa: F401 - registers the batching rules
 from eager.func.batching import Batching
+from eager.func.level import Wrapped, raw_value
 from eager.func.stack import name_of, next_depth
 from eager.ops.table import OPS
 from eager.spec import normalize_dim
@@ -92,6 +93,7 @@ def _run(func: Callable[..., Any], size: int, leaves: Sequence[Any], dims: Seque
          randomness: str, kwargs: dict[str, Any]) -> Any:  # fmt: skip
     level = Batching(next_depth(), size, randomness)
     rows = [x if d is None else level.wrap(_to_front(x, d)) for x, d in zip(leaves, dims, strict=True)]
+    level.over_fakes = any(isinstance(x, TensorBase) and raw_value(x).is_fake for x in leaves)
     with level:
         output = func(*tree_unflatten(rows, spec), **kwargs)
     ys, out_spec = tree_flatten(output)
@@ -123,6 +125,9 @@ def _result(level: Batching, y: Any, dim: int | None, func: Callable[..., Any]) 
     if not isinstance(y, TensorBase):
         raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(y)}. Did you mean to set out_dims= to "
                          "None for output?")  # fmt: skip
+    if y.is_fake and not isinstance(y, Wrapped) and not level.over_fakes:
+        raise RuntimeError(f"vmap({name}, ...): the result was made by a function that goes round the dispatch of ops, which vmap does "
+                           "not support")  # fmt: skip
     return _from_front(level.front(y), dim)
 
 

@@ -133,7 +133,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     leaves, spec = tree_flatten(outputs)
     tape = Lifting(next_depth())
     with tape, enable_grad():
-        cotangents = [tape.input(hooks.zeros(y)) for y in leaves]
+        cotangents = [tape.input(hooks.ones(y)) for y in leaves]  # any: the pulled gradients are linear in them
         pulled, primal_spec = tree_flatten(vjp_fn(tree_unflatten(cotangents, spec)))
     shapes = [tuple(p.shape) for p in tree_flatten(primals)[0]]
 

@@ -329,6 +329,10 @@ class Op(_native.OpBase):
         return _native.alias(x, sizes, strides, offset, d[0].code) if d else _native.alias(x, sizes, strides, offset)
 
     def _execute_fake(self, args: tuple[Any, ...]) -> Any:
+        if any(hasattr(t, "_level") for t in self.tensors(args)):
+            raise RuntimeError(f"{self.name}: a tensor of a function transform (vmap) was used after the transform had ended")
+        if self.dynamic_output and any(t.device.type == "meta" for t in self.tensors(args)):
+            raise NotImplementedError(f"{self.name}: the shape of the result depends on data, and a meta tensor has none")
         if self.dynamic_output:
             raise DataDependentError(f"{self.name}: the shape of the result depends on data, and a fake tensor has none")
         if self.meta is None and self.kind is not Kind.POINTWISE:
@@ -374,9 +378,11 @@ class Op(_native.OpBase):
             a = values[i]
             if isinstance(a, TensorBase):
                 a = a._array
+                if half and a.dtype != compute.numpy and i not in as_given:
+                    a = a.astype(compute.numpy)  # what is wider counts with the precision of the result
                 values[i] = a if a.dtype == d or i in as_given else a.astype(d)
-            elif a is not None and compute.category is Category.INT:
-                values[i] = np.asarray(a).astype(d)[()]
+            elif a is not None and (compute.category is Category.INT or (half and self.promotion == "bool")):
+                values[i] = np.asarray(a).astype(compute.numpy).astype(d)[()]
         same = out.dtype == d or self.promotion in ("bool", "raw")
         if self.kernel is not None and same:
             self.kernel(xp, out, *values)
@@ -545,7 +551,8 @@ def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> No
 def write_out(out: Any, result: Any) -> Any:
     """Store a result into `out=`, as torch does: resized if empty, cast if the category allows."""
     if isinstance(result, (tuple, list)):
-        return type(result)(write_out(o, r) for o, r in zip(out, result, strict=True))
+        written = [write_out(o, r) for o, r in zip(out, result, strict=True)]
+        return result._make(written) if hasattr(result, "_make") else type(result)(written)
     if not isinstance(out, TensorBase):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if not dtypes.can_cast(result.dtype, out.dtype):

@@ -1,0 +1,66 @@
+"""Samples of the op table as functions of their differentiable tensors, for the generated tests of this folder."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import eager
+from eager.ops.samples import samples_of
+from eager.ops.table import OPS, Kind, Op
+
+# Ops without a second derivative, with the reason; first derivatives are checked of all.
+NO_SECOND_ORDER = {"standard_gamma_grad": "second derivatives of gamma variates are not implemented"}
+SYMMETRIC = {"cholesky", "eigh"}  # they read one triangle: differentiated as functions of symmetric matrices
+
+
+def tensors(a: Any) -> list[Any]:
+    """All tensors of an argument tree, in order."""
+    if isinstance(a, eager.Tensor):
+        return [a]
+    return [t for x in a for t in tensors(x)] if isinstance(a, (list, tuple)) else []
+
+
+def with_tensors(a: Any, new: Iterator[Any]) -> Any:
+    """An argument tree with its tensors replaced, in order."""
+    if isinstance(a, eager.Tensor):
+        return next(new)
+    return type(a)(with_tensors(x, new) for x in a) if isinstance(a, (list, tuple)) else a
+
+
+def is_differentiable(op: Op) -> bool:
+    no = op.mutates or op.nondifferentiable or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT)
+    return not no and bool(op.vjp or op.decompose) and op.samples is not None
+
+
+def flat(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def as_function(name: str, args: tuple[Any, ...]) -> tuple[Callable[..., Any], list[Any]] | None:
+    """(function of the double tensors among `args`, those tensors); None for a sample that has none, has one twice,
+    has one that overlaps itself, or has results too coarse for finite differences."""
+    op = OPS[name]
+    given = tensors(args)
+    leaves = [t for t in given if t.dtype in (eager.float64, eager.complex128)]
+    overlapping = any(st == 0 and n > 1 for t in leaves for st, n in zip(t.stride(), t.shape, strict=True))
+    if not leaves or len({id(t) for t in leaves}) < len(leaves) or overlapping:
+        return None
+
+    def fn(*xs: Any) -> tuple[Any, ...]:
+        new = iter([(x + x.mT) / 2 for x in xs] if name in SYMMETRIC else xs)
+        all_new = iter([next(new) if any(t is x for x in leaves) else t for t in given])
+        ys = flat(op(*with_tensors(args, all_new)))
+        return tuple(y for i, y in enumerate(ys) if y.dtype.category >= 2 and i not in op.nondifferentiable_outputs)
+
+    with eager.no_grad():
+        if any(y.dtype not in (eager.float64, eager.complex128) for y in fn(*leaves)):
+            return None
+    return fn, [t.requires_grad_() for t in leaves]
+
+
+def double_samples(name: str) -> Iterator[tuple[Callable[..., Any], list[Any]]]:
+    """Every sample of an op in double precision, as a function."""
+    for args in samples_of(name, eager.float64):
+        found = as_function(name, args)
+        if found is not None:
+            yield found

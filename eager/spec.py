@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from eager import _native
 from eager.device import CPU, device
 from eager.dtypes import dtype
 
@@ -55,6 +56,8 @@ class TensorSpec:
 
 def spec_of(t: SpecLike) -> TensorSpec:
     """The spec of a tensor, real or fake."""
+    if isinstance(t, _native.TensorBase):
+        return _native.spec_of(t)
     return TensorSpec(tuple(t.shape), t.dtype, tuple(t.stride()), t.device)
 
 

@@ -16,6 +16,7 @@ from eager.spec import TensorSpec, spec_of
 
 TensorBase = _native.TensorBase
 _sequence = itertools.count()
+_LAST = 1 << 62  # of an accumulator: it runs as soon as its gradient is whole
 
 Edge = tuple["Node", int] | None
 
@@ -232,7 +233,7 @@ class AccumulateGrad(Node):
     def __init__(self, variable: Any) -> None:
         super().__init__((), (spec_of(variable),))
         self.variable = variable
-        self.sequence = 1 << 62  # as soon as its gradient is whole
+        self.sequence = _LAST
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
@@ -261,12 +262,16 @@ def add_gradient(t: Any, g: Any) -> None:
         old.add_(g)
 
 
+# The engine's list, and the frames of `AccumulateGrad.apply`, `add_gradient` and `first_gradient`, and the call it makes.
+_ENGINE_HOLDS = 5
+
+
 def first_gradient(g: Any) -> Any:
     """What `.grad` becomes from a first gradient: memory of its own, for it may be added to in place.
 
-    With `create_graph` the gradient keeps its history.
+    That is the gradient itself where only the engine holds it, else a copy. With `create_graph` it keeps its history.
     """
-    return g.clone()
+    return g if _native.sole_owner(g, _ENGINE_HOLDS) else g.clone()
 
 
 class OpNode(Node):
@@ -375,7 +380,7 @@ class FunctionNode(Node):
             self.on_release()
 
 
-def edge_of(t: Any) -> Edge:
+def _find_edge(t: Any) -> Edge:
     """Where the gradient of `t` goes: (node, output number), or None if it wants none."""
     if not isinstance(t, TensorBase) or not t._requires_grad:
         return None
@@ -389,6 +394,8 @@ def edge_of(t: Any) -> Edge:
         m.accumulator = weakref.ref(node)
     return node, 0
 
+
+edge_of: Callable[[Any], Edge] = _native.edge_of  # by `_find_edge` where the short way does not do
 
 _regenerate: Callable[[Any, AutogradMeta], None] | None = None
 
@@ -420,3 +427,6 @@ def attach(outputs: Sequence[Any], inputs: Sequence[Any], backward: Callable[...
     for i, y in enumerate(outputs):
         y._set_history(node, i)
     return node
+
+
+_native.register_nodes(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, _sequence, _LAST, _find_edge)

@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from eager import _native
+
 PackHooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
@@ -16,12 +18,21 @@ class _PerThread(threading.local):
     """State of one thread."""
 
     def __init__(self) -> None:
-        self.saved_hooks: list[PackHooks] = []
+        self._saved_hooks: list[PackHooks] = []
         self.saved_hooks_forbidden: str | None = None  # the message to raise with
         self.running: Any = None  # the node whose backward is being applied
         self.roots: Any = ()  # the nodes that the running backward pass started from
         self.collecting = False  # whether that pass collects gradients (`grad`, `inputs`) rather than adding them into leaves
         self.callbacks: list[Callable[[], None]] | None = None  # to call when the running backward pass ends
+
+    @property
+    def saved_hooks(self) -> list[PackHooks]:
+        return self._saved_hooks
+
+    @saved_hooks.setter
+    def saved_hooks(self, hooks: list[PackHooks]) -> None:
+        self._saved_hooks = hooks
+        _native.record_in_python(None, bool(hooks))
 
 
 class saved_hooks_off:  # noqa: N801 - used like a function
@@ -39,8 +50,17 @@ class _Anomaly:
     """Anomaly mode, one for the process."""
 
     def __init__(self) -> None:
-        self.enabled = False
+        self._enabled = False
         self.check_nan = True
+
+    @property
+    def enabled(self) -> bool:
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, on: bool) -> None:
+        self._enabled = on
+        _native.record_in_python(on, None)
 
     def note(self) -> dict[str, Any]:
         """Metadata of a node made now: where in the forward, and by which node's backward if by one."""

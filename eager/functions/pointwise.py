@@ -358,7 +358,7 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 
 def _fast(name: str, method: Callable[[Any, Any], Any]) -> Any:
     """The operator with a short way in C for plain operands, where there is one."""
-    return _native.fast_operator(name, method)
+    return _native.fast_operator(OPS[name], method)
 
 
 FUNCTIONS["clone"] = METHODS["clone"] = clone

@@ -56,6 +56,12 @@ extern PyTypeObject OpBase_Type;
 int opcall_init(void);
 PyObject *py_fast_operator(PyObject *self, PyObject *args);
 
+/* record.c */
+PyObject *py_register_nodes(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_edge_of(PyObject *self, PyObject *t);
+PyObject *py_spec_of(PyObject *self, PyObject *t);
+PyObject *py_record_in_python(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+
 /* pointwise.c */
 PyObject *py_pointwise(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_pointwise_number(PyObject *self, PyObject *name);

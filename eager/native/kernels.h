@@ -24,6 +24,13 @@
 #define CLONES
 #endif
 
+/* Before a loop whose iterations touch no element of one another; an iteration may write what it has read. */
+#if defined(__clang__)
+#define LOOP_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LOOP_APART _Pragma("GCC ivdep")
+#endif
+
 enum { PARALLEL_ELEMENTS = 32768 }; /* below it waking a thread costs more than the loop */
 
 /* fn over [0, n) in parts of at least `grain`, without the GIL where `work` elements make it worth while. */

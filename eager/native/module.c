@@ -71,6 +71,29 @@ static PyObject *py_load_blas(PyObject *Py_UNUSED(m), PyObject *path)
 
 static PyObject *py_has_blas(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyBool_FromLong(blas_loaded()); }
 
+/* sole_owner(t, references): whether nobody beside holders of that many references can see the tensor or its memory, so
+ * that it may be taken over: a plain row-major tensor over memory of its own, of no history */
+static PyObject *py_sole_owner(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyObject_TypeCheck(args[0], &TensorBase_Type))
+        return PyErr_Format(PyExc_TypeError, "sole_owner() takes a tensor and a number of references");
+    long references = PyLong_AsLong(args[1]);
+    if (references == -1 && PyErr_Occurred()) return NULL;
+    const TensorObject *t = (const TensorObject *)args[0];
+    const StorageObject *s = t->storage;
+    Py_ssize_t held = 1; /* references to the memory: ours, and that of the array over it, if only we hold that */
+    if (t->array) held = Py_REFCNT(t->array) == 1 ? 2 : 0;
+    bool sole = Py_TYPE(t) == g_tensor_class && Py_REFCNT(t) <= references && Py_REFCNT(s) == held && s->from_pool && !s->exposed &&
+                !s->root && !t->grad_fn && !t->autograd && !t->weakrefs &&
+                !(t->meta & (EAGER_REQUIRES_GRAD | EAGER_FAKE | EAGER_INFERENCE));
+    int64_t expected = 1;
+    for (int i = tensor_ndim(t) - 1; sole && i >= 0; i--) {
+        if (tensor_sizes(t)[i] != 1 && tensor_strides(t)[i] != expected) sole = false;
+        expected *= tensor_sizes(t)[i];
+    }
+    return PyBool_FromLong(sole);
+}
+
 /* ---- registrations made by the Python side at import ---- */
 
 /* register(tensor_class, size_class, dtypes, descrs, device_maker) */
@@ -128,7 +151,7 @@ static PyMethodDef methods[] = {
     {"set_mode_depth", py_set_mode_depth, METH_O, NULL},
     {"epoch", py_epoch, METH_NOARGS, "counter of parameter and module changes"},
     {"bump_epoch", py_bump_epoch, METH_NOARGS, "record such a change"},
-    {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(name, fallback)"},
+    {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(op, fallback)"},
     {"softmax", (PyCFunction)(void *)py_softmax, METH_FASTCALL, "softmax(out, x, log) -> whether it could run"},
     {"softmax_backward", (PyCFunction)(void *)py_softmax_backward, METH_FASTCALL, "softmax_backward(out, g, y, log) -> whether it could run"},
     {"layer_norm", (PyCFunction)(void *)py_layer_norm, METH_FASTCALL, "layer_norm(out, mean, rstd, x, weight, bias, eps) -> whether it could run"},
@@ -140,6 +163,11 @@ static PyMethodDef methods[] = {
     {"copy", (PyCFunction)(void *)py_copy, METH_FASTCALL, "copy(to, from) -> whether it could run"},
     {"pointwise", (PyCFunction)(void *)py_pointwise, METH_FASTCALL, "pointwise(op, args): by the op's native loop, or None"},
     {"pointwise_number", py_pointwise_number, METH_O, "pointwise_number(name): of the op among those with loops, or -1"},
+    {"register_nodes", (PyCFunction)(void *)py_register_nodes, METH_FASTCALL, "register_nodes(five classes, sequence, leaf_sequence, edge_of)"},
+    {"edge_of", py_edge_of, METH_O, "edge_of(tensor) -> (node, output number) or None"},
+    {"sole_owner", (PyCFunction)(void *)py_sole_owner, METH_FASTCALL, "sole_owner(tensor, references) -> bool"},
+    {"spec_of", py_spec_of, METH_O, "spec_of(tensor) -> TensorSpec"},
+    {"record_in_python", (PyCFunction)(void *)py_record_in_python, METH_FASTCALL, "record_in_python(anomaly, hooks)"},
     {"uniform_floats", py_uniform_floats, METH_O, "the first tensor, if all are alike and plain"},
     {"libm", py_libm, METH_VARARGS, "libm(name, source, target, count, is_double)"},
     {"set_threads", py_set_threads, METH_O, "set_threads(count): threads of native loops, the caller's included"},

@@ -12,8 +12,20 @@
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    int loop; /* number of the native loop, or -1 */
+    int loop;    /* number of the native loop, or -1 */
+    int inplace; /* whether it writes its first argument */
+    int tensors; /* how many of the parameters, the first, are tensors; 0: calls that ask for gradients go to Python */
+    PyObject *plans[RECORD_PLANS];
 } OpBase;
+
+static PyObject *short_way(OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (op->loop < 0) return NULL;
+    if (op->inplace) return pointwise_inplace(op->loop, args, nargs);
+    PyObject *out = pointwise_call(op->loop, args, nargs);
+    if (out || !op->tensors || PyErr_Occurred()) return out;
+    return record_pointwise((PyObject *)op, op->loop, op->tensors, op->plans, args, nargs);
+}
 
 static PyObject *str_call;
 
@@ -21,8 +33,8 @@ static PyObject *op_vectorcall(PyObject *callable, PyObject *const *args, size_t
 {
     OpBase *self = (OpBase *)callable;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-    if (self->loop >= 0 && !kwnames) {
-        PyObject *out = pointwise_call(self->loop, args, nargs);
+    if (!kwnames) {
+        PyObject *out = short_way(self, args, nargs);
         if (out || PyErr_Occurred()) return out;
     }
     PyObject *method = PyObject_GetAttr(callable, str_call);
@@ -46,8 +58,29 @@ static PyObject *bind(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(ow
     return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
 }
 
+static int op_traverse(OpBase *self, visitproc visit, void *arg)
+{
+    for (int i = 0; i < RECORD_PLANS; i++) Py_VISIT(self->plans[i]);
+    return 0;
+}
+
+static int op_clear(OpBase *self)
+{
+    for (int i = 0; i < RECORD_PLANS; i++) Py_CLEAR(self->plans[i]);
+    return 0;
+}
+
+static void op_dealloc(OpBase *self)
+{
+    PyObject_GC_UnTrack(self);
+    op_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
 static PyMemberDef op_members[] = {
     {"_loop", T_INT, offsetof(OpBase, loop), 0, "number of the native loop that answers plain calls, or -1"},
+    {"_inplace", T_INT, offsetof(OpBase, inplace), 0, "whether the loop writes its first argument"},
+    {"_recorded_tensors", T_INT, offsetof(OpBase, tensors), 0, "tensor parameters of an op that is recorded natively, or 0"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -56,11 +89,15 @@ PyTypeObject OpBase_Type = {
     .tp_name = "eager._native.OpBase",
     .tp_doc = "A callable that tries its native loop, then `_call`.",
     .tp_basicsize = sizeof(OpBase),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_vectorcall_offset = offsetof(OpBase, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_descr_get = bind,
     .tp_new = op_new,
+    .tp_traverse = (traverseproc)op_traverse,
+    .tp_clear = (inquiry)op_clear,
+    .tp_dealloc = (destructor)op_dealloc,
     .tp_members = op_members,
 };
 
@@ -70,14 +107,14 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *fallback;
-    int loop;
+    OpBase *op;
 } FastOp;
 
 static PyObject *fast_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     FastOp *self = (FastOp *)callable;
     if (!kwnames) {
-        PyObject *out = pointwise_call(self->loop, args, PyVectorcall_NARGS(nargsf));
+        PyObject *out = short_way(self->op, args, PyVectorcall_NARGS(nargsf));
         if (out || PyErr_Occurred()) return out;
     }
     return PyObject_Vectorcall(self->fallback, args, nargsf, kwnames);
@@ -86,6 +123,7 @@ static PyObject *fast_call(PyObject *callable, PyObject *const *args, size_t nar
 static int fast_traverse(FastOp *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->fallback);
+    Py_VISIT(self->op);
     return 0;
 }
 
@@ -93,6 +131,7 @@ static void fast_dealloc(FastOp *self)
 {
     PyObject_GC_UnTrack(self);
     Py_XDECREF(self->fallback);
+    Py_XDECREF(self->op);
     PyObject_GC_Del(self);
 }
 
@@ -114,19 +153,17 @@ static PyTypeObject FastOp_Type = {
     .tp_members = fast_members,
 };
 
-/* fast_operator(name, fallback): the fallback itself where the op has no native loop */
+/* fast_operator(op, fallback): the fallback itself where the op has no native loop */
 PyObject *py_fast_operator(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    const char *name;
-    PyObject *fallback;
-    if (!PyArg_ParseTuple(args, "sO", &name, &fallback)) return NULL;
-    int loop = pointwise_find(name);
-    if (loop < 0) return Py_NewRef(fallback);
+    PyObject *op, *fallback;
+    if (!PyArg_ParseTuple(args, "O!O", &OpBase_Type, &op, &fallback)) return NULL;
+    if (((OpBase *)op)->loop < 0) return Py_NewRef(fallback);
     FastOp *made = PyObject_GC_New(FastOp, &FastOp_Type);
     if (!made) return NULL;
     made->vectorcall = fast_call;
     made->fallback = Py_NewRef(fallback);
-    made->loop = loop;
+    made->op = (OpBase *)Py_NewRef(op);
     PyObject_GC_Track(made);
     return (PyObject *)made;
 }

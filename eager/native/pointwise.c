@@ -59,6 +59,18 @@ static bool row_major(const TensorObject *t)
     return true;
 }
 
+/* One element spread over a shape, as gradients of sums are. */
+static bool spread(const TensorObject *t)
+{
+    bool larger = false;
+    for (int i = 0; i < tensor_ndim(t); i++) {
+        int64_t size = tensor_sizes(t)[i];
+        if (size == 0 || (size != 1 && tensor_strides(t)[i] != 0)) return false;
+        larger = larger || size != 1;
+    }
+    return larger;
+}
+
 static bool as_number(PyObject *o, double *value)
 {
     if (PyFloat_CheckExact(o)) {
@@ -185,7 +197,7 @@ static bool read_operands(PyObject *const *args, Rows *rows, const TensorObject 
         if (as_number(args[i], &rows->ctx.number[i])) continue;
         if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) return false;
         const TensorObject *t = tensors[i] = (const TensorObject *)args[i];
-        if (!is_plain(t, recorded) || !row_major(t)) return false;
+        if (!is_plain(t, recorded) || !(row_major(t) || spread(t))) return false;
         if (first && EAGER_META_DTYPE(first->meta) != EAGER_META_DTYPE(t->meta)) return false;
         if (!first) {
             first = t;
@@ -207,6 +219,10 @@ static int plan_rows(Rows *rows, const TensorObject *const *tensors, const Shape
     for (int i = 0; i < rows->arity; i++) {
         rows->kinds[i] = NUMBER;
         if (!tensors[i]) continue;
+        if (spread(tensors[i])) {
+            rows->ctx.number[i] = rows->is_double ? *(const double *)tensors[i]->data : *(const float *)tensors[i]->data;
+            continue;
+        }
         long columns;
         int kind = kind_of(shape, tensors[i], &columns);
         if (kind < 0 || (columns && rows->columns && columns != rows->columns)) return -1;
@@ -219,24 +235,77 @@ static int plan_rows(Rows *rows, const TensorObject *const *tensors, const Shape
     return mask;
 }
 
-static PyObject *call(int op, PyObject *const *args, Py_ssize_t nargs, bool recorded)
+/* Everything but where the result goes; false where the short way does not apply. */
+static bool prepare(int op, PyObject *const *args, Py_ssize_t nargs, bool recorded, Rows *rows, Shape *shape,
+                    const TensorObject **tensors)
 {
     const PointwiseOp *p = &pointwise_ops[op];
-    Rows rows = {.arity = p->arity};
-    Shape shape = {.ndim = 0};
+    rows->arity = p->arity;
+    shape->ndim = 0;
+    if (nargs != p->arity || !read_operands(args, rows, tensors, shape, recorded)) return false;
+    int mask = plan_rows(rows, tensors, shape);
+    if (mask <= 0 || !(rows->loop = p->loops[mask][rows->is_double])) return false;
+    rows->itemsize = rows->is_double ? 8 : 4;
+    rows->out_itemsize = p->truth ? 1 : rows->itemsize;
+    return true;
+}
+
+static void run_into(Rows *rows, const Shape *shape, void *out)
+{
+    rows->ctx.out = out;
+    long count = shape->count / rows->columns;
+    if (count == 1) parallel(run_elements, rows, rows->columns, GRAIN, (double)shape->count);
+    else parallel(run_rows, rows, count, 1 + GRAIN / rows->columns, (double)shape->count);
+}
+
+static PyObject *call(int op, PyObject *const *args, Py_ssize_t nargs, bool recorded)
+{
+    Rows rows;
+    Shape shape;
     const TensorObject *tensors[MAX_OPERANDS];
-    if (nargs != p->arity || !read_operands(args, &rows, tensors, &shape, recorded)) return NULL;
-    int mask = plan_rows(&rows, tensors, &shape);
-    if (mask <= 0 || !(rows.loop = p->loops[mask][rows.is_double])) return NULL;
-    PyObject *out = result_like(&shape, p->truth ? EAGER_BOOL : rows.is_double ? EAGER_FLOAT64 : EAGER_FLOAT32);
-    if (!out) return NULL;
-    rows.itemsize = rows.is_double ? 8 : 4;
-    rows.out_itemsize = p->truth ? 1 : rows.itemsize;
-    rows.ctx.out = ((TensorObject *)out)->data;
-    long count = shape.count / rows.columns;
-    if (count == 1) parallel(run_elements, &rows, rows.columns, GRAIN, (double)shape.count);
-    else parallel(run_rows, &rows, count, 1 + GRAIN / rows.columns, (double)shape.count);
+    if (!prepare(op, args, nargs, recorded, &rows, &shape, tensors)) return NULL;
+    PyObject *out = result_like(&shape, pointwise_ops[op].truth ? EAGER_BOOL : rows.is_double ? EAGER_FLOAT64 : EAGER_FLOAT32);
+    if (out) run_into(&rows, &shape, ((TensorObject *)out)->data);
     return out;
+}
+
+/* Whether writing the first operand element by element hurts no other operand: they are apart, or the very same. */
+static bool may_overwrite(const Rows *rows, const TensorObject *const *tensors, const Shape *shape)
+{
+    const char *low = tensors[0]->data, *high = low + shape->count * rows->itemsize;
+    for (int i = 1; i < rows->arity; i++) {
+        if (!tensors[i] || rows->kinds[i] == NUMBER) continue; /* numbers were read already */
+        const char *begin = tensors[i]->data, *end = begin;
+        int64_t count = 1;
+        for (int d = 0; d < tensor_ndim(tensors[i]); d++) count *= tensor_sizes(tensors[i])[d];
+        end += count * rows->itemsize;
+        bool apart = end <= low || begin >= high;
+        if (!apart && !(begin == low && rows->kinds[i] == WHOLE)) return false;
+    }
+    return true;
+}
+
+PyObject *pointwise_inplace(int op, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (tls_mode_depth || nargs < 1 || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    TensorObject *target = (TensorObject *)args[0];
+    if (!tls_grad_disabled && target->autograd) return NULL; /* perhaps a view that may not be written to */
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) continue;
+        const TensorObject *t = (const TensorObject *)args[i];
+        if (Py_TYPE(t) != g_tensor_class && !(t->meta & EAGER_IS_PARAM)) return NULL;
+        if ((t->meta & EAGER_INFERENCE) || (!tls_grad_disabled && (t->meta & EAGER_REQUIRES_GRAD))) return NULL;
+    }
+    Rows rows;
+    Shape shape;
+    const TensorObject *tensors[MAX_OPERANDS];
+    if (pointwise_ops[op].truth || !prepare(op, args, nargs, true, &rows, &shape, tensors) || !tensors[0] ||
+        shape.ndim != tensor_ndim(target) || memcmp(shape.sizes, tensor_sizes(target), sizeof(int64_t) * (size_t)shape.ndim) ||
+        rows.kinds[0] != WHOLE || !may_overwrite(&rows, tensors, &shape))
+        return NULL;
+    run_into(&rows, &shape, target->data);
+    storage_written(target->storage);
+    return Py_NewRef(args[0]);
 }
 
 PyObject *pointwise_call(int op, PyObject *const *args, Py_ssize_t nargs)

@@ -2,9 +2,10 @@
 
 CLONES static void add_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -15,9 +16,10 @@ CLONES static void add_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void add_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -28,9 +30,10 @@ CLONES static void add_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void add_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = x0 + x1;
@@ -40,9 +43,10 @@ CLONES static void add_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void add_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = x0 + x1;
@@ -52,9 +56,10 @@ CLONES static void add_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void add_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const float t0 = x0 + x1;
@@ -64,9 +69,10 @@ CLONES static void add_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void add_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const double t0 = x0 + x1;
@@ -76,9 +82,10 @@ CLONES static void add_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sub_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -89,9 +96,10 @@ CLONES static void sub_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sub_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -102,9 +110,10 @@ CLONES static void sub_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sub_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = x0 - x1;
@@ -114,9 +123,10 @@ CLONES static void sub_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sub_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = x0 - x1;
@@ -126,9 +136,10 @@ CLONES static void sub_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sub_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const float t0 = x0 - x1;
@@ -138,9 +149,10 @@ CLONES static void sub_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sub_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const double t0 = x0 - x1;
@@ -150,9 +162,10 @@ CLONES static void sub_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void mul_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -163,9 +176,10 @@ CLONES static void mul_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void mul_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -176,9 +190,10 @@ CLONES static void mul_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void mul_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = x0 * x1;
@@ -188,9 +203,10 @@ CLONES static void mul_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void mul_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = x0 * x1;
@@ -200,9 +216,10 @@ CLONES static void mul_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void mul_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const float t0 = x0 * x1;
@@ -212,9 +229,10 @@ CLONES static void mul_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void mul_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const double t0 = x0 * x1;
@@ -224,9 +242,10 @@ CLONES static void mul_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void div_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -237,9 +256,10 @@ CLONES static void div_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void div_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -250,9 +270,10 @@ CLONES static void div_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void div_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = x0 / x1;
@@ -262,9 +283,10 @@ CLONES static void div_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void div_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = x0 / x1;
@@ -274,9 +296,10 @@ CLONES static void div_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void div_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const float t0 = x0 / x1;
@@ -286,9 +309,10 @@ CLONES static void div_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void div_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const double t0 = x0 / x1;
@@ -298,9 +322,10 @@ CLONES static void div_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void maximum_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -311,9 +336,10 @@ CLONES static void maximum_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void maximum_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -324,9 +350,10 @@ CLONES static void maximum_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void maximum_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = maximum_f32(x0, x1);
@@ -336,9 +363,10 @@ CLONES static void maximum_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void maximum_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = maximum_f64(x0, x1);
@@ -348,9 +376,10 @@ CLONES static void maximum_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void maximum_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const float t0 = maximum_f32(x0, x1);
@@ -360,9 +389,10 @@ CLONES static void maximum_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void maximum_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const double t0 = maximum_f64(x0, x1);
@@ -372,9 +402,10 @@ CLONES static void maximum_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void minimum_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -385,9 +416,10 @@ CLONES static void minimum_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void minimum_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -398,9 +430,10 @@ CLONES static void minimum_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void minimum_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = minimum_f32(x0, x1);
@@ -410,9 +443,10 @@ CLONES static void minimum_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void minimum_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = minimum_f64(x0, x1);
@@ -422,9 +456,10 @@ CLONES static void minimum_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void minimum_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const float t0 = minimum_f32(x0, x1);
@@ -434,9 +469,10 @@ CLONES static void minimum_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void minimum_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const double t0 = minimum_f64(x0, x1);
@@ -446,9 +482,10 @@ CLONES static void minimum_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void copysign_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -459,9 +496,10 @@ CLONES static void copysign_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void copysign_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -472,9 +510,10 @@ CLONES static void copysign_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void copysign_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = copysign_f32(x0, x1);
@@ -484,9 +523,10 @@ CLONES static void copysign_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void copysign_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = copysign_f64(x0, x1);
@@ -496,9 +536,10 @@ CLONES static void copysign_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void copysign_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const float t0 = copysign_f32(x0, x1);
@@ -508,9 +549,10 @@ CLONES static void copysign_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void copysign_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const double t0 = copysign_f64(x0, x1);
@@ -520,9 +562,10 @@ CLONES static void copysign_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -533,9 +576,10 @@ CLONES static void eq_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -546,9 +590,10 @@ CLONES static void eq_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 == x1;
@@ -558,9 +603,10 @@ CLONES static void eq_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 == x1;
@@ -570,9 +616,10 @@ CLONES static void eq_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 == x1;
@@ -582,9 +629,10 @@ CLONES static void eq_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 == x1;
@@ -594,9 +642,10 @@ CLONES static void eq_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -607,9 +656,10 @@ CLONES static void ne_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -620,9 +670,10 @@ CLONES static void ne_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 != x1;
@@ -632,9 +683,10 @@ CLONES static void ne_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 != x1;
@@ -644,9 +696,10 @@ CLONES static void ne_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 != x1;
@@ -656,9 +709,10 @@ CLONES static void ne_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 != x1;
@@ -668,9 +722,10 @@ CLONES static void ne_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -681,9 +736,10 @@ CLONES static void lt_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -694,9 +750,10 @@ CLONES static void lt_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 < x1;
@@ -706,9 +763,10 @@ CLONES static void lt_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 < x1;
@@ -718,9 +776,10 @@ CLONES static void lt_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 < x1;
@@ -730,9 +789,10 @@ CLONES static void lt_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 < x1;
@@ -742,9 +802,10 @@ CLONES static void lt_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -755,9 +816,10 @@ CLONES static void le_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -768,9 +830,10 @@ CLONES static void le_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 <= x1;
@@ -780,9 +843,10 @@ CLONES static void le_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 <= x1;
@@ -792,9 +856,10 @@ CLONES static void le_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 <= x1;
@@ -804,9 +869,10 @@ CLONES static void le_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 <= x1;
@@ -816,9 +882,10 @@ CLONES static void le_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -829,9 +896,10 @@ CLONES static void gt_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -842,9 +910,10 @@ CLONES static void gt_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 > x1;
@@ -854,9 +923,10 @@ CLONES static void gt_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 > x1;
@@ -866,9 +936,10 @@ CLONES static void gt_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 > x1;
@@ -878,9 +949,10 @@ CLONES static void gt_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 > x1;
@@ -890,9 +962,10 @@ CLONES static void gt_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -903,9 +976,10 @@ CLONES static void ge_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -916,9 +990,10 @@ CLONES static void ge_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 >= x1;
@@ -928,9 +1003,10 @@ CLONES static void ge_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 >= x1;
@@ -940,9 +1016,10 @@ CLONES static void ge_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 >= x1;
@@ -952,9 +1029,10 @@ CLONES static void ge_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
+    unsigned char *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 >= x1;
@@ -964,8 +1042,9 @@ CLONES static void ge_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logical_not_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 == 0;
@@ -975,8 +1054,9 @@ CLONES static void logical_not_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logical_not_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 == 0;
@@ -986,8 +1066,9 @@ CLONES static void logical_not_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isnan_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = isnan_f32(x0);
@@ -997,8 +1078,9 @@ CLONES static void isnan_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isnan_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = isnan_f64(x0);
@@ -1008,8 +1090,9 @@ CLONES static void isnan_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isinf_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = isinf_f32(x0);
@@ -1019,8 +1102,9 @@ CLONES static void isinf_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isinf_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = isinf_f64(x0);
@@ -1030,8 +1114,9 @@ CLONES static void isinf_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isfinite_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = isfinite_f32(x0);
@@ -1041,8 +1126,9 @@ CLONES static void isfinite_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isfinite_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = isfinite_f64(x0);
@@ -1052,8 +1138,9 @@ CLONES static void isfinite_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void signbit_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = signbit_f32(x0);
@@ -1063,8 +1150,9 @@ CLONES static void signbit_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void signbit_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    unsigned char *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = signbit_f64(x0);
@@ -1074,8 +1162,9 @@ CLONES static void signbit_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void neg_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = -x0;
@@ -1085,8 +1174,9 @@ CLONES static void neg_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void neg_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = -x0;
@@ -1096,8 +1186,9 @@ CLONES static void neg_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void abs_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = abs_f32(x0);
@@ -1107,8 +1198,9 @@ CLONES static void abs_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void abs_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = abs_f64(x0);
@@ -1118,8 +1210,9 @@ CLONES static void abs_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sgn_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 == x0;
@@ -1131,8 +1224,9 @@ CLONES static void sgn_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sgn_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 == x0;
@@ -1144,8 +1238,9 @@ CLONES static void sgn_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sign_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 == x0;
@@ -1157,8 +1252,9 @@ CLONES static void sign_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sign_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 == x0;
@@ -1170,8 +1266,9 @@ CLONES static void sign_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void square_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = x0 * x0;
@@ -1181,8 +1278,9 @@ CLONES static void square_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void square_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = x0 * x0;
@@ -1192,8 +1290,9 @@ CLONES static void square_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void reciprocal_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = 1.0f / x0;
@@ -1203,8 +1302,9 @@ CLONES static void reciprocal_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void reciprocal_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = 1.0 / x0;
@@ -1214,8 +1314,9 @@ CLONES static void reciprocal_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void exp_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = exp_f32(x0);
@@ -1225,8 +1326,9 @@ CLONES static void exp_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void exp_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = exp_f64(x0);
@@ -1236,8 +1338,9 @@ CLONES static void exp_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void expm1_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = expm1_f32(x0);
@@ -1247,8 +1350,9 @@ CLONES static void expm1_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void expm1_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = expm1_f64(x0);
@@ -1258,8 +1362,9 @@ CLONES static void expm1_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void log_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = log_f32(x0);
@@ -1269,8 +1374,9 @@ CLONES static void log_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void log_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = log_f64(x0);
@@ -1280,8 +1386,9 @@ CLONES static void log_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void log1p_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = log1p_f32(x0);
@@ -1291,8 +1398,9 @@ CLONES static void log1p_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void log1p_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = log1p_f64(x0);
@@ -1302,8 +1410,9 @@ CLONES static void log1p_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sqrt_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = sqrt_f32(x0);
@@ -1313,8 +1422,9 @@ CLONES static void sqrt_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sqrt_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = sqrt_f64(x0);
@@ -1324,8 +1434,9 @@ CLONES static void sqrt_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void rsqrt_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = rsqrt_f32(x0);
@@ -1335,8 +1446,9 @@ CLONES static void rsqrt_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void rsqrt_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = rsqrt_f64(x0);
@@ -1346,8 +1458,9 @@ CLONES static void rsqrt_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void tanh_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = tanh_f32(x0);
@@ -1357,8 +1470,9 @@ CLONES static void tanh_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void tanh_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = tanh_f64(x0);
@@ -1368,8 +1482,9 @@ CLONES static void tanh_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void erf_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = erf_f32(x0);
@@ -1379,8 +1494,9 @@ CLONES static void erf_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void erf_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = erf_f64(x0);
@@ -1390,8 +1506,9 @@ CLONES static void erf_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void floor_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = floor_f32(x0);
@@ -1401,8 +1518,9 @@ CLONES static void floor_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void floor_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = floor_f64(x0);
@@ -1412,8 +1530,9 @@ CLONES static void floor_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ceil_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = ceil_f32(x0);
@@ -1423,8 +1542,9 @@ CLONES static void ceil_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ceil_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = ceil_f64(x0);
@@ -1434,8 +1554,9 @@ CLONES static void ceil_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void round_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = round_f32(x0);
@@ -1445,8 +1566,9 @@ CLONES static void round_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void round_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = round_f64(x0);
@@ -1456,8 +1578,9 @@ CLONES static void round_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void trunc_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = trunc_f32(x0);
@@ -1467,8 +1590,9 @@ CLONES static void trunc_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void trunc_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = trunc_f64(x0);
@@ -1478,8 +1602,9 @@ CLONES static void trunc_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void frac_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = trunc_f32(x0);
@@ -1490,8 +1615,9 @@ CLONES static void frac_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void frac_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = trunc_f64(x0);
@@ -1502,8 +1628,9 @@ CLONES static void frac_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sigmoid_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = -x0;
@@ -1516,8 +1643,9 @@ CLONES static void sigmoid_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void sigmoid_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = -x0;
@@ -1530,8 +1658,9 @@ CLONES static void sigmoid_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void relu_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = maximum_f32(x0, 0.0f);
@@ -1541,8 +1670,9 @@ CLONES static void relu_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void relu_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = maximum_f64(x0, 0.0);
@@ -1552,8 +1682,9 @@ CLONES static void relu_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void silu_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = -x0;
@@ -1566,8 +1697,9 @@ CLONES static void silu_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void silu_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = -x0;
@@ -1580,9 +1712,10 @@ CLONES static void silu_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void leaky_relu_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 > 0.0f;
@@ -1594,9 +1727,10 @@ CLONES static void leaky_relu_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void leaky_relu_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 > 0.0;
@@ -1608,9 +1742,10 @@ CLONES static void leaky_relu_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void elu_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 > 0.0f;
@@ -1624,9 +1759,10 @@ CLONES static void elu_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void elu_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 > 0.0;
@@ -1640,10 +1776,11 @@ CLONES static void elu_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void softplus_vss_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
     const float x2 = (float)ctx->number[2];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = x0 * x1;
@@ -1659,10 +1796,11 @@ CLONES static void softplus_vss_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void softplus_vss_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
     const double x2 = (double)ctx->number[2];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = x0 * x1;
@@ -1678,8 +1816,9 @@ CLONES static void softplus_vss_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void log_sigmoid_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = minimum_f32(x0, 0.0f);
@@ -1694,8 +1833,9 @@ CLONES static void log_sigmoid_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void log_sigmoid_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = minimum_f64(x0, 0.0);
@@ -1710,8 +1850,9 @@ CLONES static void log_sigmoid_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gelu_erf_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = 0.5f * x0;
@@ -1725,8 +1866,9 @@ CLONES static void gelu_erf_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gelu_erf_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = 0.5 * x0;
@@ -1740,8 +1882,9 @@ CLONES static void gelu_erf_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gelu_tanh_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = 0.5f * x0;
@@ -1759,8 +1902,9 @@ CLONES static void gelu_tanh_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gelu_tanh_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = 0.5 * x0;
@@ -1778,9 +1922,10 @@ CLONES static void gelu_tanh_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmax_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -1795,9 +1940,10 @@ CLONES static void fmax_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmax_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -1812,9 +1958,10 @@ CLONES static void fmax_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmax_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 != x0;
@@ -1828,9 +1975,10 @@ CLONES static void fmax_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmax_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 != x0;
@@ -1844,9 +1992,10 @@ CLONES static void fmax_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmax_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 != x0;
@@ -1860,9 +2009,10 @@ CLONES static void fmax_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmax_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 != x0;
@@ -1876,9 +2026,10 @@ CLONES static void fmax_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmin_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -1893,9 +2044,10 @@ CLONES static void fmin_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmin_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -1910,9 +2062,10 @@ CLONES static void fmin_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmin_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 != x0;
@@ -1926,9 +2079,10 @@ CLONES static void fmin_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmin_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 != x0;
@@ -1942,9 +2096,10 @@ CLONES static void fmin_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmin_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 != x0;
@@ -1958,9 +2113,10 @@ CLONES static void fmin_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void fmin_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 != x0;
@@ -1974,9 +2130,10 @@ CLONES static void fmin_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logaddexp_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -1996,9 +2153,10 @@ CLONES static void logaddexp_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logaddexp_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -2018,9 +2176,10 @@ CLONES static void logaddexp_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logaddexp_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = maximum_f32(x0, x1);
@@ -2039,9 +2198,10 @@ CLONES static void logaddexp_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logaddexp_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = maximum_f64(x0, x1);
@@ -2060,9 +2220,10 @@ CLONES static void logaddexp_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logaddexp_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const float t0 = maximum_f32(x0, x1);
@@ -2081,9 +2242,10 @@ CLONES static void logaddexp_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logaddexp_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const double t0 = maximum_f64(x0, x1);
@@ -2102,9 +2264,10 @@ CLONES static void logaddexp_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlogy_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -2120,9 +2283,10 @@ CLONES static void xlogy_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlogy_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -2138,9 +2302,10 @@ CLONES static void xlogy_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlogy_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x1 != x1;
@@ -2155,9 +2320,10 @@ CLONES static void xlogy_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlogy_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x1 != x1;
@@ -2172,9 +2338,10 @@ CLONES static void xlogy_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlogy_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x1 != x1;
@@ -2189,9 +2356,10 @@ CLONES static void xlogy_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlogy_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x1 != x1;
@@ -2206,9 +2374,10 @@ CLONES static void xlogy_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlog1py_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -2224,9 +2393,10 @@ CLONES static void xlog1py_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlog1py_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -2242,9 +2412,10 @@ CLONES static void xlog1py_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlog1py_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x1 != x1;
@@ -2259,9 +2430,10 @@ CLONES static void xlog1py_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlog1py_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x1 != x1;
@@ -2276,9 +2448,10 @@ CLONES static void xlog1py_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlog1py_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x1 != x1;
@@ -2293,9 +2466,10 @@ CLONES static void xlog1py_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void xlog1py_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x1 != x1;
@@ -2310,9 +2484,10 @@ CLONES static void xlog1py_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void heaviside_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
-    const float *restrict p1 = ctx->in[1];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float x1 = p1[i];
@@ -2328,9 +2503,10 @@ CLONES static void heaviside_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void heaviside_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
-    const double *restrict p1 = ctx->in[1];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double x1 = p1[i];
@@ -2346,9 +2522,10 @@ CLONES static void heaviside_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void heaviside_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 == 0.0f;
@@ -2363,9 +2540,10 @@ CLONES static void heaviside_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void heaviside_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 == 0.0;
@@ -2380,9 +2558,10 @@ CLONES static void heaviside_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void heaviside_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
+    float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *restrict p1 = ctx->in[1];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x1 = p1[i];
         const int t0 = x0 == 0.0f;
@@ -2397,9 +2576,10 @@ CLONES static void heaviside_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void heaviside_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
+    double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *restrict p1 = ctx->in[1];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x1 = p1[i];
         const int t0 = x0 == 0.0;
@@ -2414,8 +2594,9 @@ CLONES static void heaviside_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void deg2rad_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = x0 * 0.017453292519943295f;
@@ -2425,8 +2606,9 @@ CLONES static void deg2rad_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void deg2rad_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = x0 * 0.017453292519943295;
@@ -2436,8 +2618,9 @@ CLONES static void deg2rad_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void rad2deg_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const float t0 = x0 * 57.29577951308232f;
@@ -2447,8 +2630,9 @@ CLONES static void rad2deg_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void rad2deg_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const double t0 = x0 * 57.29577951308232;
@@ -2458,8 +2642,9 @@ CLONES static void rad2deg_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void special_entr_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    float *restrict out = ctx->out;
-    const float *restrict p0 = ctx->in[0];
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 != x0;
@@ -2477,8 +2662,9 @@ CLONES static void special_entr_v_f32(const Pointwise *ctx, long begin, long end
 
 CLONES static void special_entr_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    double *restrict out = ctx->out;
-    const double *restrict p0 = ctx->in[0];
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 != x0;

@@ -140,14 +140,14 @@ class Loop:
 
     def text(self) -> str:
         t, truth = {"f32": "float", "f64": "double"}[self.suffix], self.op.promotion == "bool"
-        lines = [f"    {'unsigned char' if truth else t} *restrict out = ctx->out;"]
+        lines = [f"    {'unsigned char' if truth else t} *out = ctx->out;"]
         for i, kind in enumerate(self.given):
-            lines.append(f"    const {t} *restrict p{i} = ctx->in[{i}];" if kind == "v" else
+            lines.append(f"    const {t} *p{i} = ctx->in[{i}];" if kind == "v" else
                          f"    const {t} x{i} = ({t})ctx->number[{i}];")  # fmt: skip
         reads = [f"const {t} x{i} = p{i}[i];" for i, kind in enumerate(self.given) if kind == "v"]
         loop = "\n".join(f"        {line}" for line in (*reads, *self.body))
         return (f"CLONES static void {self.name}(const Pointwise *ctx, long begin, long end)\n{{\n" + "\n".join(lines)
-                + f"\n    for (long i = begin; i < end; i++) {{\n{loop}\n    }}\n}}\n")  # fmt: skip
+                + f"\n    LOOP_APART\n    for (long i = begin; i < end; i++) {{\n{loop}\n    }}\n}}\n")  # fmt: skip
 
 
 def _given(op: Op) -> Iterator[str]:

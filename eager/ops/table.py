@@ -16,6 +16,7 @@ import numpy as np
 
 from eager import _native, dispatch, dtypes
 from eager.autograd import hooks, inplace
+from eager.autograd.node import op_node_class
 from eager.device import device
 from eager.dtypes import Category, dtype
 from eager.fake import DataDependentError, fake
@@ -105,7 +106,10 @@ class Op(_native.OpBase):
         self._nparams = len(self.schema.params)
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
-        self._loop = _native.pointwise_number(self.name)
+        self._inplace = kind is Kind.INPLACE
+        self._loop = _native.pointwise_number(base.name if base is not None else self.name)
+        # Recorded natively: one result, formulas that keep no list, and the tensor parameters first.
+        self._recorded_tensors = len(self._tensor_at) if self.vjp and self._tensor_at == tuple(range(len(self._tensor_at))) else 0
         self._saved_names: dict[tuple[bool, ...], tuple[frozenset[str], frozenset[int]]] = {}
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
@@ -158,6 +162,14 @@ class Op(_native.OpBase):
             outputs = {i for i in range(count) if names & {"ys", _OUTPUT_NAMES[i]}}
             found = self._saved_names[needs] = (frozenset(names), frozenset(outputs))
         return found
+
+    def _record_plan(self, wanted: int) -> tuple[Any, ...] | None:
+        """For native recording, with gradients for the parameters in the mask `wanted`: the node's class, who needs
+        one, the mask of arguments to save, whether to keep the output. None: record in Python."""
+        needs = tuple(bool(wanted >> i & 1) for i in range(self._nparams))
+        names, outputs = self.saved_names(needs)
+        mask = sum(1 << i for i, p in enumerate(self.schema.params) if p.name in names)
+        return op_node_class(self), needs, mask, bool(outputs)
 
     def apply_vjp(self, grads: list[Any], args: Sequence[Any], outputs: tuple[Any, ...],
                   output_specs: Sequence[TensorSpec], needed: Sequence[bool]) -> list[Any]:  # fmt: skip
@@ -281,7 +293,7 @@ class Op(_native.OpBase):
 
     def execute(self, args: tuple[Any, ...]) -> Any:
         """Run on real or fake tensors, with no regard to gradients or modes."""
-        if self._loop >= 0:
+        if self._loop >= 0 and not self.mutates:
             result = _native.pointwise(self._loop, args)
             if result is not None:
                 return result

@@ -1,6 +1,7 @@
 """Pooling over windows of one to three spatial dims."""
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from eager.functions.convolution import batched, spread
@@ -37,15 +38,25 @@ def _max_pool(n: int) -> Any:
 def _avg_pool(n: int) -> Any:
     who = f"avg_pool{n}d"
 
-    def avg_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,  # noqa: A002
-                 count_include_pad: bool = True, divisor_override: int | None = None) -> Any:  # fmt: skip
-        """Mean of each window."""
+    def pool(input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,  # noqa: A002
+             divisor_override: int | None) -> Any:  # fmt: skip
         x, single = batched(input, n, who)
         kernel, stride, padding, _ = _options(n, who, kernel_size, stride, padding)
         return _unbatched(OPS["avg_pool"](x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override), single)
 
-    avg_pool.__name__ = avg_pool.__qualname__ = who
-    return avg_pool
+    def of_one_dim(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,  # noqa: A002
+                   count_include_pad: bool = True) -> Any:  # fmt: skip
+        """Mean of each window."""
+        return pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+    def avg_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,  # noqa: A002
+                 count_include_pad: bool = True, divisor_override: int | None = None) -> Any:  # fmt: skip
+        """Mean of each window; divisor_override: what sums are divided by in place of the window's size."""
+        return pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    made = of_one_dim if n == 1 else avg_pool
+    made.__name__ = made.__qualname__ = who
+    return made
 
 
 def _target(x: Any, size: Any, n: int) -> tuple[int, ...]:
@@ -126,6 +137,7 @@ def _with_indices(fn: Any, name: str) -> Any:
         return fn(input, *args, **{**kwargs, "return_indices": True})
 
     both.__name__ = both.__qualname__ = name
+    both.__signature__ = inspect.signature(fn)  # type: ignore[attr-defined]
     return both
 
 

@@ -72,7 +72,7 @@ class HookedModule(ModuleBase):
     _forward_pre_hooks: dict[int, Callable[..., Any]]
     _forward_pre_hooks_with_kwargs: dict[int, bool]
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *input: Any) -> Any:
         """What the module computes; every subclass defines it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 

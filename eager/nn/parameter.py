@@ -140,6 +140,6 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         return f"<{type(self).__name__}>"
 
 
-def is_lazy(t: Any) -> bool:
-    """Whether `t` is a parameter or buffer that has no shape yet."""
-    return isinstance(t, _Uninitialized)
+def is_lazy(param: Any) -> bool:
+    """Whether `param` is a parameter or buffer that has no shape yet."""
+    return isinstance(param, _Uninitialized)

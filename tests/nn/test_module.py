@@ -247,7 +247,7 @@ def test_printed_form() -> None:
     assert repr(nn.Conv2d(1, 2, 3, padding=1)) == "Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))"
     assert repr(nn.ModuleDict({"a": nn.Tanh()})) == "ModuleDict(\n  (a): Tanh()\n)"
     text = repr(nn.ParameterList([nn.Parameter(eager.ones(2, 3)), 5]))
-    assert text == ("ParameterList(\n  (0): Parameter containing: [torch.float32 of size 2x3]\n  (1): Object of type: int\n)")
+    assert text == ("ParameterList(\n    (0): Parameter containing: [torch.float32 of size 2x3]\n    (1): Object of type: int\n)")
 
 
 # ---- hooks ----

@@ -60,6 +60,28 @@ class PackedSequence(_Packed):
     def half(self) -> PackedSequence:
         return self.to(dtypes.float16)
 
+    def long(self) -> PackedSequence:
+        return self.to(dtypes.int64)
+
+    def int(self) -> PackedSequence:
+        return self.to(dtypes.int32)
+
+    def short(self) -> PackedSequence:
+        return self.to(dtypes.int16)
+
+    def char(self) -> PackedSequence:
+        return self.to(dtypes.int8)
+
+    def byte(self) -> PackedSequence:
+        return self.to(dtypes.uint8)
+
+    def pin_memory(self) -> PackedSequence:
+        """The same sequences in page-locked memory."""
+        return type(self)(self.data.pin_memory(), self.batch_sizes, self.sorted_indices, self.unsorted_indices)
+
+    def is_pinned(self) -> bool:
+        return self.data.is_pinned()
+
     @property
     def is_cuda(self) -> bool:
         return self.data.is_cuda

@@ -43,39 +43,54 @@ class SpectralNorm:
     def __call__(self, module: Module, inputs: Any) -> None:
         object.__setattr__(module, self.name, self.compute_weight(module, module.training))
 
+    @staticmethod
+    def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
+        """Split the weight and hook into the module. Raises RuntimeError if it is normalised already."""
+        if _hook_of(module, name) is not None:
+            raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+        fn = SpectralNorm(name, n_power_iterations, dim, eps)
+        weight = module._parameters[name]
+        if weight is None:
+            raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        matrix = fn.reshape_weight_to_matrix(weight.detach())
+        rows, columns = matrix.shape
+        del module._parameters[name]
+        module.register_parameter(name + "_orig", Parameter(weight.detach(), weight.requires_grad))
+        object.__setattr__(module, name, weight.detach())
+        module.register_buffer(name + "_u", _unit(matrix.new_empty((rows,)).normal_(0, 1), eps))
+        module.register_buffer(name + "_v", _unit(matrix.new_empty((columns,)).normal_(0, 1), eps))
+        module.register_forward_pre_hook(fn)
+        return fn
+
+    def remove(self, module: Module) -> None:
+        """Make the weight an ordinary parameter again; the hook itself is the caller's to remove."""
+        weight = self.compute_weight(module, do_power_iteration=False)
+        module.__dict__.pop(self.name, None)
+        for suffix, registry in (("_orig", module._parameters), ("_u", module._buffers), ("_v", module._buffers)):
+            del registry[self.name + suffix]
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+
+def _hook_of(module: Module, name: str) -> Any:
+    """The key of the hook that normalises a weight, or None."""
+    return next((k for k, h in module._forward_pre_hooks.items() if isinstance(h, SpectralNorm) and h.name == name), None)
+
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Module:  # fmt: skip
     """Divide a weight by its largest singular value at each call."""
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
-    for hook in module._forward_pre_hooks.values():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
-    fn = SpectralNorm(name, n_power_iterations, dim, eps)
-    weight = module._parameters[name]
-    if weight is None:
-        raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
-    matrix = fn.reshape_weight_to_matrix(weight.detach())
-    rows, columns = matrix.shape
-    del module._parameters[name]
-    module.register_parameter(name + "_orig", Parameter(weight.detach(), weight.requires_grad))
-    object.__setattr__(module, name, weight.detach())
-    module.register_buffer(name + "_u", _unit(matrix.new_empty((rows,)).normal_(0, 1), eps))
-    module.register_buffer(name + "_v", _unit(matrix.new_empty((columns,)).normal_(0, 1), eps))
-    module.register_forward_pre_hook(fn)
+    SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
     return module
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Make the weight an ordinary parameter again. Raises ValueError if it is not normalised."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            weight = hook.compute_weight(module, do_power_iteration=False)
-            module.__dict__.pop(name, None)
-            for suffix, registry in (("_orig", module._parameters), ("_u", module._buffers), ("_v", module._buffers)):
-                del registry[name + suffix]
-            module.register_parameter(name, Parameter(weight.detach()))
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    key = _hook_of(module, name)
+    if key is None:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    hook: Any = module._forward_pre_hooks[key]
+    hook.remove(module)
+    del module._forward_pre_hooks[key]
+    return module

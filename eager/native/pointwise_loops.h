@@ -2493,11 +2493,9 @@ CLONES static void heaviside_vv_f32(const Pointwise *ctx, long begin, long end)
         const float x1 = p1[i];
         const int t0 = x0 == 0.0f;
         const int t1 = x0 > 0.0f;
-        const float t2 = x1 * 0.0f;
-        const float t3 = t2 + 1.0f;
-        const float t4 = t1 ? t3 : t2;
-        const float t5 = t0 ? x1 : t4;
-        out[i] = t5;
+        const float t2 = t1 ? 1.0f : 0.0f;
+        const float t3 = t0 ? x1 : t2;
+        out[i] = t3;
     }
 }
 
@@ -2512,11 +2510,9 @@ CLONES static void heaviside_vv_f64(const Pointwise *ctx, long begin, long end)
         const double x1 = p1[i];
         const int t0 = x0 == 0.0;
         const int t1 = x0 > 0.0;
-        const double t2 = x1 * 0.0;
-        const double t3 = t2 + 1.0;
-        const double t4 = t1 ? t3 : t2;
-        const double t5 = t0 ? x1 : t4;
-        out[i] = t5;
+        const double t2 = t1 ? 1.0 : 0.0;
+        const double t3 = t0 ? x1 : t2;
+        out[i] = t3;
     }
 }
 
@@ -2530,11 +2526,9 @@ CLONES static void heaviside_vs_f32(const Pointwise *ctx, long begin, long end)
         const float x0 = p0[i];
         const int t0 = x0 == 0.0f;
         const int t1 = x0 > 0.0f;
-        const float t2 = x1 * 0.0f;
-        const float t3 = t2 + 1.0f;
-        const float t4 = t1 ? t3 : t2;
-        const float t5 = t0 ? x1 : t4;
-        out[i] = t5;
+        const float t2 = t1 ? 1.0f : 0.0f;
+        const float t3 = t0 ? x1 : t2;
+        out[i] = t3;
     }
 }
 
@@ -2548,11 +2542,9 @@ CLONES static void heaviside_vs_f64(const Pointwise *ctx, long begin, long end)
         const double x0 = p0[i];
         const int t0 = x0 == 0.0;
         const int t1 = x0 > 0.0;
-        const double t2 = x1 * 0.0;
-        const double t3 = t2 + 1.0;
-        const double t4 = t1 ? t3 : t2;
-        const double t5 = t0 ? x1 : t4;
-        out[i] = t5;
+        const double t2 = t1 ? 1.0 : 0.0;
+        const double t3 = t0 ? x1 : t2;
+        out[i] = t3;
     }
 }
 
@@ -2566,11 +2558,9 @@ CLONES static void heaviside_sv_f32(const Pointwise *ctx, long begin, long end)
         const float x1 = p1[i];
         const int t0 = x0 == 0.0f;
         const int t1 = x0 > 0.0f;
-        const float t2 = x1 * 0.0f;
-        const float t3 = t2 + 1.0f;
-        const float t4 = t1 ? t3 : t2;
-        const float t5 = t0 ? x1 : t4;
-        out[i] = t5;
+        const float t2 = t1 ? 1.0f : 0.0f;
+        const float t3 = t0 ? x1 : t2;
+        out[i] = t3;
     }
 }
 
@@ -2584,11 +2574,9 @@ CLONES static void heaviside_sv_f64(const Pointwise *ctx, long begin, long end)
         const double x1 = p1[i];
         const int t0 = x0 == 0.0;
         const int t1 = x0 > 0.0;
-        const double t2 = x1 * 0.0;
-        const double t3 = t2 + 1.0;
-        const double t4 = t1 ? t3 : t2;
-        const double t5 = t0 ? x1 : t4;
-        out[i] = t5;
+        const double t2 = t1 ? 1.0 : 0.0;
+        const double t3 = t0 ? x1 : t2;
+        out[i] = t3;
     }
 }
 

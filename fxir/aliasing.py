@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from eager.autograd.record import NO_GRAD_VIEW
 from eager.ops.table import OPS, Op
 from eager.spec import is_dense
 from eager.tensor import Tensor
@@ -162,8 +163,8 @@ class _Planner:
 
 
 def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step:
-    """How to make `result` again. Autograd notes the base of a view made in grad mode; one made otherwise and then
-    written to in grad mode has a history of its own, which replaying cannot give it."""
+    """How to make `result` again. Autograd notes the base of a view, and whether it was made under no_grad; one made
+    by detach() and then written to in grad mode has a history of its own, which replaying cannot give it."""
     meta = result._autograd
     noted = meta is not None and meta.base is not None
     if result._requires_grad and not noted:
@@ -171,4 +172,4 @@ def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step
             "aot: a result is a view of an input or of another result, but has a gradient history of its own "
             "(it was made by detach() or under no_grad, then written to); clone() it"
         )
-    return Step(op, args, noted or op.name == "detach")
+    return Step(op, args, op.name == "detach" or (noted and meta.creation is not NO_GRAD_VIEW))

@@ -181,6 +181,7 @@ def _or_tensor(fn: Any, method: str) -> Row:
 FUNCTIONS[pow] = _or_tensor(pow, "__pow__")
 FUNCTIONS[round] = _or_tensor(round, "__round__")
 FUNCTIONS[divmod] = _or_tensor(divmod, "__divmod__")
+FUNCTIONS[operator.index] = _or_tensor(operator.index, "__index__")
 
 
 def _named(fn: Any, cause: breaks.Cause) -> Row:
@@ -560,6 +561,11 @@ def _tuple(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         if isinstance(first, TupleValue) and first.cls is tuple:
             return first
     return TupleValue(cap.unpack(args[0]) if args else [])
+
+
+@cls(eager.Tensor)
+def _tensor(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return cap.tensor_call(eager.Tensor, args, kwargs)
 
 
 @cls(eager.Size)

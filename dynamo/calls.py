@@ -111,7 +111,7 @@ class Calls:
             given = [self.object_constant(a) for a in args]  # type: ignore[attr-defined]
             named = {k: self.object_constant(v) for k, v in kwargs.items()}  # type: ignore[attr-defined]
             return self.wrap_static(self.host(real, *given, **named))  # type: ignore[attr-defined]
-        if trust.is_allowed(real):
+        if trust.is_allowed(real) or trust.is_library_function(real):
             return self.tensor_call(real, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if not trust.may_inline(fn.code):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()}() of {fn.globals.get('__name__', '?')}")
@@ -183,7 +183,9 @@ class Calls:
             if isinstance(creator, staticmethod):
                 raise Unsupported(breaks.EXCEPTION, f"{cls.__name__}() (it defines __new__)")
             return self.make_exception(cls, args, kwargs)  # type: ignore[attr-defined,no-any-return]
-        if not is_python_class(cls) or issubclass(cls, Module):
+        if issubclass(cls, Module):
+            return self.make_module(value, args, kwargs)  # type: ignore[attr-defined,no-any-return]
+        if not is_python_class(cls):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
         if type(cls) not in (type, abc.ABCMeta) and not is_python_class(type(cls)) and type(cls).__module__ != "typing":
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() (metaclass {type(cls).__name__})")

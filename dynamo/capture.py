@@ -27,6 +27,7 @@ from dynamo.effects import Effects
 from dynamo.errors import BreakFound, GiveUp, Raised, Restart, Unsupported
 from dynamo.exceptions import Exceptions
 from dynamo.guards import GuardSet
+from dynamo.made_modules import MadeModules
 from dynamo.opcodes.table import Return
 from dynamo.operations import Operations
 from dynamo.symbolic import Frame
@@ -75,7 +76,7 @@ class Stop:
         return BreakRecord(self.cause, self.detail, inner.code.co_filename, inner.ins.line, inner.code.co_qualname, stack)
 
 
-class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Calls, Builtins):  # type: ignore[misc]
+class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Calls, MadeModules, Builtins):  # type: ignore[misc]
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
     TABLES = (itertools_table,)

@@ -33,6 +33,8 @@ _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "utils", "_pytree", ""),
     os.path.join(os.path.dirname(os.path.abspath(__file__)), "checkpoints.py"),
 )
+# Parts whose functions compute on tensors and plain values, with no state of their own.
+_LIBRARY: Final = (os.path.join(_EAGER_DIR, "functions", ""), os.path.join(_EAGER_DIR, "ops", ""))
 # Standard library modules whose Python code is looked into.
 _INLINED_STDLIB: Final = frozenset(
     "contextlib functools collections/__init__ dataclasses enum abc _collections_abc types operator copy typing reprlib "
@@ -87,6 +89,11 @@ def is_allowed(fn: Any) -> bool:
 
 def is_constant_result(fn: Any) -> bool:
     return id(fn) in _constant_result
+
+
+def is_library_function(fn: types.FunctionType) -> bool:
+    """Whether `fn` is one of ours that works on tensors alone, below the public names: a node where it meets tensors."""
+    return fn.__code__.co_filename.startswith(_LIBRARY) and fn.__name__ not in _NOT_IN_GRAPH
 
 
 def substitute_of(fn: Any) -> Callable[..., Any] | None:

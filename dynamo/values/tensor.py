@@ -30,7 +30,7 @@ _NEEDS_ENGINE: Final = frozenset(
 )
 _PLAIN_ATTRIBUTES: Final = frozenset(
     "shape dtype device ndim requires_grad is_leaf is_cuda is_cpu is_meta itemsize nbytes layout is_sparse is_quantized "
-    "is_nested is_mkldnn is_mps is_xpu names output_nr".split()
+    "is_nested is_fake is_mkldnn is_mps is_xpu names output_nr".split()
 )
 _TENSOR_PROPERTIES: Final = frozenset("T mT H mH real imag data".split())
 _NOT_METHODS: Final = _PLAIN_ATTRIBUTES | _TENSOR_PROPERTIES | {"grad", "grad_fn"}

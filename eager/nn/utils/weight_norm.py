@@ -41,7 +41,7 @@ class WeightNorm:
         setattr(module, self.name, Parameter(weight.detach()))
 
     def __call__(self, module: Module, inputs: Any) -> None:
-        object.__setattr__(module, self.name, self.compute_weight(module))
+        setattr(module, self.name, self.compute_weight(module))
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:

@@ -139,7 +139,7 @@ class AttributeAccess:
 
     def generic_attribute(self, obj: Value, cls: type, name: str) -> Value:
         """What object.__getattribute__ gives."""
-        if name == "__class__":
+        if name == "__class__" and type_attribute(cls, name) is object.__dict__[name]:
             return self.wrap_class(obj, cls)
         raw = self.class_lookup(cls, name) if name not in _HIDDEN else _ABSENT
         if raw is not _ABSENT and _is_data_descriptor(raw):

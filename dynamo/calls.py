@@ -11,7 +11,7 @@ import enum
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamo import breaks, trust
+from dynamo import arity, breaks, trust
 from dynamo.attributes import namespace_of
 from dynamo.decode import CO_GENERATOR_LIKE
 from dynamo.errors import Raised, Unsupported
@@ -64,6 +64,8 @@ class Calls:
         self._chain = False
         if isinstance(value, Constant):
             return self._constant_method(value, name, args, kwargs)
+        if isinstance(value, Sequence | DictValue | SetValue) and not arity.method_takes(value.cls, name, len(args), kwargs):
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}.{name}() with arguments that it does not take")
         return value.call_method(self, name, args, kwargs)  # type: ignore[arg-type]
 
     def _constant_method(self, value: Constant, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -166,6 +168,8 @@ class Calls:
         cls, meta = value.cls, type(value.cls)
         known = self.builtin_class(cls)  # type: ignore[attr-defined]
         if known is not None:
+            if not arity.function_takes(cls, len(args), kwargs):
+                raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()} with arguments that it does not take")
             return known(self, args, kwargs)  # type: ignore[no-any-return]
         if issubclass(cls, enum.Enum):
             return self.wrap_static(self.host(cls, *(self.object_constant(a) for a in args)))  # type: ignore[attr-defined]
@@ -207,6 +211,8 @@ class Calls:
 
     def new_object(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """object.__new__(cls, ...)"""
+        if type_attribute(cls, "__del__", None) is not None:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{cls.__name__}(): its class has a __del__, and when that runs shows")
         own_init = isinstance(type_attribute(cls, "__init__"), types.FunctionType)
         own_new = isinstance(type_attribute(cls, "__new__"), staticmethod)
         if (args or kwargs) and (own_new or not own_init):
@@ -262,6 +268,8 @@ class Calls:
             raise Unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable")
         known = self.builtin_function(fn)  # type: ignore[attr-defined]
         if known is not None:
+            if not arity.function_takes(fn, len(args), kwargs):
+                raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()} with arguments that it does not take")
             return known(self, args, kwargs)  # type: ignore[no-any-return]
         if trust.is_allowed(fn):
             return self.tensor_call(fn, args, kwargs)  # type: ignore[attr-defined,no-any-return]

@@ -80,6 +80,7 @@ class CodeGen:
         self._keep: list[Any] = []
         self._fills: list[Callable[[], None]] = []
         self._depth = 0
+        self._filling = False
         self._indent = ""
 
     def _arguments(self, names: tuple[str, ...]) -> list[str]:
@@ -179,9 +180,11 @@ class CodeGen:
             self._depth -= 1
         if self._values.get(key) is None:
             self._values[key] = text if value.source is not None else self.assign(text)
-        if self._depth == 0:
+        if self._depth == 0 and not self._filling:
+            self._filling = True
             while self._fills:
                 self._fills.pop(0)()
+            self._filling = False
         found = self._values[key]
         assert found is not None
         return found
@@ -218,8 +221,7 @@ class CodeGen:
         if not is_exception_class(obj.cls):
             self.impossible(obj, obj.describe())
         args = "".join(self.value(a) + ", " for a in obj.args)
-        places = self.bind(tuple(obj.places), "places") if obj.places else "()"
-        rest = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {places}"
+        rest = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {self.value(obj.traceback())}"
         make = f"{self.helper('exception_new')}({cls}, ({args}), {rest})"
         return self.container(obj, make, lambda var: self.cap.effects.fill_new(self, obj, var), None)
 

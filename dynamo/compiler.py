@@ -226,6 +226,8 @@ class CompiledRegion:
             except GiveUp as reason:
                 forget_frames(reason)
                 return self._give_up(job, reason, slots, add)
+            except RecursionError:
+                return self._give_up(job, GiveUp(breaks.INLINE_DEPTH, "values nested too deep to rebuild"), slots, add)
             finally:
                 cap.release()
         raise InternalCaptureError(f"compile: the capture of {site.label} restarted {_MAX_RESTARTS} times")

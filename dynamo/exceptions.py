@@ -10,6 +10,7 @@ from dynamo.errors import BreakFound, GiveUp, InternalCaptureError, Raised, Rest
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue, UserObject
+from dynamo.values.sequences import TupleValue
 from dynamo.wrap import is_exception_class
 
 if TYPE_CHECKING:
@@ -61,9 +62,17 @@ class Exceptions:
     def with_context(self, value: Value) -> Value:
         """Chain a newly raised exception to the one being handled."""
         handled = self.handled
-        new = isinstance(value, ExceptionValue) and value.source is None
-        if new and handled is not None and handled is not value and value.context is NONE:  # type: ignore[attr-defined]
-            value.context = handled  # type: ignore[attr-defined]
+        if handled is None or handled is value:
+            return value
+        if not isinstance(value, ExceptionValue) or value.source is not None:
+            raise Unsupported(breaks.EXCEPTION, "an exception from outside, raised while another one is handled")
+        link: Value = handled  # the chain must not lead back to the value
+        while isinstance(link, ExceptionValue) and link.source is None and link.context is not NONE:
+            if link.context is value:
+                link.context = NONE
+                break
+            link = link.context
+        value.context = handled
         return value
 
     def new_exception(self, cls: type, args: list[Value]) -> ExceptionValue:
@@ -102,6 +111,18 @@ class Exceptions:
         if not issubclass(value.python_type(), BaseException):
             self.raise_(TypeError, "exceptions must derive from BaseException")
         raise Unsupported(breaks.EXCEPTION, f"raise {value.describe()}")
+
+    def exception_thrown(self, args: list[Value]) -> Value:
+        """What `generator.throw(*args)` throws: an instance, or a class with a value (and a traceback)."""
+        kind = self.realize(args[0])  # type: ignore[attr-defined]
+        given = self.realize(args[1]) if len(args) > 1 else NONE  # type: ignore[attr-defined]
+        if isinstance(kind, ClassValue) and given is not NONE and not (isinstance(given, Constant) and given.value is None):
+            if issubclass(given.python_type(), kind.cls):
+                return given  # type: ignore[no-any-return]
+            return self.as_exception(kind, given.items if isinstance(given, TupleValue) else [given])
+        if len(args) > 1 and not isinstance(kind, ClassValue):
+            raise Unsupported(breaks.GENERATOR, "throw() of an instance with a value")
+        return self.as_exception(kind, [])
 
     def make_exception(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls(*args, **kwargs) for an exception class, by its __new__ and __init__."""

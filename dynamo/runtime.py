@@ -60,12 +60,12 @@ def object_new(cls: type) -> Any:
 
 
 def exception_new(
-    cls: type, args: tuple[Any, ...], cause: Any, context: Any, suppress: bool, places: tuple[Any, ...]
+    cls: type, args: tuple[Any, ...], cause: Any, context: Any, suppress: bool, traceback: Any
 ) -> BaseException:
-    """An exception as if it had been raised at `places`: its args, cause and context, but no __init__ run."""
+    """An exception as if it had been raised: its args, cause, context and traceback, but no __init__ run."""
     made: BaseException = cls.__new__(cls, *args)
     made.args = args
-    made.__traceback__ = traceback_of(places)
+    made.__traceback__ = traceback
     made.__cause__ = cause
     made.__context__ = context
     made.__suppress_context__ = suppress

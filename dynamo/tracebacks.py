@@ -141,13 +141,13 @@ def caught(error: BaseException, frame: int) -> BaseException:
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Drop the tracebacks of an error of the compiler that is dealt with, and of those that led to it.
+    """Drop the tracebacks of an error of the compiler that is dealt with, and of those it was raised from.
 
-    Their frames hold the user's objects, often in cycles.
+    Their frames hold the user's objects, often in cycles. (Its __context__ may be an exception of the user's.)
     """
     while error is not None:
         error.__traceback__ = None
-        error = error.__cause__ or error.__context__
+        error = error.__cause__
 
 
 def give_traceback(exception: BaseException) -> None:

@@ -26,6 +26,7 @@ _OWN_DIRS: Final = tuple(
     for package in OWN_PACKAGES
 )
 _STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep
+_TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")  # CPython's tests are like user code
 # Parts of our own library that are written to be looked into like user code.
 _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "nn", ""),
@@ -116,7 +117,7 @@ def _may_inline_file(filename: str) -> bool:
     if "site-packages" in path or "dist-packages" in path:
         return not path.split("-packages" + os.sep, 1)[1].startswith(("numpy", "rich", "tqdm", "pytest", "_pytest", "bytecode"))
     if path.startswith(_STDLIB_DIR):
-        return path[len(_STDLIB_DIR) :].removesuffix(".py") in _INLINED_STDLIB
+        return path[len(_STDLIB_DIR) :].removesuffix(".py") in _INLINED_STDLIB or path.startswith(_TESTS_DIR)
     return True
 
 

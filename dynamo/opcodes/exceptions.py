@@ -29,6 +29,9 @@ def raise_varargs(frame: Frame, ins: Instruction) -> None:
     exception = cap.as_exception(frame.pop(), [])
     if cause is not None and isinstance(exception, ExceptionValue):
         if not (isinstance(cause, Constant) and cause.value is None):
+            derives = isinstance(cause, ClassValue) and issubclass(cause.cls, BaseException)
+            if not derives and not issubclass(cause.python_type(), BaseException):
+                cap.raise_type_error("exception causes must derive from BaseException")
             cause = cap.as_exception(cause, [])
         exception.setattr(cap, "__cause__", cause)
     cap.raise_value(exception)

@@ -378,7 +378,7 @@ class GeneratorValue(Iterator):
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in ("__next__", "send", "throw"):
             if name == "throw":
-                found = self.throw(cap, cap.as_exception(args[0], args[1:]))
+                found = self.throw(cap, cap.exception_thrown(args))
             else:
                 found = self.send(cap, args[0] if args else NONE)
             if found is None:

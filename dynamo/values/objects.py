@@ -108,6 +108,7 @@ class ExceptionValue(UserObject):
         self.cause: Value = NONE
         self.suppress = False
         self.places: list[Place] = []  # its traceback, outermost frame first
+        self._traceback: TracebackValue | None = None
 
     def describe(self) -> str:
         return f"exception {self.cls.__name__}"
@@ -115,7 +116,17 @@ class ExceptionValue(UserObject):
     def truth(self, cap: Capture) -> bool:
         return True if not cap.class_has(self.cls, "__bool__") else super().truth(cap)
 
+    def traceback(self) -> Value:
+        """Its traceback as it stands."""
+        if not self.places:
+            return NONE
+        if self._traceback is None or self._traceback.places != tuple(self.places):
+            self._traceback = TracebackValue(tuple(self.places))
+        return self._traceback
+
     def getattr(self, cap: Capture, name: str) -> Value:
+        if self.source is not None and self.places and name == "__traceback__":
+            raise Unsupported(breaks.EXCEPTION, "the traceback of an exception from outside, raised here")
         if self.source is None:
             if name == "args":
                 return TupleValue(list(self.args))
@@ -126,7 +137,7 @@ class ExceptionValue(UserObject):
             if name == "__suppress_context__":
                 return Constant(self.suppress)
             if name == "__traceback__":
-                return TracebackValue(self) if self.places else NONE
+                return self.traceback()
             if name == "value" and issubclass(self.cls, StopIteration):
                 return self.args[0] if self.args else NONE
         return super().getattr(cap, name)
@@ -141,8 +152,10 @@ class ExceptionValue(UserObject):
             elif name == "__cause__":
                 self.cause, self.suppress = value, True
             elif name == "__traceback__":
-                if not isinstance(value, TracebackValue) or value.error is not self:
-                    raise Unsupported(breaks.EXCEPTION, "a traceback set on an exception")
+                value = cap.realize(value)
+                if not isinstance(value, TracebackValue) and value is not NONE:
+                    raise Unsupported(breaks.EXCEPTION, "a traceback from outside, set on an exception")
+                self.places = list(value.places) if isinstance(value, TracebackValue) else []
             else:
                 self.suppress = value.truth(cap)
             return
@@ -152,8 +165,8 @@ class ExceptionValue(UserObject):
 class TracebackValue(Value):
     """The traceback of an exception that the captured program raised. To look into it ends the graph."""
 
-    def __init__(self, error: Value) -> None:
-        self.error = error
+    def __init__(self, places: tuple[Place, ...]) -> None:
+        self.places = places
 
     def python_type(self) -> type:
         return types.TracebackType
@@ -162,7 +175,7 @@ class TracebackValue(Value):
         return True
 
     def reconstruct(self, cg: CodeGen) -> str:
-        return f"{cg.value(self.error)}.__traceback__"
+        return f"{cg.helper('traceback_of')}({cg.bind(self.places, 'places')})"
 
 
 class ClassValue(Value):

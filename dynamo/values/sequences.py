@@ -57,7 +57,7 @@ class Sequence(Value):
     def getitem(self, cap: Capture, index: Value) -> Value:
         """self[index], slices included."""
         key = cap.index_constant(index)
-        found = cap.host(operator.getitem, self.items, key)
+        found = cap.host(operator.getitem, self.items if self.cls is list else tuple(self.items), key)
         if isinstance(key, slice):
             return self.like(found)
         return found

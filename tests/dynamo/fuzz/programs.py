@@ -299,8 +299,7 @@ class Programs(Sentences):
             base.functions[kind].append(f"h{k}")
         chosen = ["x", *self.rng.sample([p for p in PARAMETERS if p != "x"], self.rng.randint(1, 5))]
         parts.append(self._main(chosen, base))
-        for k in range(2):
-            parts.append(self._inputs(k, chosen))
+        parts += [self._inputs(k, chosen) for k in range(2)]
         return "\n".join(parts)
 
     def _helper(self, name: str, kind: str, base: Scope) -> str:

@@ -38,9 +38,9 @@ def _steps(tree: ast.Module) -> Iterator[_Step]:
                     if isinstance(held[k], ast.stmt) and getattr(held[k], block, None):
                         yield _Step(i, field, k, block)
     for i, node in enumerate(nodes):
-        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | ast.Name):
-            if not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
-                yield from (_Step(i, part=p) for p in range(len(_parts(node)) + len(_PLAIN)))
+        stored = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | ast.Name) and not stored:
+            yield from (_Step(i, part=p) for p in range(len(_parts(node)) + len(_PLAIN)))
 
 
 def _parts(node: ast.AST) -> list[ast.expr]:

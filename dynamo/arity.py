@@ -1,0 +1,96 @@
+"""How many arguments the builtins that capture answers take, as data. A call outside these bounds is left to Python."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+from typing import Any, Final
+
+MANY: Final = 1 << 30
+ANY_NAME: Final = frozenset({"*"})
+Arity = tuple[int, int, frozenset[str]]  # fewest and most positional arguments, names of keyword ones
+
+
+def _arity(fewest: int, most: int, *names: str) -> Arity:
+    return fewest, most, frozenset(names)
+
+
+FUNCTIONS: Final[dict[Any, Arity]] = {
+    **dict.fromkeys((len, callable, repr, all, any, id, hash, reversed, operator.not_, operator.truth), _arity(1, 1)),
+    **dict.fromkeys((isinstance, issubclass, hasattr, delattr, operator.getitem, operator.is_, operator.is_not,
+                     operator.contains, filter), _arity(2, 2)),
+    **dict.fromkeys((list, tuple, set, frozenset, bool), _arity(0, 1)),
+    **dict.fromkeys((iter, next, format), _arity(1, 2)),
+    **dict.fromkeys((setattr, operator.setitem), _arity(3, 3)),
+    **dict.fromkeys((range, slice), _arity(1, 3)),
+    **dict.fromkeys((dict, collections.OrderedDict, collections.Counter), (0, 1, ANY_NAME)),
+    collections.defaultdict: (0, 2, ANY_NAME),
+    collections.deque: _arity(0, 2, "iterable", "maxlen"),
+    dict.fromkeys: _arity(1, 2),
+    enumerate: _arity(1, 2, "start"),
+    functools.partial: (1, MANY, ANY_NAME),
+    functools.reduce: _arity(2, 3),
+    getattr: _arity(2, 3),
+    map: _arity(2, MANY),
+    max: _arity(1, MANY, "key", "default"),
+    min: _arity(1, MANY, "key", "default"),
+    object: _arity(0, 0),
+    sorted: _arity(1, 1, "key", "reverse"),
+    sum: _arity(1, 2, "start"),
+    super: _arity(0, 2),
+    zip: _arity(0, MANY, "strict"),
+}  # fmt: skip
+
+METHODS: Final[dict[type, dict[str, Arity]]] = {
+    dict: {
+        **dict.fromkeys(("get", "pop", "setdefault"), _arity(1, 2)),
+        **dict.fromkeys(("clear", "copy", "keys", "values", "items", "__len__", "__iter__", "__reversed__"), _arity(0, 0)),
+        **dict.fromkeys(("__getitem__", "__delitem__", "__contains__", "__or__", "__ior__", "__eq__", "__ne__"), _arity(1, 1)),
+        "__setitem__": _arity(2, 2), "popitem": _arity(0, 0), "update": (0, 1, ANY_NAME),
+    },
+    collections.OrderedDict: {"pop": _arity(1, 2), "popitem": _arity(0, 1, "last"), "move_to_end": _arity(1, 2, "last")},
+    collections.Counter: {"update": (0, 1, ANY_NAME)},
+    list: {
+        **dict.fromkeys(("append", "extend", "remove", "count", "__iadd__", "__imul__", "__contains__", "__getitem__",
+                         "__delitem__", "__add__", "__mul__", "__rmul__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
+                         "__ge__"), _arity(1, 1)),
+        **dict.fromkeys(("clear", "copy", "reverse", "__len__", "__iter__", "__reversed__"), _arity(0, 0)),
+        "insert": _arity(2, 2), "pop": _arity(0, 1), "index": _arity(1, 3), "sort": _arity(0, 0, "key", "reverse"),
+        "__setitem__": _arity(2, 2),
+    },
+    tuple: {
+        **dict.fromkeys(("count", "__contains__", "__getitem__", "__add__", "__mul__", "__rmul__", "__eq__", "__ne__", "__lt__",
+                         "__le__", "__gt__", "__ge__"), _arity(1, 1)),
+        **dict.fromkeys(("__len__", "__iter__", "__hash__"), _arity(0, 0)),
+        "index": _arity(1, 3),
+    },
+    set: {
+        **dict.fromkeys(("add", "discard", "remove", "issubset", "issuperset", "isdisjoint", "symmetric_difference",
+                         "symmetric_difference_update", "__contains__"), _arity(1, 1)),
+        **dict.fromkeys(("clear", "copy", "pop", "__len__", "__iter__"), _arity(0, 0)),
+        **dict.fromkeys(("union", "intersection", "difference", "update", "intersection_update", "difference_update"),
+                        _arity(0, MANY)),
+    },
+}  # fmt: skip
+
+
+def _fits(arity: Arity | None, n: int, names: dict[str, Any]) -> bool:
+    if arity is None:
+        return True
+    fewest, most, known = arity
+    return fewest <= n <= most and (known is ANY_NAME or known.issuperset(names))
+
+
+def function_takes(fn: Any, n: int, names: dict[str, Any]) -> bool:
+    """Whether a builtin takes n positional arguments and these keyword ones."""
+    return _fits(FUNCTIONS.get(fn), n, names)
+
+
+def method_takes(cls: type, name: str, n: int, names: dict[str, Any]) -> bool:
+    """The same for a method of a container class."""
+    for base in cls.__mro__:
+        found = METHODS.get(base if base is not frozenset else set, {}).get(name)
+        if found is not None:
+            return _fits(found, n, names)
+    return True

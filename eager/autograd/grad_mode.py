@@ -34,7 +34,7 @@ class _GradContext:
             warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
                           "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
                           "the `__init__` method and nothing else.", FutureWarning, stacklevel=2)  # fmt: skip
-            fn.__init__ = self(fn.__init__)
+            setattr(fn, "__init__", self(fn.__init__))  # noqa: B010 - an assignment to a method is none to mypy
             return fn
         if inspect.isgeneratorfunction(fn):
             return _wrap_generator(make, fn)  # type: ignore[return-value]

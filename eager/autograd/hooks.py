@@ -1,6 +1,7 @@
 """What the engine calls around a node: hooks on tensors and nodes, anomaly checks, starting gradients."""
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,22 +11,14 @@ from eager.spec import SpecLike
 
 TensorBase = _native.TensorBase
 Factory = Callable[[SpecLike, float], Any]
-BatchedCall = Callable[[Callable[..., Any], Sequence[Any]], Sequence[Any]]
 
 _full: Factory | None = None
-_map_batch: BatchedCall | None = None
 
 
 def set_factory(full: Factory) -> None:
     """Registered by the op table: a tensor of a spec, filled with a number."""
     global _full
     _full = full
-
-
-def set_batched_call(fn: BatchedCall) -> None:
-    """Registered by `eager.func`: calls a function once for all rows of its tensors."""
-    global _map_batch
-    _map_batch = fn
 
 
 def ones(like: SpecLike) -> Any:
@@ -40,9 +33,7 @@ def zeros(like: SpecLike) -> Any:
 
 def batched(fn: Callable[..., Any], rows: Sequence[Any]) -> Sequence[Any]:
     """`fn` over the leading dim of all `rows` at once."""
-    if _map_batch is None:
-        raise NotImplementedError("is_grads_batched: eager.func is not imported")
-    return _map_batch(fn, rows)
+    return importlib.import_module("eager.func.mapping").call_batched(fn, rows)  # type: ignore[no-any-return]
 
 
 def _name(hook: Any) -> str:

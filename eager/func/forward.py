@@ -103,6 +103,7 @@ class Forward(Level):
         if all(t is None for t in tangents):
             return self.wrap_results(op(*values))
         if _decomposes(op):
+            assert op.decompose is not None
             with self:
                 return op.decompose(*args)
         result, tangent = push_forward(op, values, tangents)
@@ -130,6 +131,7 @@ class Forward(Level):
         if base.nondifferentiable or not (base.vjp or base.decompose):
             new = None
         elif _decomposes(base):
+            assert base.decompose is not None
             with self:
                 functional = base.decompose(*args)
             new = self.tangent(functional)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import _native
-from eager.autograd.hooks import set_batched_call
 from eager.func import rules  # noqa: F401 - registers the batching rules
 from eager.func.batching import Batching
 from eager.func.level import Wrapped, raw_value
@@ -151,6 +150,3 @@ def call_batched(fn: Callable[..., Sequence[Any]], rows: Sequence[Any]) -> Seque
     with level:
         found = fn(*(level.wrap(r) for r in rows))
     return [None if y is None else level.front(y) for y in found]
-
-
-set_batched_call(call_batched)

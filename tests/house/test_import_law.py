@@ -32,6 +32,7 @@ BY_NAME = {
     "eager.as_torch.finder": "whatever module of ours the user imports under torch's name",
     "eager.as_torch.coverage": "the modules that a census names",
     "eager.autograd": "its public names, which would close a cycle with the op table",
+    "eager.autograd.hooks": "vmap, for grad(is_grads_batched=True): it stands above the engine",
     "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda": "cupy",
     "eager.utils": "its submodules, which most programs need one of",

@@ -35,6 +35,7 @@ BY_NAME = {
     "eager.autograd.hooks": "vmap, for grad(is_grads_batched=True): it stands above the engine",
     "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda": "cupy",
+    "eager.utils.tensorboard.protocol": "tensorboard or tensorboardX, whichever is installed",
     "eager.utils": "its submodules, which most programs need one of",
     "fxir.export": "the public functions that a saved graph calls, of eager and operator only",
     "fxir.backends": "the backend, by name",

@@ -39,6 +39,7 @@ from eager.legacy import STORAGE_TYPES as _STORAGE_TYPES
 from eager.legacy import TENSOR_TYPES as _TENSOR_TYPES
 from eager.legacy import TypedStorage, set_default_tensor_type
 from eager.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
+from eager.memory_format import jagged, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from eager.numerics import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,

@@ -34,8 +34,10 @@ def fake_like(t: SpecLike, requires_grad: bool | None = None) -> Any:
 
 
 def refuse_data(t: Any, what: str) -> None:
-    """Raise for a tensor without data. Raises DataDependentError (fake) or RuntimeError (meta device)."""
+    """Raise for a tensor without data: RuntimeError or NotImplementedError on the meta device, else DataDependentError."""
+    if t.device.type == "meta":
+        if what == "item()":
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if t.is_fake:
         raise DataDependentError(f"{what}: the value of a fake tensor was asked for, but it has only metadata")
-    if t.device.type == "meta":
-        raise RuntimeError(f"{what}: Tensor on device meta is not on the expected device cpu: it has no data")

@@ -80,6 +80,53 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     return return_types.linalg_lstsq(solution, rest, rank, A.new_empty((0,)))
 
 
+def _no_error(fn: Any, A: Any, *shapes: tuple[Any, ...]) -> tuple[Any, Any]:  # noqa: N803
+    """fn()'s result and zeros per matrix; nan and a one where it raises LinAlgError."""
+    info = OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device)
+    try:
+        return fn(), info
+    except LinAlgError:
+        blank = [OPS["full"](shape, math.nan, A.dtype, A.device) for shape in shapes]
+        return blank[0] if len(blank) == 1 else tuple(blank), info + 1
+
+
+def inv_ex(A: Any, *, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
+    """`inv` with a status per matrix (0: succeeded) in place of an error."""
+    if check_errors:
+        return return_types.linalg_inv_ex(inv(A), OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device))
+    return return_types.linalg_inv_ex(*_no_error(lambda: inv(A), A, tuple(A.shape)))
+
+
+def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
+    """`solve` with a status per matrix (0: succeeded) in place of an error."""
+    if check_errors:
+        return return_types.linalg_solve_ex(solve(A, B, left=left), OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device))
+    return return_types.linalg_solve_ex(*_no_error(lambda: solve(A, B, left=left), A, tuple(B.shape)))
+
+
+def tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:  # noqa: N803
+    """The inverse of a tensor as a map from its last dims to its first `ind` ones."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    head, tail = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if math.prod(head) != math.prod(tail):
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+                           f"{math.prod(tail)} != {math.prod(head)}")  # fmt: skip
+    return _out(inv(A.reshape(math.prod(head), -1)).reshape(*tail, *head), out)
+
+
+def tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:  # noqa: N803
+    """X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
+    if dims is not None:
+        moved = [normalize_dim(d, A.ndim) for d in dims]
+        A = OPS["permute"](A, tuple(d for d in range(A.ndim) if d not in moved) + tuple(moved))  # noqa: N806
+    shape = tuple(A.shape[B.ndim :])
+    if math.prod(shape) != B.numel():
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but "
+                           f"got {math.prod(shape)} != {math.prod(A.shape[: B.ndim])}")  # fmt: skip
+    return _out(solve(A.reshape(-1, math.prod(shape)), B.reshape(-1)).reshape(*shape), out)
+
+
 # ---- factorisations ----
 
 
@@ -146,6 +193,44 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
     if not pivot:
         raise NotImplementedError("linalg.lu_factor: pivot=False is not implemented; leave pivot=True")
     return return_types.linalg_lu_factor(*OPS["lu_factor"](A))
+
+
+def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
+    """`lu_factor` with a status per matrix: 0, or the number of the first pivot that is zero."""
+    matrix, pivots = lu_factor(A, pivot=pivot)
+    zero = OPS["eq"](OPS["diagonal"](matrix, 0, -2, -1), 0)
+    first = OPS["argmax"](OPS["to_dtype"](zero, dtypes.uint8), (zero.ndim - 1,), False) + 1
+    info = OPS["where"](OPS["any"](zero, (zero.ndim - 1,), False), first, 0)
+    if check_errors and not info.is_fake and bool((info > 0).any()):
+        raise LinAlgError(f"linalg.lu_factor_ex: U[{int(info.max()) - 1},{int(info.max()) - 1}] is zero and using it on lu_solve would "
+                          "result in a division by zero.")  # fmt: skip
+    return return_types.linalg_lu_factor_ex(matrix, pivots, OPS["to_dtype"](info, dtypes.int32))
+
+
+def householder_product(A: Any, tau: Any, *, out: Any = None) -> Any:  # noqa: N803
+    """The first columns of the product of reflectors I - tau_i v_i v_i^H, v_i below the diagonal of A: (*, m, n)."""
+    m, n = A.shape[-2:]
+    if m < n:
+        raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    q = OPS["expand"](_eye(m, n, A), (*A.shape[:-2], m, n))
+    for i in reversed(range(tau.shape[-1])):
+        v = _reflector(A, i)
+        weight = OPS["slice"](tau, tau.ndim - 1, i, i + 1, 1)
+        row = OPS["matmul"](OPS["unsqueeze"](OPS["conj"](v) if v.dtype.is_complex else v, v.ndim - 1), q)
+        q = q - OPS["unsqueeze"](v * weight, v.ndim) * row
+    return _out(q, out)
+
+
+def _eye(m: int, n: int, like: Any) -> Any:
+    rows = OPS["arange"](0, m, 1, None, like.device).reshape(m, 1)
+    return OPS["to_dtype"](OPS["eq"](rows, OPS["arange"](0, n, 1, None, like.device)), like.dtype)
+
+
+def _reflector(A: Any, i: int) -> Any:  # noqa: N803
+    """Column i of A below the diagonal, with a one on it and zeros above."""
+    column = OPS["select"](A, A.ndim - 1, i)
+    at = OPS["arange"](0, A.shape[-2], 1, None, A.device)
+    return OPS["where"](OPS["gt"](at, i), column, OPS["to_dtype"](OPS["eq"](at, i), A.dtype))
 
 
 def _unpack(lu_matrix: Any) -> tuple[Any, Any]:
@@ -270,7 +355,8 @@ def cond(A: Any, p: Any = None) -> Any:  # noqa: N803
 
 def matrix_power(A: Any, n: int) -> Any:  # noqa: N803
     """A times itself `n` times; negative `n` powers the inverse."""
-    check_square("linalg.matrix_power", A)
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        check_square("linalg.matrix_power", A)
     if n < 0:
         A, n = inv(A), -n  # noqa: N806
     if n == 0:
@@ -326,9 +412,13 @@ def _cheapest(factors: list[Any]) -> Any:
 
 def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # noqa: A002
     """Cross product of vectors of three elements along `dim`."""
+    if input.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if input.dtype is dtypes.bool_ and other.dtype is dtypes.bool_:
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+    d = normalize_dim(dim, input.ndim)
     shape = broadcast_shapes(input.shape, other.shape)
-    d = normalize_dim(dim, len(shape))
-    if shape[d] != 3:
+    if input.shape[d] != 3 or other.shape[d] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}")
     a, b = OPS["expand"](input, shape), OPS["expand"](other, shape)
 
@@ -339,8 +429,10 @@ def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # 
 
 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
-    """Sums of products along `dim`."""
-    product = x * y
+    """Sums of products along `dim`, those of x conjugated. Raises RuntimeError for integers."""
+    if x.dtype.is_integral:
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}")
+    product = (OPS["conj"](x) if x.dtype.is_complex else x) * y
     return OPS["sum"](product, (normalize_dim(dim, product.ndim),), False, None)
 
 

@@ -27,3 +27,23 @@ channels_last_3d = memory_format("channels_last_3d", "channels_last_3d")
 def by_name(name: str) -> memory_format:
     """The format called `name`. Raises KeyError."""
     return {f.name: f for f in (contiguous_format, preserve_format, channels_last, channels_last_3d)}[name]
+
+
+class layout:  # noqa: N801 - torch's name
+    """How a tensor's elements are kept. Every tensor here is strided; the names of sparse ones exist to be compared with."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = (
+    layout(name) for name in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+)

@@ -2,25 +2,44 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from eager import dtypes
 
-_options = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+
+@dataclass(slots=True)
+class _Options:
+    """What `set_printoptions` sets. `sci_mode` None: the values decide."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
 
 
-def set_printoptions(precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None,
+_options = _Options()
+_PROFILES: dict[str, tuple[int, float, int, int]] = {
+    "default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}  # fmt: skip
+
+
+def set_printoptions(precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
                      linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:  # fmt: skip
-    """Set how tensors print; None leaves an option as it is (`sci_mode` None: decided by the values)."""
-    profiles = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
+    """Set how tensors print; None leaves an option as it is (`sci_mode` None: decided by the values).
+
+    profile: "default", "short" or "full" values for the first four, which the others then override.
+    """
+    o = _options
     if profile is not None:
-        _options.update(zip(("precision", "threshold", "edgeitems", "linewidth"), profiles[profile], strict=True))
-    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
-        if value is not None:
-            _options[name] = value
-    _options["sci_mode"] = sci_mode
+        o.precision, o.threshold, o.edgeitems, o.linewidth = _PROFILES[profile]
+    o.precision = o.precision if precision is None else precision
+    o.threshold = o.threshold if threshold is None else threshold
+    o.edgeitems = o.edgeitems if edgeitems is None else edgeitems
+    o.linewidth = o.linewidth if linewidth is None else linewidth
+    o.sci_mode = sci_mode
 
 
 class _Formatter:
@@ -41,8 +60,8 @@ class _Formatter:
         low, high = size.min(), size.max()
         self.int_mode = bool(np.all(size == np.ceil(size)))
         self.sci = bool(high / low > 1000.0 or high > 1.0e8 or (not self.int_mode and low < 1.0e-4))
-        if _options["sci_mode"] is not None:
-            self.sci = bool(_options["sci_mode"])
+        if _options.sci_mode is not None:
+            self.sci = bool(_options.sci_mode)
         self.width = max(len(self.text(v)) for v in telling)
 
     def text(self, v: Any) -> str:
@@ -50,10 +69,10 @@ class _Formatter:
             return str(v)
         v = float(v)
         if self.sci:
-            return f"{v:.{_options['precision']}e}"
+            return f"{v:.{_options.precision}e}"
         if self.int_mode:
             return f"{v:.0f}." if math.isfinite(v) else f"{v:.0f}"
-        return f"{v:.{_options['precision']}f}"
+        return f"{v:.{_options.precision}f}"
 
     def __call__(self, v: Any) -> str:
         return self.text(v).rjust(self.width)
@@ -80,8 +99,8 @@ def _summarised(a: np.ndarray[Any, Any], edge: int) -> np.ndarray[Any, Any]:
 
 
 def _vector(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> str:
-    per_line = max(1, (int(_options["linewidth"]) - indent) // (fmt.width + 2))  # type: ignore[call-overload]
-    edge = int(_options["edgeitems"])  # type: ignore[call-overload]
+    per_line = max(1, (_options.linewidth - indent) // (fmt.width + 2))
+    edge = _options.edgeitems
     if summarise and len(a) > 2 * edge:
         items = [fmt(v) for v in a[:edge]] + [" ..."] + [fmt(v) for v in a[-edge:]]
     else:
@@ -95,7 +114,7 @@ def _nested(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> 
         return fmt(a[()])
     if a.ndim == 1:
         return _vector(a, indent, summarise, fmt)
-    edge = int(_options["edgeitems"])  # type: ignore[call-overload]
+    edge = _options.edgeitems
     if summarise and len(a) > 2 * edge:
         parts = [_nested(x, indent + 1, summarise, fmt) for x in a[:edge]] + ["..."]
         parts += [_nested(x, indent + 1, summarise, fmt) for x in a[-edge:]]
@@ -129,8 +148,8 @@ def _body(t: Any, indent: int) -> str:
     a = t.detach().cpu()._array
     if t.dtype.itemsize == 2 and t.dtype.is_floating_point:
         a = a.astype(np.float32)
-    summarise = t.numel() > float(_options["threshold"])  # type: ignore[arg-type]
-    shown = np.asarray(_summarised(a, int(_options["edgeitems"])) if summarise else a)  # type: ignore[call-overload]
+    summarise = t.numel() > _options.threshold
+    shown = np.asarray(_summarised(a, _options.edgeitems) if summarise else a)
     return _nested(a, indent, summarise, _ComplexFormatter(shown) if t.dtype.is_complex else _Formatter(shown))
 
 
@@ -148,7 +167,7 @@ def _meta_suffix(t: Any) -> list[str]:
 def _join(text: str, suffix: list[str]) -> str:
     last = len(text) - text.rfind("\n") + 1
     for part in suffix:
-        if last + len(part) + 2 > int(_options["linewidth"]):  # type: ignore[call-overload]
+        if last + len(part) + 2 > _options.linewidth:
             text += ",\n       " + part
             last = len("       ") + len(part)
         else:

@@ -186,6 +186,9 @@ def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     if not isinstance(dims, (tuple, list)):
         dims = (dims,)
+    for d in dims:
+        if isinstance(d, (bool, float, str)):
+            raise TypeError(f"argument 'dim' must be tuple of ints, not {type(d).__name__}")
     result = sorted(normalize_dim(int(d), ndim) for d in dims)
     for a, b in itertools.pairwise(result):
         if a == b:

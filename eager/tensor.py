@@ -14,6 +14,7 @@ from eager.autograd.node import RemovableHandle, edge_of, history_of, meta_of
 from eager.device import from_codes
 from eager.dtypes import dtype
 from eager.fake import refuse_data
+from eager.memory_format import layout, strided
 from eager.ops.table import OPS, empty, from_array
 from eager.spec import TensorSpec
 
@@ -38,6 +39,11 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Any) -> Size:  # type: ignore[override]
         return Size(tuple(self) + tuple(other))
+
+    def __mul__(self, count: Any) -> Size:  # type: ignore[override]
+        return Size(tuple(self) * count)
+
+    __rmul__ = __mul__  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Size, (tuple(self),))
@@ -65,10 +71,12 @@ class Tensor(_native.TensorBase):
     def __new__(cls, *args: Any, device: Any = None) -> Any:
         if len(args) == 1 and isinstance(args[0], Tensor):
             made = args[0].detach()
+        elif len(args) == 1 and isinstance(args[0], (float, complex)):
+            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
         elif len(args) == 1 and not isinstance(args[0], (int, np.integer)) and not isinstance(args[0], Size):
             made = from_array(np.array(args[0], dtypes.get_default_dtype().numpy))
         else:
-            shape = args[0] if len(args) == 1 and isinstance(args[0], Size) else args
+            shape = args[0] if len(args) == 1 and isinstance(args[0], Size) else args or (0,)
             made = empty(TensorSpec.contiguous(tuple(int(n) for n in shape), dtypes.get_default_dtype()))
         if cls is Tensor:
             return made
@@ -240,6 +248,8 @@ class Tensor(_native.TensorBase):
 
     def numpy(self, *, force: bool = False) -> Any:
         """An ndarray over the same memory. Raises RuntimeError if gradients are wanted, unless `force`."""
+        if self.device.type == "meta":
+            raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
         refuse_data(self, "numpy()")
         if self._requires_grad and not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
@@ -332,8 +342,8 @@ class Tensor(_native.TensorBase):
         return self.numel() * self.element_size()
 
     @property
-    def layout(self) -> str:
-        return "torch.strided"
+    def layout(self) -> layout:
+        return strided
 
     is_sparse = is_quantized = is_nested = is_mkldnn = is_mps = is_xpu = False
     names: Any = property(lambda self: (None,) * self.ndim)

@@ -32,7 +32,7 @@ from eager.functions import (
     views,
 )
 from eager.functions.keywords import accept_numpy_names
-from eager.functions.results import TAKE_OUT, takes_out
+from eager.functions.results import TAKE_OUT, takes_out, wants_tensor
 from eager.tensor import Tensor, attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, random, matmul, indexing, joining, shape, sorting,
@@ -44,6 +44,9 @@ _IN_PLACE = (
     "deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 lcm ldexp log log10 log1p log2 logit nan_to_num neg negative "
     "rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero addmv"
 ).split()
+# functions, but not methods, that say so themselves where their input is no tensor
+TENSOR_FIRST = [*reductions.FUNCTIONS, "angle", "conj_physical", "isreal", "positive", "isposinf", "isneginf", "heaviside", "square",
+                "nanmean", "median", "nanmedian", "mode"]  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     accept_numpy_names(_family.FUNCTIONS)
@@ -53,6 +56,8 @@ for _family in FAMILIES:
 FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE})
 for _name in TAKE_OUT:
     FUNCTIONS[_name] = takes_out(FUNCTIONS[_name])
+for _name in TENSOR_FIRST:
+    FUNCTIONS[_name] = wants_tensor(_name, FUNCTIONS[_name])
 for _name, _fn in FUNCTIONS.items():
     if callable(_fn) and getattr(_fn, "__name__", None) in ("make", "<lambda>"):
         _fn.__name__ = _fn.__qualname__ = _name

@@ -7,6 +7,7 @@ from eager import _native, dtypes
 from eager.autograd.node import attach
 from eager.device import CPU, device
 from eager.dtypes import dtype
+from eager.fake import fake
 from eager.ops.table import OPS, array_module, empty
 from eager.spec import TensorSpec, preserve_strides
 
@@ -43,10 +44,11 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | No
 
 def move(x: Any, where: device) -> Any:
     """A copy of `x` on another device. Raises RuntimeError if the device is not available."""
-    if where.type == "meta" or x.is_fake or x.device.type == "meta":
-        if x.device.type == "meta" and where.type != "meta" and not x.is_fake:
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        return empty(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where)) if not x.is_fake else x
+    if x.device.type == "meta" and where.type != "meta":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                                  "torch.nn.Module.to() when moving module from meta to a different device.")  # fmt: skip
+    if x.is_fake or where.type == "meta":
+        return fake(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where))
     target = empty(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where))
     source = x._array
     if x.device.type == "cuda":

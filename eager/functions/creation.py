@@ -1,6 +1,7 @@
 """Making tensors: from data, from numbers, like another tensor."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from eager import _native, ambient, dtypes
 from eager.device import default_device, device
 from eager.dtypes import dtype
 from eager.functions.views import sizes_of
-from eager.ops.table import OPS, from_array
+from eager.ops.table import OPS, from_array, resize_out
 from eager.ops.table import empty as empty_of_spec
 from eager.spec import TensorSpec, preserve_strides
 from eager.tensor import Tensor
@@ -18,8 +19,11 @@ TensorBase = _native.TensorBase
 
 
 def finish(t: Any, requires_grad: bool, out: Any = None) -> Any:
+    """The made tensor, or `out` with its values: resized, and in its own dtype."""
     if out is not None:
-        t = out._set_impl(t) or out if tuple(out.shape) != tuple(t.shape) else OPS["copy_"](out, t)
+        if tuple(out.shape) != tuple(t.shape):
+            resize_out(out, tuple(t.shape), tuple(t.stride()))
+        t = OPS["copy_"](out, t)
     if requires_grad:
         t.requires_grad = True
     return t
@@ -42,16 +46,32 @@ def _array_of(data: Any, d: dtype | None) -> Any:
     except ValueError as e:
         raise ValueError(f"expected sequences of equal length at every level of nesting ({e})") from None
     if a.dtype == object:
-        raise TypeError(f"tensor(): could not infer dtype of {type(data).__name__}")
+        held = _leaf(data)
+        if isinstance(held, int):
+            raise RuntimeError("Overflow when unpacking long long")
+        raise RuntimeError(f"Could not infer dtype of {type(held).__name__}")
     if a.dtype.kind in "US":
+        if isinstance(data, str):
+            raise TypeError("new(): invalid data type 'str'")
         raise ValueError("too many dimensions 'str'")
+    if a.dtype == np.uint64 and not isinstance(_leaf(data), (np.generic, np.ndarray)):
+        raise ValueError("Overflow when unpacking long long")
     if d is None:
         held = _leaf(data)
         keep = isinstance(held, (np.generic, np.ndarray))
         kind = a.dtype.kind
         d = (dtypes.from_numpy(a.dtype) if keep or kind == "b" else dtypes.get_default_dtype() if kind == "f" or a.size == 0
              else dtypes.get_default_dtype().to_complex() if kind == "c" else dtypes.int64)  # fmt: skip
+    _check_range(a, d)
     return a.astype(d.numpy)
+
+
+def _check_range(a: Any, d: dtype) -> None:
+    """Raise RuntimeError for a Python number that an integer dtype cannot hold."""
+    if a.size and a.dtype.kind in "iu" and d.is_integral and d is not dtypes.bool_ and d.itemsize < 8:
+        limits = np.iinfo(d.numpy)
+        if int(a.min()) < (limits.min if d.is_signed else -limits.max - 1) or int(a.max()) > limits.max:
+            raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
 
 
 def _leaf(data: Any) -> Any:
@@ -100,6 +120,35 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # no
     return tensor(data, dtype=dtype, device=device)
 
 
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:  # noqa: A002
+    """A tensor of `obj`, over its memory where that is possible and `copy` is not True.
+
+    Raises ValueError if `copy` is False and a copy cannot be avoided.
+    """
+    made = as_tensor(obj, dtype, device)
+    shares = made is obj or (isinstance(obj, np.ndarray) and np.may_share_memory(made._array, obj))
+    if copy is False and not shares:
+        raise ValueError("can't alias arbitrary sequence into a tensor." if not isinstance(obj, (TensorBase, np.ndarray)) else
+                         "can't alias tensor with another dtype or device.")  # fmt: skip
+    if copy and shares:
+        made = OPS["clone"](made.detach(), None)
+    return finish(made, requires_grad) if requires_grad else made
+
+
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,  # noqa: A002
+                   layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """An uninitialised dense tensor whose dims lie in memory in the order `physical_layout`, outermost first."""
+    shape = tuple(size)
+    if sorted(physical_layout) != list(range(len(shape))):
+        raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; expected a permutation of "
+                           f"{len(shape)} dims, got {tuple(physical_layout)}")  # fmt: skip
+    strides, step = [0] * len(shape), 1
+    for d in reversed(physical_layout):
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return empty_strided(shape, tuple(strides), dtype=dtype, device=device, requires_grad=requires_grad)
+
+
 def from_numpy(a: Any) -> Tensor:
     """A tensor over the array's memory. Raises TypeError for a dtype without counterpart."""
     if not isinstance(a, np.ndarray):
@@ -112,7 +161,18 @@ def from_numpy(a: Any) -> Tensor:
 
 
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A 1-d tensor over a buffer's memory."""
+    """A 1-d tensor over a buffer's memory. Raises ValueError where the buffer does not hold `count` elements."""
+    size = memoryview(buffer).nbytes
+    if size == 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+    if count < 0 and (size - offset) % dtype.itemsize:
+        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+                         f"({dtype.itemsize})")  # fmt: skip
+    if count > 0 and offset + count * dtype.itemsize > size:
+        raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater "
+                         f"than actual buffer length ({size} bytes)")  # fmt: skip
     return finish(from_array(np.frombuffer(buffer, dtype.numpy, count, offset)), requires_grad)
 
 
@@ -120,7 +180,9 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     if isinstance(fill_value, TensorBase):
         fill_value = fill_value.item()
-    size = (size,) if isinstance(size, int) else tuple(size)
+    if isinstance(size, int):
+        raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
+    size = tuple(size)
     return finish(OPS["full"](sizes_of(size), fill_value, dtype, _where(device)), requires_grad, out)
 
 
@@ -193,8 +255,16 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     """Values start, start + step, ... below end. All ints give int64, else the default dtype."""
     if end is None:
         start, end = 0, start
+    _check_range_of(_number(start), _number(end), _number(step))
     made = OPS["arange"](_number(start), _number(end), _number(step), dtype, _where(device))
     return finish(made, requires_grad, out)
+
+
+def _check_range_of(start: Any, end: Any, step: Any) -> None:
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if step == 0 or math.isnan(step):
+        raise RuntimeError("step must be nonzero")
 
 
 def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -202,12 +272,13 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
     """`steps` evenly spaced values from start to end, both included."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    d = dtype or dtypes.get_default_dtype()
     start, end = _number(start), _number(end)
+    default = dtypes.get_default_dtype()
+    d = dtype or (default.to_complex() if isinstance(start, complex) or isinstance(end, complex) else default)
     i = OPS["arange"](0, steps, 1, dtypes.int64, _where(device))
     if steps == 1:
         return finish(OPS["full"]((1,), start, d, _where(device)), requires_grad, out)
-    wide = dtypes.float64 if d is not dtypes.float32 else dtypes.float32
+    wide = d if d.is_complex or d is dtypes.float32 else dtypes.float64
     x = OPS["to_dtype"](i, wide)
     delta = (end - start) / max(steps - 1, 1)
     half = steps // 2  # both halves count from their own end, so that the ends are exact
@@ -264,7 +335,8 @@ def new(self: Any, *args: Any) -> Tensor:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "tensor": tensor, "as_tensor": as_tensor, "asarray": as_tensor, "from_numpy": from_numpy, "frombuffer": frombuffer,
+    "tensor": tensor, "as_tensor": as_tensor, "asarray": asarray, "empty_permuted": empty_permuted,
+    "from_numpy": from_numpy, "frombuffer": frombuffer,
     "full": full, "zeros": zeros, "ones": ones, "empty": empty, "empty_strided": empty_strided, "zeros_like": zeros_like,
     "ones_like": ones_like, "empty_like": empty_like, "full_like": full_like, "arange": arange, "linspace": linspace,
     "logspace": logspace, "eye": eye, "scalar_tensor": scalar_tensor, "complex": complex_,

@@ -36,7 +36,7 @@ def _others(who: str, given: Any, count: int) -> Sequence[Any]:
     return [given] * count
 
 
-def _nonempty(who: str, tensors: Sequence[Any]) -> None:
+def _nonempty(tensors: Sequence[Any]) -> None:
     if not tensors:
         raise RuntimeError("Tensor list must have at least one tensor.")
 
@@ -46,7 +46,7 @@ def _unary(name: str, suffix: str) -> Callable[..., Any]:
 
     def each(self: Any) -> Any:
         result = [op(t) for t in _tensors(each.__name__, self)]
-        return None if suffix else tuple(result)
+        return self if suffix else tuple(result)
 
     return each
 
@@ -63,11 +63,11 @@ def _binary(name: str, suffix: str) -> Callable[..., Any]:
     def each(self: Any, other: Any = None, *, alpha: Any = None, scalar: Any = None, scalars: Any = None, exponent: Any = None) -> Any:
         operand = next((v for v in (other, scalar, scalars, exponent) if v is not None), None)
         tensors = _tensors(each.__name__, self)
+        _nonempty(tensors)
         pairs = zip(tensors, _others(each.__name__, operand, len(tensors)), strict=True)
-        _nonempty(each.__name__, tensors)
         extra = {} if alpha is None else {"alpha": alpha}
         result = [fn(a, b, **extra) for a, b in pairs]
-        return None if suffix else tuple(result)
+        return self if suffix else tuple(result)
 
     return each
 
@@ -82,7 +82,7 @@ def _ternary(name: str, suffix: str) -> Callable[..., Any]:
         triples = zip(tensors, _tensors(each.__name__, tensor1), _tensors(each.__name__, tensor2),
                       _others(each.__name__, values, len(tensors)), strict=True)  # fmt: skip
         result = [fn(a, b, c, value=v) for a, b, c, v in triples]
-        return None if suffix else tuple(result)
+        return self if suffix else tuple(result)
 
     return each
 
@@ -94,7 +94,7 @@ def _lerp(suffix: str) -> Callable[..., Any]:
         tensors = _tensors(each.__name__, self)
         weights = _others(each.__name__, weight, len(tensors))
         result = [fn(a, b, w) for a, b, w in zip(tensors, _tensors(each.__name__, tensors1), weights, strict=True)]
-        return None if suffix else tuple(result)
+        return self if suffix else tuple(result)
 
     return each
 
@@ -109,16 +109,18 @@ def _foreach_max(self: Any) -> tuple[Any, ...]:
     return tuple(reductions.max(t) for t in _tensors("_foreach_max", self))
 
 
-def _foreach_zero_(self: Any) -> None:
+def _foreach_zero_(self: Any) -> Any:
     """Fill every tensor with zeros."""
     for t in _tensors("_foreach_zero_", self):
         OPS["fill_"](t, 0)
+    return self
 
 
-def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> None:
+def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copy the tensors of `src` into those of self."""
     for t, s in zip(_tensors("_foreach_copy_", self), _tensors("_foreach_copy_", src), strict=True):
         pointwise.copy_(t, s, non_blocking)
+    return self
 
 
 def _family() -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from eager import _native
 from eager.autograd.record import note_one_of_many
+from eager.device import default_device
 from eager.ops.table import OPS, write_out
 from eager.spec import broadcast_shapes, normalize_dim
 
@@ -95,6 +96,11 @@ def column_stack(tensors: Any, *, out: Any = None) -> Any:
 
 def block_diag(*tensors: Any) -> Any:
     """A matrix with the given ones along its diagonal, zero elsewhere."""
+    if not tensors:
+        return OPS["full"]((1, 0), 0.0, None, default_device())
+    for i, t in enumerate(tensors):
+        if t.ndim > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.ndim} dimensions")
     blocks = [atleast_2d(t) for t in tensors]
     width, at, rows = sum(b.shape[1] for b in blocks), 0, []
     for b in blocks:
@@ -183,7 +189,11 @@ def _along(who: str, min_ndim: int, dim: Any) -> Any:
         if input.ndim < min_ndim:
             raise RuntimeError(f"torch.{who} requires a tensor with at least {min_ndim} dimension, but got a tensor with "
                                f"{input.ndim} dimensions!")  # fmt: skip
-        return tensor_split(input, indices_or_sections, dim if dim != "h" else 0 if input.ndim == 1 else 1)
+        d = dim if dim != "h" else 0 if input.ndim == 1 else 1
+        if isinstance(indices_or_sections, int) and (indices_or_sections <= 0 or input.shape[d] % indices_or_sections):
+            raise RuntimeError(f"torch.{who} attempted to split along dimension {d}, but the size of the dimension {input.shape[d]} is not "
+                               f"divisible by the split_size {indices_or_sections}!")  # fmt: skip
+        return tensor_split(input, indices_or_sections, d)
 
     parts.__name__ = parts.__qualname__ = who
     return parts
@@ -259,13 +269,15 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All combinations of `r` elements of a vector, one per row, in order of position."""
     if input.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return OPS["full"]((0,), 0, input.dtype, input.device)
     n = input.shape[0]
     grids = meshgrid(*([OPS["arange"](0, n, 1, None, input.device)] * r), indexing="ij")
     keep = OPS["full"]((n,) * r, True, None, input.device)
     for a, b in itertools.pairwise(grids):
         keep = keep & ((a <= b) if with_replacement else (a < b))
-    if r == 0:
-        return OPS["full"]((0,), 0, input.dtype, input.device)
     return OPS["stack"]([OPS["masked_select"](OPS["expand"](_axis(input, i, r), (n,) * r), keep) for i in range(r)], 1)
 
 
@@ -276,11 +288,13 @@ def _axis(v: Any, i: int, ndim: int) -> Any:
 FUNCTIONS: dict[str, Any] = {
     "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "hstack": hstack, "vstack": vstack, "row_stack": vstack,
     "dstack": dstack, "column_stack": column_stack, "block_diag": block_diag, "split": split,
-    "split_with_sizes": split_with_sizes, "chunk": chunk, "tensor_split": tensor_split, "hsplit": _along("hsplit", 1, "h"),
+    "split_with_sizes": split_with_sizes, "chunk": chunk, "unsafe_split": split, "unsafe_chunk": chunk,
+    "unsafe_split_with_sizes": split_with_sizes, "tensor_split": tensor_split, "hsplit": _along("hsplit", 1, "h"),
     "vsplit": _along("vsplit", 2, 0), "dsplit": _along("dsplit", 3, 2), "unbind": unbind, "meshgrid": meshgrid,
     "broadcast_tensors": broadcast_tensors, "broadcast_to": broadcast_to, "broadcast_shapes": broadcast_shapes_,
     "cartesian_prod": cartesian_prod, "combinations": combinations, "atleast_1d": atleast_1d, "atleast_2d": atleast_2d,
     "atleast_3d": atleast_3d,
 }  # fmt: skip
 METHODS: dict[str, Any] = {name: FUNCTIONS[name] for name in (
-    "split", "split_with_sizes", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "unbind", "broadcast_to")}  # fmt: skip
+    "split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "tensor_split",
+    "hsplit", "vsplit", "dsplit", "unbind", "broadcast_to")}  # fmt: skip

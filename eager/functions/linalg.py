@@ -197,7 +197,7 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
 def vdot(input: Any, other: Any) -> Any:  # noqa: A002
     """Dot product of vectors, the first one conjugated."""
     if input.dtype.is_complex:
-        raise NotImplementedError("vdot: complex vectors are not implemented")
+        input = OPS["conj"](input)
     return input.dot(other)
 
 
@@ -258,20 +258,57 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> 
 
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:  # noqa: A002
     """Slices along `dim` whose norm is above `maxnorm`, scaled down to it."""
+    if input.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     d = normalize_dim(dim, input.ndim)
     norms = OPS["vector_norm"](input, float(p), tuple(i for i in range(input.ndim) if i != d), True)
     return input * OPS["where"](norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
 
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:  # noqa: A002
-    """Covariance of the rows of a matrix, columns being observations."""
-    if fweights is not None or aweights is not None:
-        raise NotImplementedError("cov: fweights and aweights are not implemented")
+    """Covariance of the rows of a matrix, columns being observations.
+
+    fweights: how often each observation counts, integers (n); aweights: its importance, floating (n).
+    Raises RuntimeError for weights of other shapes or dtypes, or below zero.
+    """
     x = input.reshape(1, -1) if input.ndim < 2 else input
-    n = x.shape[1]
-    x = x - OPS["mean"](x, (1,), True, None)
-    result = OPS["mm"](x, OPS["permute"](x, (1, 0))) / max(n - correction, 0)
+    weights = _observation_weights(x, fweights, aweights)
+    total = x.shape[1] if weights is None else OPS["sum"](weights, (0,), False, None)
+    if weights is None:
+        x = x - OPS["mean"](x, (1,), True, None)
+        norm: Any = max(total - correction, 0)
+        weighted = x
+    else:
+        x = x - OPS["sum"](x * weights, (1,), True, None) / total
+        norm = total - correction
+        if aweights is not None:
+            norm = total - correction * OPS["sum"](weights * aweights, (0,), False, None) / total
+        norm = OPS["clamp"](norm, 0, None)
+        weighted = x * weights
+    turned = OPS["permute"](OPS["conj"](x) if x.dtype.is_complex else x, (1, 0))
+    result = OPS["mm"](weighted, turned) / norm
     return OPS["view"](result, ()) if input.ndim < 2 else result
+
+
+def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
+    """The product of both kinds of weights in x's real dtype, or None."""
+    found = None
+    for name, weights, integral in (("fweights", fweights, True), ("aweights", aweights, False)):
+        if weights is None:
+            continue
+        if weights.ndim > 1 or weights.numel() != x.shape[1]:
+            raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+                               f"{weights.numel()} != {x.shape[1]}")  # fmt: skip
+        if weights.dtype.is_integral is not integral:
+            raise RuntimeError(f"cov(): expected {name} to have {'integral' if integral else 'floating point'} dtype but got {name} with "
+                               f"{weights.dtype} dtype")  # fmt: skip
+        cast = OPS["to_dtype"](weights, x.dtype.to_real())
+        found = cast if found is None else found * cast
+    return found
 
 
 def corrcoef(input: Any) -> Any:  # noqa: A002
@@ -279,8 +316,12 @@ def corrcoef(input: Any) -> Any:  # noqa: A002
     c = cov(input)
     if c.ndim == 0:
         return c / c
-    deviation = OPS["sqrt"](OPS["diagonal"](c, 0, 0, 1))
-    return OPS["clamp"](c / deviation.reshape(-1, 1) / deviation, -1, 1)
+    deviation = OPS["diagonal"](c, 0, 0, 1)
+    deviation = OPS["sqrt"](OPS["real"](deviation) if c.dtype.is_complex else deviation)
+    c = c / deviation.reshape(-1, 1) / deviation
+    if c.dtype.is_complex:
+        return OPS["complex"](OPS["clamp"](OPS["real"](c), -1, 1), OPS["clamp"](OPS["imag"](c), -1, 1))
+    return OPS["clamp"](c, -1, 1)
 
 
 # ---- older names ----
@@ -330,6 +371,47 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
     return linalg.lu_solve(LU_data, LU_pivots, b)
 
 
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
+    """P, L and U from what `linalg.lu_factor` gives."""
+    blank = OPS["full"]((0,), 0.0, LU_data.dtype, LU_data.device)
+    lower, upper = linalg._unpack(LU_data) if unpack_data else (blank, blank)
+    turned = blank
+    if unpack_pivots:
+        turned = linalg._permutation(OPS["pivot_order"](LU_pivots, LU_data.shape[-2]), LU_data.dtype)
+    return return_types.lu_unpack(turned, lower, upper)
+
+
+def geqrf(input: Any) -> Any:  # noqa: A002
+    """The reflectors and weights of the QR decomposition, as LAPACK packs them: R above the reflectors' tails."""
+    return return_types.geqrf(*OPS["geqrf"](input))
+
+
+def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:  # noqa: A002
+    """`other` multiplied by the whole Q of reflectors (or its conjugate transpose), from the left or the right."""
+    m = input.shape[-2]
+    square = OPS["constant_pad_nd"](input, (0, m - input.shape[-1]), 0) if input.shape[-1] < m else input
+    q = linalg.householder_product(square, tau)
+    q = adjoint(q) if transpose else q
+    return OPS["matmul"](q, other) if left else OPS["matmul"](other, q)
+
+
+def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
+    """Norms of the slices along `dim`, as a tensor of v's rank; of all of v for dim -1."""
+    if dim == -1:
+        return OPS["vector_norm"](v, float(pow), tuple(range(v.ndim)), False)
+    return OPS["vector_norm"](v, float(pow), tuple(d for d in range(v.ndim) if d != dim % v.ndim), True)
+
+
+def frobenius_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """The root of the sum of squares over `dim`."""
+    return linalg.vector_norm(input, 2, dim, keepdim)
+
+
+def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:  # noqa: A002
+    """The sum of singular values over two dims."""
+    return linalg.matrix_norm(input, "nuc", dim, keepdim)
+
+
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:  # noqa: A002
     """`linalg.pinv`."""
     return linalg.pinv(input, rcond)
@@ -343,10 +425,12 @@ def adjoint(input: Any) -> Any:  # noqa: A002
 _ALIASES = {"inverse": linalg.inv, "det": linalg.det, "slogdet": linalg.slogdet, "logdet": linalg.logdet, "pinverse": pinverse,
             "matrix_power": linalg.matrix_power, "matrix_exp": linalg.matrix_exp, "cholesky": cholesky, "qr": qr, "svd": svd,
             "cholesky_solve": cholesky_solve, "cholesky_inverse": cholesky_inverse, "triangular_solve": triangular_solve,
-            "lu_solve": lu_solve}  # fmt: skip
+            "lu_solve": lu_solve, "geqrf": geqrf, "ormqr": ormqr, "orgqr": linalg.householder_product}  # fmt: skip
 _BOTH = {"tensordot": tensordot, "inner": inner, "vdot": vdot, "kron": kron, "cross": cross, "norm": norm, "dist": dist,
          "renorm": renorm, "cov": cov, "corrcoef": corrcoef, **_ALIASES}  # fmt: skip
-FUNCTIONS: dict[str, Any] = {**_BOTH, "einsum": einsum, "chain_matmul": chain_matmul, "cdist": cdist, "linalg": linalg}
+FUNCTIONS: dict[str, Any] = {**_BOTH, "einsum": einsum, "chain_matmul": chain_matmul, "cdist": cdist, "linalg": linalg,
+                             "lu_unpack": lu_unpack,
+                             "norm_except_dim": norm_except_dim, "frobenius_norm": frobenius_norm, "nuclear_norm": nuclear_norm}
 METHODS: dict[str, Any] = dict(_BOTH)
 METHODS.pop("tensordot")
 METHODS["renorm_"] = lambda self, p, dim, maxnorm: self.copy_(renorm(self, p, dim, maxnorm))

@@ -48,6 +48,8 @@ def _scaled(x: Any, factor: Any) -> Any:
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
+    if mat1.dtype.is_integral:
+        beta, alpha = int(beta), int(alpha)
     product = _scaled(OPS["mm"](mat1, mat2), alpha)
     return _out(product if beta == 0 else _scaled(input, beta) + product, out)
 
@@ -74,12 +76,12 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 
 def _matmul(self: Any, other: Any) -> Any:
     other = operand(other)
-    return other if other is NotImplemented else OPS["matmul"](self, other)
+    return OPS["matmul"](self, other) if hasattr(other, "ndim") else NotImplemented
 
 
 def _rmatmul(self: Any, other: Any) -> Any:
     other = operand(other)
-    return other if other is NotImplemented else OPS["matmul"](other, self)
+    return OPS["matmul"](other, self) if hasattr(other, "ndim") else NotImplemented
 
 
 def _inplace(fn: Any) -> Any:

@@ -69,7 +69,9 @@ def _times(other: Any, alpha: Any, *terms: Any) -> Any:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if isinstance(alpha, float) and category < Category.FLOAT:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    return OPS["to_dtype"](other, dtypes.bool_) if alpha is True and isinstance(other, TensorBase) else other * alpha
+    if category is Category.BOOL:
+        return OPS["logical_and"](other, bool(alpha)) if isinstance(other, TensorBase) else bool(other and alpha)
+    return other * alpha
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -113,10 +115,17 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
     """input ** exponent. Raises RuntimeError for an integer tensor with a negative integer exponent."""
+    if exponent is True and isinstance(input, TensorBase):
+        exponent = 1
     integral = isinstance(input, TensorBase) and input.dtype.is_integral
     if integral and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     return _out(OPS["pow"](input, exponent), out)
+
+
+def square(input: Any, *, out: Any = None) -> Any:
+    """input * input; of a bool tensor int64."""
+    return _out(OPS["pow"](OPS["to_dtype"](input, dtypes.int64), 2) if input.dtype is dtypes.bool_ else OPS["square"](input), out)
 
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002
@@ -273,7 +282,7 @@ FUNCTIONS.update(
     add=add, sub=sub, subtract=sub, rsub=rsub, div=div, divide=div, true_divide=div, pow=pow, clamp=clamp, clip=clamp,
     clamp_min=clamp_min, clamp_max=clamp_max, round=round, lerp=lerp, addcmul=addcmul, addcdiv=addcdiv,
     nan_to_num=nan_to_num, isclose=isclose, allclose=allclose,
-    equal=equal, fill=lambda input, value: OPS["copy"](input, value) if isinstance(value, TensorBase) else OPS["fill"](input, value),
+    square=square, equal=equal, fill=lambda input, value: OPS["copy" if isinstance(value, TensorBase) else "fill"](input, value),
 )  # fmt: skip
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.device import default_device, device
-from eager.functions.creation import finish
+from eager.functions.creation import empty_strided, finish
 from eager.functions.views import sizes_of
 from eager.ops.table import OPS
+from eager.promotion import scalar_name
 from eager.random import state_for
+from eager.spec import preserve_strides
 
 TensorBase = _native.TensorBase
 
@@ -40,6 +42,9 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Any 
         low, high, size = 0, low, high
     elif size is not None and high is None:
         low, high = 0, low
+    for name, value in (("low", low), ("high", high)):
+        if isinstance(value, float):
+            raise TypeError(f"randint(): argument '{name}' must be int, not float")
     shape = sizes_of((size,))
     where = default_device() if device is None else _device(device)
     state = state_for(math.prod(shape), generator, where)
@@ -50,12 +55,22 @@ def _device(d: Any) -> Any:
     return device(d)
 
 
+def _in_layout(input: Any, drawn: Any) -> Any:
+    """The draws in the memory layout that `empty_like(input)` has."""
+    strides = preserve_strides(input)
+    if drawn.stride() == strides:
+        return drawn
+    return OPS["copy_"](empty_strided(tuple(input.shape), strides, dtype=drawn.dtype, device=drawn.device), drawn)
+
+
 def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Any:
-    return rand(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    drawn = rand(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
+    return finish(_in_layout(input, drawn), requires_grad)
 
 
 def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Any:
-    return randn(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    drawn = randn(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
+    return finish(_in_layout(input, drawn), requires_grad)
 
 
 def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None, device: Any = None, **kw: Any) -> Any:
@@ -72,6 +87,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
            device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
     """Normal with `mean` and `std`, numbers with a `size` or tensors that broadcast."""
+    _not_negative("normal", std)
     if size is not None:
         drawn = randn(size, generator=generator, dtype=dtype, device=device)
     else:
@@ -84,7 +100,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
 
 
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
-    """1 with probability input (or p), else 0."""
+    """1 with probability input (or p), else 0. Raises RuntimeError for a probability outside [0, 1]."""
+    _probability("bernoulli", input if p is None else p)
     u = rand(tuple(input.shape), generator=generator, dtype=input.dtype if input.is_floating_point() else None, device=input.device)
     return OPS["to_dtype"](u < (input if p is None else p), input.dtype)
 
@@ -99,6 +116,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     rows = input if input.ndim == 2 else input.unsqueeze(0)
+    _check_weights(rows, num_samples, replacement)
     if not replacement:
         if num_samples > rows.shape[1]:
             raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
@@ -114,6 +132,43 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
     return result if input.ndim == 2 else OPS["squeeze"](result, (0,))
 
 
+# ---- what draws refuse ----
+
+
+def _not_negative(who: str, std: Any) -> None:
+    if not isinstance(std, TensorBase) and std < 0:
+        raise RuntimeError(f"{who} expects std >= 0.0, but found std {std}")
+    if isinstance(std, TensorBase) and std.dtype.is_complex:
+        raise RuntimeError(f"{who} expects standard deviation to be non-complex")
+
+
+def _probability(who: str, p: Any) -> None:
+    if isinstance(p, TensorBase):
+        inside = p.is_fake or p.dtype is dtypes.bool_ or bool(OPS["logical_and"](OPS["ge"](p, 0), OPS["le"](p, 1)).all())
+        if not inside:
+            raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    elif not 0 <= p <= 1:
+        raise RuntimeError(f"{who} expects p to be in [0, 1], but got p={p}")
+
+
+def _floating(who: str, x: Any) -> None:
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        raise NotImplementedError(f"\"{who.rstrip('_')}\" not implemented for '{scalar_name(x.dtype)}'")
+
+
+def _check_weights(rows: Any, num_samples: int, replacement: bool) -> None:
+    """Raise RuntimeError for weights that are no weights, or too few of them above zero."""
+    if rows.is_fake:
+        return
+    if not bool(OPS["logical_and"](OPS["ge"](rows, 0), OPS["isfinite"](rows)).all()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not bool((OPS["sum"](rows, (1,), False, None) > 0).all()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    some = OPS["sum"](rows > 0, (1,), False, None)
+    if not replacement and rows.shape[1] >= num_samples and not bool((some >= num_samples).all()):
+        raise RuntimeError("invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)")
+
+
 # ---- in-place fills ----
 
 
@@ -121,16 +176,22 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
     """Uniform in [from, to)."""
     low = kw.pop("from", kw.pop("a", from_))
     high = kw.pop("b", to)
+    _floating("uniform_", self)
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
     u = rand(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
     return OPS["copy_"](self, u * (high - low) + low)
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    _floating("normal_", self)
+    _not_negative("normal", std)
     z = randn(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
     return OPS["copy_"](self, z * std + mean)
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    _probability("bernoulli_", p)
     u = rand(tuple(self.shape), generator=generator, device=self.device)
     return OPS["copy_"](self, OPS["to_dtype"](u < p, self.dtype))
 
@@ -147,6 +208,10 @@ def random_(self: Any, from_: int = 0, to: int | None = None, *, generator: Any 
 
 
 def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    """Exponential with rate `lambd`. Raises RuntimeError unless it is above zero."""
+    _floating("exponential_", self)
+    if lambd <= 0.0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     u = rand(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
     return OPS["copy_"](self, OPS["log1p"](-u) * (-1.0 / lambd))
 

@@ -57,7 +57,10 @@ def all(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) 
 
 
 def _logical(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
-    result = OPS[name](input, normalize_dims(dim, input.ndim), keepdim)
+    if isinstance(dim, (tuple, list)) and not dim:  # no dims, not all of them: each element by itself
+        result = OPS["ne"](input, 0)
+    else:
+        result = OPS[name](input, normalize_dims(dim, input.ndim), keepdim)
     return OPS["to_dtype"](result, dtypes.uint8) if input.dtype is dtypes.uint8 else result
 
 
@@ -140,7 +143,9 @@ def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = 
 
 
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
-    """log(sum(exp(input))) over `dim`, finite where the result is."""
+    """log(sum(exp(input))) over `dim`, finite where the result is. Integers are taken as the default dtype."""
+    if input.dtype.is_integral:
+        input = OPS["to_dtype"](input, dtypes.get_default_dtype())
     return OPS["logsumexp"](input, normalize_dims(dim, input.ndim), keepdim)
 
 

@@ -1,11 +1,14 @@
-"""`out=` for public functions whose bodies know nothing of it."""
+"""What is done around public functions: `out=` where a body knows nothing of it, and the refusal of what is no tensor."""
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
+from eager import _native
 from eager.ops.table import write_out
+
+TensorBase = _native.TensorBase
 
 # functions that take `out=` in torch and are written without it
 TAKE_OUT = (
@@ -25,5 +28,17 @@ def takes_out(fn: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = fn(*args, **kwargs)
         return result if out is None else write_out(out, result)
+
+    return call
+
+
+def wants_tensor(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn`, raising TypeError as torch does where the first positional argument is no tensor."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and not isinstance(args[0], TensorBase):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(args[0]).__name__}")
+        return fn(*args, **kwargs)
 
     return call

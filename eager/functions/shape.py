@@ -58,6 +58,8 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:  # noqa: A002
     """Turned `k` times by 90 degrees in the plane of two dims."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
     a, b = (normalize_dim(d, input.ndim) for d in dims)
     if a == b:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
@@ -201,6 +203,8 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     if memory_format is not None:
         raise NotImplementedError("resize_: memory_format is not implemented; the result is row-major")
     size = sizes_of(sizes)
+    if size == tuple(self.shape):
+        return self
     spec = TensorSpec.contiguous(size, self.dtype, self.device)
     room = self.untyped_storage().nbytes() // self.element_size() - self.storage_offset()
     if spec.numel() <= room:
@@ -236,9 +240,9 @@ FUNCTIONS: dict[str, Any] = {
     "tril_indices": _triangle_indices(True), "triu_indices": _triangle_indices(False), "diag": diag, "diag_embed": diag_embed,
     "diagflat": diagflat, "trace": trace, "tile": tile, "repeat_interleave": repeat_interleave, "slice_scatter": slice_scatter,
     "select_scatter": select_scatter, "diagonal_scatter": diagonal_scatter, "as_strided_scatter": as_strided_scatter,
-    "vander": vander,
+    "vander": vander, "constant_pad_nd": lambda input, pad, value=0: OPS["constant_pad_nd"](input, tuple(pad), value),
 }  # fmt: skip
 METHODS: dict[str, Any] = {
-    **{name: fn for name, fn in FUNCTIONS.items() if name not in ("tril_indices", "triu_indices", "vander")},
+    **{name: fn for name, fn in FUNCTIONS.items() if name not in ("tril_indices", "triu_indices", "vander", "constant_pad_nd")},
     "repeat": repeat, "resize_": resize_, "tril_": OPS["tril_"], "triu_": OPS["triu_"], "fill_diagonal_": fill_diagonal_,
 }  # fmt: skip

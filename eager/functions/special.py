@@ -47,11 +47,23 @@ def float_power_(self: Any, exponent: Any) -> Any:
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
     """0 below zero, 1 above, `values` at zero. Raises RuntimeError for complex and for different dtypes."""
+    if not isinstance(values, TensorBase):
+        raise TypeError(f"heaviside(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}")
     if input.dtype.is_complex or values.dtype.is_complex:
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if input.dtype is not values.dtype or (out is not None and out.dtype is not input.dtype):
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return _out(OPS["heaviside"](input, values), out)
+
+
+def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
+    """input * 2**other."""
+    if not isinstance(other, TensorBase):
+        raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    power = OPS["pow"](2.0, other)
+    if other.dtype.is_integral and not input.dtype.is_integral:
+        power = OPS["to_dtype"](power, input.dtype.to_real())
+    return _out(OPS["mul"](input, power), out)
 
 
 def polygamma(n: int, input: Any, *, out: Any = None) -> Any:
@@ -97,16 +109,17 @@ def _infinity_test(name: str) -> Callable[..., Any]:
     return test
 
 
-_PLAIN = "fmax fmin hypot logaddexp logaddexp2 xlogy nextafter gcd lcm ldexp sinc i0 deg2rad rad2deg igamma igammac".split()
-_INPLACE = "hypot xlogy nextafter gcd lcm ldexp sinc i0 deg2rad rad2deg igamma igammac".split()
+_PLAIN = "fmax fmin hypot logaddexp logaddexp2 xlogy nextafter gcd lcm sinc i0 deg2rad rad2deg igamma igammac".split()
+_INPLACE = "hypot xlogy nextafter gcd lcm sinc i0 deg2rad rad2deg igamma igammac".split()
 FUNCTIONS: dict[str, Any] = {
-    **{name: OPS[name] for name in _PLAIN}, "positive": positive, "float_power": float_power, "heaviside": heaviside,
+    **{name: OPS[name] for name in _PLAIN}, "positive": positive, "float_power": float_power, "heaviside": heaviside, "ldexp": ldexp,
     "polygamma": polygamma, "mvlgamma": mvlgamma, "frexp": frexp, "logit": logit, "isposinf": _infinity_test("isposinf"),
     "isneginf": _infinity_test("isneginf"), "arcsinh": OPS["asinh"], "arccosh": OPS["acosh"], "arctanh": OPS["atanh"],
 }  # fmt: skip
 METHODS: dict[str, Any] = {
     **{name: fn for name, fn in FUNCTIONS.items() if name != "polygamma"}, "polygamma": lambda self, n: polygamma(n, self),
     **{name + "_": OPS[name + "_"] for name in _INPLACE}, "float_power_": float_power_, "heaviside_": inplace_of(heaviside),
+    "ldexp_": inplace_of(ldexp),
     "arcsinh_": OPS["asinh_"], "arccosh_": OPS["acosh_"], "arctanh_": OPS["atanh_"], "mvlgamma_": inplace_of(mvlgamma),
     "polygamma_": lambda self, n: self.copy_(polygamma(n, self)), "logit_": inplace_of(logit), "__pos__": positive,
 }  # fmt: skip

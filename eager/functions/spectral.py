@@ -143,8 +143,8 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
         onesided = points != n_fft
     expected = n_fft // 2 + 1 if onesided else n_fft
     if points != expected:
-        raise RuntimeError(f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when "
-                           f"onesided=True, but got {points}" if onesided else f"istft: expected {n_fft} frequencies, got {points}")  # fmt: skip
+        raise RuntimeError("istft: expected the frequency dimension (3rd to the last) of the input tensor to match "
+                           f"{'n_fft / 2 + 1' if onesided else 'n_fft'} when onesided={onesided}, but got {points}")  # fmt: skip
     weights = _centred_window("istft", window, n_fft, win_length, input)
     spectra = OPS["permute"](spectra, (0, 2, 1))
     scale = 1 / math.sqrt(n_fft) if normalized else 1.0 / n_fft

@@ -128,9 +128,12 @@ def _along(x: Any, d: int, step: Any, order: int) -> Any:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Coordinates in a grid of `shape` of positions in its flattened form. Raises ValueError for one outside."""
+    """Coordinates in a grid of `shape` of positions in its flattened form.
+
+    Raises TypeError for positions that are no integers, ValueError for negative sizes.
+    """
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is dtypes.bool_:
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")

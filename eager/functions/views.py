@@ -16,7 +16,11 @@ def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
     """`(2, 3)` from f(2, 3), f((2, 3)) or f([2, 3]); elements may be 0-d integer tensors."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
-    return tuple(n if type(n) is int else n.__index__() for n in args)
+    try:
+        return tuple(n if type(n) is int else n.__index__() for n in args)
+    except AttributeError:
+        wrong = next(n for n in args if not hasattr(n, "__index__"))
+        raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None
 
 
 def view(self: Any, *sizes: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
@@ -29,11 +33,38 @@ def view(self: Any, *sizes: Any, size: Any = None, dtype: dtypes.dtype | None = 
 
 
 def view_dtype(self: Any, d: dtypes.dtype) -> Any:
+    """The same bytes read as `d`; where the sizes differ, the last dim is divided or multiplied accordingly.
+
+    Raises RuntimeError where the last dim, the strides or the offset do not divide.
+    """
     if d is self.dtype:
         return OPS["alias"](self)
-    if d.itemsize != self.dtype.itemsize:
-        raise NotImplementedError(f"view({d}): only dtypes of the same itemsize as {self.dtype} are implemented")
-    return _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset(), d.code)
+    old, new = self.dtype.itemsize, d.itemsize
+    shape, strides, offset = list(self.shape), list(self.stride()), self.storage_offset()
+    if old == new:
+        return _native.alias(self, tuple(shape), tuple(strides), offset, d.code)
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {self.dtype} as {d} (different element sizes)")
+    if strides[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {self.dtype} as {d} (different element sizes), but got {strides[-1]}")
+    if old > new:
+        ratio = old // new
+        shape[-1] *= ratio
+        strides = [s * ratio for s in strides[:-1]] + [1]
+        return _native.alias(self, tuple(shape), tuple(strides), offset * ratio, d.code)
+    ratio = new // old
+    if shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} to view {self.dtype} as {d} (different element sizes), but got "
+                           f"{shape[-1]}")  # fmt: skip
+    if offset % ratio:
+        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} to view {self.dtype} as {d} (different element sizes), but "
+                           f"got {offset}")  # fmt: skip
+    for i, s in enumerate(strides[:-1]):
+        if s % ratio:
+            raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} to view {self.dtype} as {d} (different element sizes), but "
+                               f"got {s}")  # fmt: skip
+    shape[-1] //= ratio
+    return _native.alias(self, tuple(shape), (*(s // ratio for s in strides[:-1]), 1), offset // ratio, d.code)
 
 
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
@@ -141,9 +172,14 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """Self if already laid out so, else a copy that is."""
     name = getattr(memory_format, "name", memory_format) or "contiguous"
+    if name in _RANKS and self.ndim != _RANKS[name]:
+        raise RuntimeError(f"required rank {_RANKS[name]} tensor to use {name} format")
     if name == "preserve" or self.is_contiguous(name):
         return self
     return OPS["clone"](self, name)
+
+
+_RANKS = {"channels_last": 4, "channels_last_3d": 5}
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:

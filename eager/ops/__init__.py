@@ -5,6 +5,7 @@ from eager.ops import (
     conv,
     creation,
     fft,
+    gamma,
     indexing,
     linalg,
     loss,
@@ -26,6 +27,6 @@ from eager.ops import (
 )
 
 __all__ = [
-    "attention", "complex_numbers", "conv", "creation", "fft", "indexing", "linalg", "loss", "masking", "matmul", "nn",
+    "attention", "complex_numbers", "conv", "creation", "fft", "gamma", "indexing", "linalg", "loss", "masking", "matmul", "nn",
     "patches", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape", "sorting", "special", "table", "views",
 ]  # fmt: skip

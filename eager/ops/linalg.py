@@ -272,6 +272,22 @@ QR = declare("qr(Tensor x, bool complete=False) -> (Tensor, Tensor)", Kind.OPAQU
              samples=lambda make: iter([(make(4, 3), False), (make(2, 3, 3), False), (make(2, 4), False), (make(3, 3), True)]))  # fmt: skip
 
 
+def _geqrf_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
+    check_matrix("geqrf", x)
+    return _spec(x, tuple(x.shape)), _spec(x, (*x.shape[:-2], min(x.shape[-2:])))
+
+
+def _geqrf(xp: Any, out: Any, x: Any) -> None:
+    packed, weights = xp.linalg.qr(x, mode="raw")
+    xp.copyto(out[0], xp.swapaxes(packed, -1, -2))
+    xp.copyto(out[1], weights)
+
+
+# R above the diagonal, the reflectors' tails below it, and the reflectors' weights, as LAPACK's geqrf has them.
+GEQRF = declare("geqrf(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_geqrf_meta, kernel=_geqrf, nondifferentiable=True,
+                samples=lambda make: iter([(make(4, 3),), (make(2, 3, 3),)]))  # fmt: skip
+
+
 def _svd_meta(x: SpecLike, full_matrices: bool) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
     check_matrix("linalg.svd", x)
     m, n = x.shape[-2:]

@@ -81,11 +81,11 @@ def _whole(compute: Rule) -> Rule:
 
 
 def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
-    xp.floor_divide(x, y, out=out)
-    if out.dtype.kind == "f":  # numpy has nan for an infinite quotient and for an infinite divisor's remainder
-        by_zero = xp.equal(y, 0)
-        if xp.any(by_zero):
-            xp.copyto(out, xp.true_divide(x, y), where=by_zero)
+    by_zero = xp.equal(y, 0) if out.dtype.kind == "f" else False
+    if xp.any(by_zero):  # numpy has nan where the quotient is infinite
+        xp.copyto(out, xp.where(by_zero, xp.true_divide(x, y), xp.floor_divide(x, y)))
+    else:
+        xp.floor_divide(x, y, out=out)
 
 
 FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), kernel=_whole(_floor_divide), accepts="if",
@@ -264,7 +264,11 @@ LGAMMA = unary("lgamma", lambda k, x: k.lgamma(x), lambda g, x: g * OPS["digamma
 DIGAMMA = unary("digamma", lambda k, x: k.digamma(x), lambda g, x: g * OPS["polygamma_of"](x, 1), accepts="bif")
 FLOOR = unary("floor", lambda k, x: k.floor(x), _zero, ufunc="floor", promotion="default", accepts="if")
 CEIL = unary("ceil", lambda k, x: k.ceil(x), _zero, ufunc="ceil", promotion="default", accepts="if")
-ROUND = unary("round", lambda k, x: k.round(x), _zero, ufunc="rint", promotion="default", accepts="if")
+def _run_round(xp: Any, out: Any, x: Any) -> None:
+    xp.copyto(out, xp.rint(x) if out.dtype.kind == "f" else x)
+
+
+ROUND = unary("round", lambda k, x: k.round(x), _zero, kernel=_run_round, promotion="default", accepts="if", over_input=True)
 TRUNC = unary("trunc", lambda k, x: k.trunc(x), _zero, ufunc="trunc", promotion="default", accepts="if")
 FRAC = unary("frac", lambda k, x: x - k.trunc(x), lambda g: g, promotion="default", accepts="f")
 

@@ -117,6 +117,9 @@ PROD = declare("prod(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None
 
 
 def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
+    if x.numel() == 0 and len(dims) == x.ndim:
+        raise RuntimeError("amax(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+                           "'dim' argument.")  # fmt: skip
     for d in dims:
         if x.shape[d] == 0:
             raise IndexError(f"amax(): Expected reduction dim {d} to have non-zero size.")
@@ -222,11 +225,17 @@ MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None
 
 
 def _var(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
-    """Variance over `dims` by two passes: squared deviations from the mean over (count - correction)."""
+    """Variance over `dims` by two passes: squared deviations from the mean over (count - correction), at least 0.
+
+    Of complex numbers it is real: that of the real parts plus that of the imaginary ones.
+    """
+    if x.dtype.is_complex:
+        parts = [OPS["var"](OPS[part](x), dims, correction, keepdim) for part in ("real", "imag")]
+        return parts[0] + parts[1]
     d = x - OPS["mean"](x, dims, True, None)
+    total = OPS["sum"](d * d, dims, keepdim, None)
     n = max(_count(x, dims) - correction, 0)
-    return OPS["sum"](d * d, dims, keepdim, None) / (n if n else math.nan) if n else (
-        OPS["sum"](d * d, dims, keepdim, None) * math.nan)  # fmt: skip
+    return total / n if n else total * math.inf  # inf, and nan where all are equal, as a division by zero has it
 
 
 def _var_vjp(g: Any, x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
@@ -239,19 +248,28 @@ def _var_kernel(xp: Any, out: Any, x: Any, dims: Any, correction: float, keepdim
     wide = x.astype("f4") if x.dtype.itemsize == 2 else x
     d = wide - xp.mean(wide, axis=dims, keepdims=True)
     n = max(math.prod(x.shape[i] for i in dims) - correction, 0)
-    total = xp.sum(d * d, axis=dims, keepdims=keepdim)
-    xp.copyto(out, total / n if n else total * math.nan, casting="unsafe")
+    squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
+    total = xp.sum(squares, axis=dims, keepdims=keepdim)
+    xp.copyto(out, total / n if n else total * math.inf, casting="unsafe")
+
+
+def _var_meta(x: SpecLike, dims: Sequence[int], correction: float, keepdim: bool) -> TensorSpec:
+    if x.dtype.is_integral:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    return _spec(x, dims, keepdim, x.dtype.to_real())
 
 
 VAR = declare("var(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE,
-              decompose=_var, meta=lambda x, dims, correction, keepdim: _mean_meta(x, dims, keepdim, None),
+              decompose=_var, meta=_var_meta,
               kernel=_var_kernel, vjp={"x": _var_vjp},
               samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
 
 
 def _logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
-    """log(sum(exp(x))) over `dims`, shifted by the maximum so that nothing overflows."""
-    m = OPS["amax"](x, dims, True)
+    """log(sum(exp(x))) over `dims`, shifted by the maximum so that nothing overflows; -inf of no elements."""
+    if any(x.shape[d] == 0 for d in dims):
+        return OPS["log"](OPS["sum"](OPS["exp"](x), dims, keepdim, None))
+    m = OPS["amax"](OPS["real"](x) if x.dtype.is_complex else x, dims, True)
     m = OPS["where"](OPS["isinf"](m), 0.0, m)
     s = OPS["log"](OPS["sum"](OPS["exp"](x - m), dims, True, None)) + m
     return s if keepdim else OPS["view"](s, reduced_shape(x.shape, dims, False))

@@ -30,6 +30,8 @@ def _scatter_back(gs: Any, y1: Any, x_spec: SpecLike, dim: int) -> Any:
 
 def _order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
     """Positions in a stable order. Descending is the reverse of ascending over the reversed dim, which keeps ties in order."""
+    if x.dtype.itemsize == 2 and x.dtype.kind not in "iuf":
+        x = x.astype("f4")  # numpy's order of bfloat16 does not put nan last
     if not descending:
         return xp.argsort(x, axis=dim, kind="stable") if xp is np else xp.argsort(x, axis=dim)
     flipped = xp.flip(x, dim)
@@ -157,7 +159,7 @@ def _median(ignore_nan: bool) -> Any:
         x = at_least_1d(x)
         order = _order(xp, x, dim, False)
         n = x.shape[dim]
-        nans = xp.isnan(x).sum(dim, keepdims=True) if x.dtype.kind in "fV" else xp.zeros((1,) * x.ndim, "i8")
+        nans = xp.isnan(x).sum(dim, keepdims=True) if x.dtype.kind not in "iub" else xp.zeros((1,) * x.ndim, "i8")
         middle = xp.maximum(n - nans - 1, 0) // 2 if ignore_nan else xp.where(nans > 0, n - xp.maximum(nans, 1), (n - 1) // 2)
         shape = tuple(1 if i == dim else m for i, m in enumerate(x.shape))
         at = xp.take_along_axis(order, xp.broadcast_to(middle, shape), dim)
@@ -264,6 +266,8 @@ def _bincount(xp: Any, out: Any, x: Any, weights: Any, minlength: int) -> Any:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
+    if weights is not None and weights.shape != x.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None:
         return xp.bincount(x, minlength=minlength).astype("i8")
     found = xp.bincount(x, weights, minlength)
@@ -280,6 +284,10 @@ def _histc(xp: Any, out: Any, x: Any, bins: int, low: float, high: float) -> Non
         low, high = float(x.min()), float(x.max())
     if low == high:
         low, high = low - 1, high + 1
+    if low > high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    if bins <= 0:
+        raise RuntimeError("bins must be > 0")
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"histc: range of [{low}, {high}] is not finite")
     xp.copyto(out, xp.histogram(x.reshape(-1), bins, (low, high))[0], casting="unsafe")

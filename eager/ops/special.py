@@ -65,9 +65,18 @@ def _log_sum_rule(exp: str, unit: float) -> Any:
     return rule
 
 
+def _run_logaddexp(xp: Any, out: Any, x: Any, y: Any) -> None:
+    if out.dtype.kind != "c":
+        xp.logaddexp(x, y, out=out)
+        return
+    high = xp.where(xp.real(x) >= xp.real(y), x, y)
+    low = xp.where(xp.real(x) >= xp.real(y), y, x)
+    xp.copyto(out, xp.where(low == high, high + _LN2, high + xp.log1p(xp.exp(low - high))))
+
+
 LOGADDEXP = binary("logaddexp", _log_sum_rule("exp", 1.0),
                    {"x": lambda g, x, other: g * OPS["sigmoid"](x - other),
-                    "other": lambda g, x, other: g * OPS["sigmoid"](other - x)}, ufunc="logaddexp", accepts="f")  # fmt: skip
+                    "other": lambda g, x, other: g * OPS["sigmoid"](other - x)}, kernel=_run_logaddexp, accepts="fc")  # fmt: skip
 LOGADDEXP2 = binary("logaddexp2", _log_sum_rule("exp2", _LN2),
                     {"x": lambda g, x, other: g * OPS["sigmoid"]((x - other) * _LN2),
                      "other": lambda g, x, other: g * OPS["sigmoid"]((other - x) * _LN2)}, ufunc="logaddexp2", accepts="f")  # fmt: skip
@@ -97,16 +106,21 @@ XLOGY = binary("xlogy", _where_not_zero("log"), {"x": _zero_at_zero("log", 0.0),
 XLOG1PY = binary("xlog1py", _where_not_zero("log1p"),
                  {"x": _zero_at_zero("log1p", -1.0), "other": lambda g, x, other: g * x / (other + 1)}, promotion="float",
                  accepts="bif")  # fmt: skip
-HEAVISIDE = binary("heaviside", lambda k, x, y: k.where(x == 0, y, k.where(x > 0, y * 0 + 1, y * 0)), None, accepts="bif",
+HEAVISIDE = binary("heaviside", lambda k, x, y: k.where(x == 0, y, k.where(x > 0, 1, 0)), None, accepts="bif",
                    kernel=lambda xp, out, x, y: xp.copyto(out, xp.where(xp.equal(x, 0), y, xp.greater(x, 0))))  # fmt: skip
-NEXTAFTER = binary("nextafter", None, None, accepts="f", kernel=lambda xp, out, x, y: _next_after(xp, out, x, y))
-LDEXP = binary("ldexp", lambda k, x, y: x * k.exp2(y),
-               {"x": lambda g, other: g * OPS["exp2"](_tensor(other, g)), "other": lambda g, y: g * y * _LN2}, promotion="float",
-               accepts="bif")  # fmt: skip
 
 
 def _next_after(xp: Any, out: Any, x: Any, y: Any) -> None:
-    xp.nextafter(x, y, out=out)
+    xp.nextafter(xp.asarray(x, out.dtype), xp.asarray(y, out.dtype), out=out)
+
+
+def _next_meta(x: Any, other: Any) -> TensorSpec:
+    return OPS["hypot"].infer(x, other)  # pointwise over floating numbers, and nothing else
+
+
+# Steps of the result's own dtype: not pointwise in the table's sense, which computes half precision in float32.
+NEXTAFTER = declare("nextafter(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_next_meta, kernel=_next_after, inplace=True,
+                    nondifferentiable=True, samples=lambda make: iter([(make(3, 5), make(3, 5)), (make(4, 3).t(), make(4))]))  # fmt: skip
 
 
 def _int_pairs(make: Any) -> Iterator[tuple[Any, ...]]:

@@ -269,6 +269,10 @@ class Tensor(_native.TensorBase):
             return a.astype(dtype)
         return a.copy() if copy else a
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What a numpy function of this tensor gives, as a tensor (bool results as uint8, as torch has it)."""
+        return from_array(array.astype(np.uint8) if array.dtype == np.bool_ else np.asarray(array))  # type: ignore[no-any-return]
+
     def __bool__(self) -> bool:
         if self.numel() != 1:
             if self.numel() == 0:

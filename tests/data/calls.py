@@ -30,14 +30,14 @@ def _values(code: str, shape: tuple[int, ...], seed: float) -> Any:
     return np.asarray(flat).reshape(shape)
 
 
-def names(T: Any) -> dict[str, Any]:  # noqa: N803 - stands for a module
+def names(T: Any, device: str = "cpu") -> dict[str, Any]:  # noqa: N803 - stands for a module
     """What calls are written in, over the library `T`; `made` lists the tensors in the order they were asked for."""
     made: list[Any] = []
 
     def of(a: Any, code: str) -> Any:
         wide: Any = np.float64 if code in _FLOATS else np.int64
         kind = np.complex128 if code[0] == "c" else np.bool_ if code == "b1" else wide
-        made.append(T.from_numpy(np.array(a, kind)).to(getattr(T, DTYPES[code])))
+        made.append(T.from_numpy(np.array(a, kind)).to(getattr(T, DTYPES[code])).to(device))
         return made[-1]
 
     def t(code: str, *shape: int, seed: float = 1.0) -> Any:
@@ -56,7 +56,7 @@ def names(T: Any) -> dict[str, Any]:  # noqa: N803 - stands for a module
 
     def at(high: int, *shape: int) -> Any:
         """Indices below `high`."""
-        made.append(T.from_numpy(((np.arange(int(np.prod(shape))) * 5 + 2) % high).reshape(shape)))
+        made.append(T.from_numpy(((np.arange(int(np.prod(shape))) * 5 + 2) % high).reshape(shape)).to(device))
         return made[-1]
 
     def spd(n: int, code: str = "f4") -> Any:

@@ -1,15 +1,27 @@
 """Thousands of calls, over dtypes, layouts and wrong arguments, against torch's stored outcomes (tests/data/calls.py)."""
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import eager
+from eager import nn  # noqa: F401 - calls reach it as `T.nn`
 from tests.data.call_differences import DIFFERENCES, excused
-from tests.data.calls import calls
+from tests.data.calls import calls, names
 from tests.data.compare_calls import all_differences, difference, stored
 
 FAMILIES = sorted(calls())
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +54,42 @@ def test_every_listed_difference_is_met(used: set[str]) -> None:
         pytest.skip("the comparison itself was not run")
     stale = [d.why for d in DIFFERENCES if d.why not in used]
     assert not stale, f"differences that no longer occur: {stale}"
+
+
+# Calls whose result depends on data, or that make tensors on the CPU beside those on the meta device.
+NEEDS_DATA = "depends on data|Cannot copy out of meta tensor|item\\(\\) cannot be called on meta"
+MAKES_ITS_OWN = re.compile("out=|T\\.(empty|zeros|ones|tensor|eye|full|hann|text)|text\\(")
+
+
+def _specs(result: Any) -> Any:
+    """dtype, shape and strides of a tensor or of several; None for anything else."""
+    if isinstance(result, eager.Tensor):
+        return result.dtype, tuple(result.shape), result.stride()
+    several = isinstance(result, (tuple, list)) and all(isinstance(r, eager.Tensor) for r in result)
+    return [_specs(r) for r in result] if several else None
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("printing", "meta")])
+def test_meta_tensors_give_what_real_ones_do(family: str) -> None:
+    wrong, compared = [], 0
+    for text in calls()[family][:: 1 if family not in ("unary", "binary") else 3]:
+        if MAKES_ITS_OWN.search(text):
+            continue
+        try:
+            expected = _specs(eval(text, names(eager)))  # noqa: S307 - our own table
+        except Exception:  # noqa: S112 - what real tensors refuse is compared with torch elsewhere
+            continue
+        if expected is None:
+            continue
+        compared += 1
+        try:
+            found = _specs(eval(text, names(eager, "meta")))  # noqa: S307
+        except Exception as error:
+            found = expected if re.search(NEEDS_DATA, str(error)) else f"{type(error).__name__}: {error}"
+        if found != expected:
+            wrong.append(f"{text}\n    {found} on the meta device, {expected} on the CPU")
+    assert compared
+    assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:20])
 
 
 def test_comparison_sees_what_differs() -> None:

@@ -286,10 +286,10 @@ class _Compiler:
         return self._scatter(i, b, d)
 
     def _extern(self, d: ir.Extern) -> _Code:
-        results = sorted(((b.definition.output, b) for b in self.program.buffers.values()
-                          if isinstance(b.definition, ir.Extern) and b.definition.call == d.call), key=lambda p: p[0])  # fmt: skip
-        views = tuple(self._view(b.ref()) for _, b in results)
-        lines = results[0][1].source.lines
+        results = {b.definition.output: b for b in self.program.buffers.values()
+                   if isinstance(b.definition, ir.Extern) and b.definition.call == d.call}  # fmt: skip
+        views = tuple(self._view(results[i].ref()) if i in results else None for i in range(d.count))
+        lines = results[min(results)].source.lines
         call = A.ExternCall(d.op, self._extern_args(d.args), views, lines[0] if lines else "")
         return _Code(extern=call)
 

@@ -373,13 +373,15 @@ class Matmul:
 class Extern:
     """Result `output` (of several) of the eager kernel of `op` on `args`: Refs, numbers, None, nested tuples.
 
-    `call` names the call: buffers with the same one are results of one call.
+    `call` names the call: buffers with the same one are results of one call, which has `count` of them. Those that
+    nobody reads have no buffer.
     """
 
     op: str
     args: tuple[Any, ...]
     call: str
     output: int = 0
+    count: int = 1
 
 
 Definition = Pointwise | Reduction | Scan | Scatter | Matmul | Extern

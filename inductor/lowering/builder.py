@@ -115,7 +115,7 @@ class Builder:
         """The results of one call of an eager kernel."""
         call = f"call{self._calls}"
         self._calls += 1
-        return [self.define(layout_of(s), ir.Extern(op, args, call, i)) for i, s in enumerate(specs)]
+        return [self.define(layout_of(s), ir.Extern(op, args, call, i, len(specs))) for i, s in enumerate(specs)]
 
     # ---- values ----
 

@@ -32,21 +32,24 @@ def bind(call: ExternCall) -> tuple[Run, tuple[BufferView, ...]]:
     views: list[BufferView] = []
     template = tuple(_template(a, views) for a in call.args)
     inputs = len(views)
-    views.extend(call.outputs)
+    views.extend(v for v in call.outputs if v is not None)
+    read = tuple(v is not None for v in call.outputs)
     direct = op.kernel is not None and op.kind not in (table.Kind.VIEW, table.Kind.POINTWISE)
     origin = call.origin
 
     def run(*tensors: Tensor) -> None:
         args = tuple(_fill(t, tensors) for t in template)
-        outputs = tensors[inputs:]
+        given = iter(tensors[inputs:])
+        outputs = [next(given) if r else None for r in read]
         try:
-            if direct and _as_inferred(op, args, outputs):
-                op.execute_into(outputs[0] if len(outputs) == 1 else outputs, args)
+            if direct and (whole := _laid_out(op, args, outputs)) is not None:
+                op.execute_into(whole[0] if len(whole) == 1 else whole, args)
                 return
             # Results of several ops (decompositions) and results in another layout: one copy more.
             results = op.execute(args)
             for out, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
-                out._array[...] = result._array
+                if out is not None:
+                    out._array[...] = result._array
         except Exception as error:
             if origin:
                 error.add_note(f"in {op.name}, called at {origin}")
@@ -55,14 +58,17 @@ def bind(call: ExternCall) -> tuple[Run, tuple[BufferView, ...]]:
     return run, tuple(views)
 
 
-def _as_inferred(op: Any, args: tuple[Any, ...], outputs: tuple[Tensor, ...]) -> bool:
-    """Whether the kernel may write straight into `outputs`: it relies on the strides of the op's law."""
+def _laid_out(op: Any, args: tuple[Any, ...], outputs: list[Tensor | None]) -> tuple[Tensor, ...] | None:
+    """What the kernel may write into: `outputs`, and scratch for the results that nobody reads; None where an output is
+    not laid out by the op's law, which the kernel relies on."""
     specs = op.infer(*args)
     specs = (specs,) if isinstance(specs, TensorSpec) else tuple(specs)
-    return len(specs) == len(outputs) and all(
-        s.dtype is o.dtype and s.shape == tuple(o.shape) and s.strides == o.stride()
+    if len(specs) != len(outputs) or any(
+        o is not None and (s.dtype is not o.dtype or s.shape != tuple(o.shape) or s.strides != o.stride())
         for s, o in zip(specs, outputs, strict=True)
-    )
+    ):
+        return None
+    return tuple(table.empty(s) if o is None else o for s, o in zip(specs, outputs, strict=True))
 
 
 class _Slot:

@@ -1,0 +1,23 @@
+"""Extern calls of which only some results are read: the others have no buffer, and the compiled graph runs all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import eager as torch
+from eager.nn import functional as F
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: F.max_pool2d(x[None], 2), lambda x: x.sort(dim=1)[0], lambda x: x.sort(dim=1)[1],
+    lambda x: x.topk(2, dim=-1).values + 1, lambda x: x.median(dim=2)[1], lambda x: F.max_pool2d(x[None], 2, return_indices=True)[1],
+])  # fmt: skip
+def test_compiled_as_eager(fn: Callable[[torch.Tensor], torch.Tensor], capfd: pytest.CaptureFixture[str]) -> None:
+    x = torch.randn(2, 4, 6, generator=torch.Generator().manual_seed(0))
+    compiled = torch.compile(fn, fullgraph=True)
+    for _ in range(2):
+        assert torch.equal(compiled(x), fn(x))
+    assert not torch._dynamo.explain(fn, x).breaks
+    assert "failed where eager does not" not in capfd.readouterr().err

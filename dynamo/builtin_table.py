@@ -563,6 +563,16 @@ def _tuple(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return TupleValue(cap.unpack(args[0]) if args else [])
 
 
+@cls(eager.finfo)
+def _finfo(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if not args and not kwargs:
+        cap.depend_on_defaults()
+    return on_constants(eager.finfo)(cap, args, kwargs)
+
+
+CLASSES[eager.iinfo] = on_constants(eager.iinfo)
+
+
 @cls(eager.Tensor)
 def _tensor(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return cap.tensor_call(eager.Tensor, args, kwargs)
@@ -670,6 +680,9 @@ def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         return cap.sequence_iterator(value.items[::-1], NONE)
     if isinstance(value, TensorValue):
         raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a tensor")
+    if isinstance(value, UserObject) and not cap.class_has(value.cls, "__reversed__"):
+        count = cap.call_method(value, "__len__", [], {}).as_constant()
+        return cap.sequence_iterator([cap.getitem(value, Constant(i)) for i in reversed(range(count))], NONE)
     return cap.call_method(value, "__reversed__", [], {})
 
 

@@ -26,6 +26,7 @@ from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
 from dynamo.values.sequences import RangeValue, Sequence, TupleValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, is_python_class
+from eager.legacy import tensortype
 from eager.nn import Module
 
 if TYPE_CHECKING:
@@ -173,6 +174,8 @@ class Calls:
             return known(self, args, kwargs)  # type: ignore[no-any-return]
         if issubclass(cls, enum.Enum):
             return self.wrap_static(self.host(cls, *(self.object_constant(a) for a in args)))  # type: ignore[attr-defined]
+        if isinstance(cls, tensortype):
+            return self.tensor_call(cls, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if isinstance(type_attribute(meta, "__call__", None), types.FunctionType):
             return self.call(self.special_method(value, "__call__"), args, kwargs)
         return self.make_instance(value, args, kwargs)

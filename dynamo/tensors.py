@@ -138,7 +138,7 @@ class TensorCalls:
         used = list(_tensors_in(given))
         before = [t._version for t in used]
         if not used:
-            self._depend_on_defaults()
+            self.depend_on_defaults()
         self.mode.effectful = False
         result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
@@ -170,7 +170,7 @@ class TensorCalls:
         except Exception as error:
             raise Raised(self.exception_from(error)) from error
 
-    def _depend_on_defaults(self) -> None:
+    def depend_on_defaults(self) -> None:
         """A call with no tensors makes one: its dtype may be the default one."""
         self.guards.add("call_eq", (), eager.get_default_dtype, eager.get_default_dtype(), origin=self.origin)
 

@@ -10,7 +10,7 @@ from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.sources import Source
 from dynamo.values.base import Value
-from eager import device, dtype
+from eager import device, dtype, finfo, iinfo
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Every value of these types is immutable, and equality of type and value makes it interchangeable.
 CONSTANT_TYPES: Final = frozenset(
-    {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, device}
+    {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, device, finfo, iinfo}
 )
 _SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, CodeType, dtype})
 

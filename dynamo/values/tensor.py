@@ -93,6 +93,8 @@ class TensorValue(Value):
         return cap.wrap(self.real.grad, AttrSource(self.source, "grad"))
 
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
+        if name == "data" and isinstance(value, TensorValue) and _same_memory(self.fake, value.fake):
+            return  # the end of `x.data *= y`: the write has happened
         raise Unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -159,3 +161,10 @@ class TensorMethod(Value):
 
     def reconstruct(self, cg: CodeGen) -> str:
         return f"{cg.value(self.tensor)}.{self.name}"
+
+
+def _same_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether two fakes are the same elements of one storage in the same order."""
+    if a.untyped_storage().root is not b.untyped_storage().root or a.dtype is not b.dtype:
+        return False
+    return (a.shape, a.stride(), a.storage_offset()) == (b.shape, b.stride(), b.storage_offset())

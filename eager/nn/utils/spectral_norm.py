@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native
+from eager.autograd.grad_mode import no_grad
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
 from eager.nn.utils.parametrizations import _unit
@@ -30,18 +30,15 @@ class SpectralNorm:
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
-            before = _native.set_grad_enabled(False)
-            try:
+            with no_grad():
                 for _ in range(self.n_power_iterations):
                     v.copy_(_unit(matrix.t() @ u, self.eps))
                     u.copy_(_unit(matrix @ v, self.eps))
-            finally:
-                _native.set_grad_enabled(before)
         sigma = (u.clone() * (matrix @ v.clone())).sum()
         return weight / sigma
 
     def __call__(self, module: Module, inputs: Any) -> None:
-        object.__setattr__(module, self.name, self.compute_weight(module, module.training))
+        setattr(module, self.name, self.compute_weight(module, module.training))
 
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:

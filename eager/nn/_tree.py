@@ -149,8 +149,6 @@ class TreeModule(HookedModule):
         for p in self._parameters.values():
             if p is None:
                 continue
-            if is_lazy(p):
-                raise ValueError("Attempted to use an uninitialized parameter: run a forward pass first")
             before = _native.set_grad_enabled(False)
             try:
                 p.data = fn(p.detach())
@@ -161,7 +159,11 @@ class TreeModule(HookedModule):
             finally:
                 _native.set_grad_enabled(before)
         for name, b in self._buffers.items():
-            if b is not None:
+            if b is None:
+                continue
+            if is_lazy(b):
+                b.data = fn(b.detach())  # stays without a shape, in the new dtype or place
+            else:
                 self._buffers[name] = fn(b)
         return self
 
@@ -242,6 +244,9 @@ class TreeModule(HookedModule):
 
     def share_memory(self: Self) -> Self:
         """Move all parameters and buffers into shared memory."""
+        if any(is_lazy(t) for m in self.modules() for t in (*m._parameters.values(), *m._buffers.values())):
+            raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
+                               "parameters before calling `module.share_memory()`.")  # fmt: skip
         return self._apply(lambda t: t.share_memory_())
 
     def train(self: Self, mode: bool = True) -> Self:

@@ -101,6 +101,11 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return t
 
 
+def _nothing(device: Any, dtype: Any) -> Tensor:
+    """A tensor of no elements."""
+    return OPS["empty"]((0,), dtype or _empty().dtype, device)
+
+
 class _Uninitialized:
     """What lazy parameters and buffers share: a tensor of no elements until `materialize` gives a shape."""
 
@@ -110,13 +115,31 @@ class _Uninitialized:
         self.data = fresh
         self.__class__ = Parameter if isinstance(self, UninitializedParameter) else Tensor
 
+    @property
+    def shape(self) -> Any:
+        """There is none yet."""
+        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+                           "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call "
+                           "`forward` to initialize the parameters before accessing their attributes.")  # fmt: skip
+
+    def detach(self: Any) -> Tensor:
+        """A plain tensor of no elements."""
+        return _native.make(None, self.untyped_storage(), self.dtype.code, (0,), (1,))
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
 
 class UninitializedParameter(_Uninitialized, Parameter):
     """A parameter whose shape is not known yet; lazy modules make it real at their first call."""
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
-        data = _empty() if dtype is None else OPS["to_dtype"](_empty(), dtype)
-        return _alias_as(cls, data, requires_grad)
+        return _alias_as(cls, _nothing(device, dtype), requires_grad)
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
         """Everything happens in `__new__`."""
@@ -130,7 +153,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
     def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
                 persistent: bool = True) -> UninitializedBuffer:  # fmt: skip
-        data = _empty() if dtype is None else OPS["to_dtype"](_empty(), dtype)
+        data = _nothing(device, dtype)
         t = _native.make(cls, data.untyped_storage(), data.dtype.code, (0,), (1,))
         t.__dict__["persistent"] = persistent
         t.__dict__["_is_buffer"] = True

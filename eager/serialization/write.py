@@ -98,6 +98,8 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         return NotImplemented
 
     def _reduce_tensor(self, t: Tensor) -> Any:
+        if parameter.is_lazy(t):
+            return t.__reduce_ex__(self.proto)
         kept = {k: v for k, v in t.__dict__.items() if k not in OWN_MARKS}
         if type(t) is parameter.Parameter:
             data = _Called(*self._plain(t, False))

@@ -4,10 +4,12 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+from eager import dtypes
 from eager.nn import init
 from eager.nn.functional import norm as functions
 from eager.nn.module import Module
 from eager.nn.modules.utils import parameter
+from eager.ops.table import OPS
 from eager.tensor import Tensor
 
 
@@ -122,8 +124,32 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(LocalResponseNorm):
-    """LocalResponseNorm under its older name and default k."""
+class CrossMapLRN2d(Module):
+    """LocalResponseNorm of (n, c, h, w) by a running sum over channels.
+
+    The sum never drops the first channel: a fault of torch's layer which models trained with it have learnt.
+    The gradient is the derivative of that (torch's is of neither sum).
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__(size, alpha, beta, k)
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
+        channels, reach = input.shape[1], int((self.size - 1) / 2 + 1)
+        square = input * input
+        running = OPS["cumsum"](square, 1, None)
+        last = input.new_tensor([min(c + reach, channels) - 1 for c in range(channels)], dtype=dtypes.int64)
+        total = OPS["index_select"](running, 1, last)
+        if channels > reach:
+            dropped = OPS["slice"](running, 1, 0, channels - reach, 1) - square[:, :1]
+            total = total - OPS["constant_pad_nd"](dropped, (0, 0, 0, 0, reach, 0), 0)
+        return input * OPS["pow"](total * (self.alpha / self.size) + self.k, -self.beta)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

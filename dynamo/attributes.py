@@ -71,6 +71,7 @@ class AttributeAccess:
         def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
         def wrap(self, real: Any, source: Source) -> Value: ...
         def wrap_static(self, real: Any, label: str = "") -> Value: ...
+        def wrap_new(self, real: Any) -> Value: ...
         def realize(self, value: Value) -> Value: ...
         def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
         def raise_(self, cls: type, *args: Any) -> Any: ...
@@ -142,7 +143,7 @@ class AttributeAccess:
         if name == "__class__" and type_attribute(cls, name) is object.__dict__[name]:
             return self.wrap_class(obj, cls)
         raw = self.class_lookup(cls, name) if name not in _HIDDEN else _ABSENT
-        if raw is not _ABSENT and _is_data_descriptor(raw):
+        if raw is not _ABSENT and _is_data_descriptor(raw) and hasattr(type(raw), "__get__"):
             return self._read_descriptor(obj, cls, name, raw)
         found = self._instance_entry(obj, name)
         if found is not None:
@@ -229,6 +230,8 @@ class AttributeAccess:
         pending = self.effects.attributes_of(obj).get(name)
         if pending is not None and pending is not DELETED:
             return pending
+        if isinstance(obj, ExceptionValue) and obj.source is None:
+            return self._exception_slot(obj, raw)
         real = getattr(obj, "real", None)
         if pending is None and real is not None and obj.source is not None:
             try:
@@ -239,8 +242,18 @@ class AttributeAccess:
                 return self.wrap(value, AttrSource(obj.source, name))
         return self.host(raw.__get__, object.__new__(obj.python_type()))  # type: ignore[no-any-return]
 
+    def _exception_slot(self, obj: ExceptionValue, raw: Any) -> Value:
+        """An attribute that the C base of a new exception keeps: what its __init__ makes of the args."""
+        made = self.host(raw.__objclass__, *(self.realize(a).as_constant() for a in obj.args)) if obj.initialized else None
+        if made is None:
+            raise Unsupported(breaks.EXCEPTION, f"{obj.describe()}.{raw.__name__}")
+        return self.wrap_new(self.host(raw.__get__, made))
+
     def _read_c_attribute(self, obj: Value, name: str) -> Value:
         real = getattr(obj, "real", None)
+        if isinstance(obj, ExceptionValue) and obj.source is None:
+            pending = self.effects.attributes_of(obj).get(name)
+            return pending if isinstance(pending, Value) else self._exception_slot(obj, type_attribute(obj.cls, name))
         if real is None or obj.source is None:
             raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name}")
         return self.wrap(getattr(real, name), AttrSource(obj.source, name))
@@ -415,6 +428,8 @@ class AttributeAccess:
         obj = value.obj
         start = obj.cls if isinstance(obj, ClassValue) and issubclass(obj.cls, value.cls) else obj.python_type()
         mro = start.__mro__
+        if value.cls not in mro:
+            raise Unsupported(breaks.ATTRIBUTE, f"super({value.cls.__name__}, ...).{name} of {obj.describe()}")
         for base in mro[mro.index(value.cls) + 1 :]:
             if name in base.__dict__:
                 raw = base.__dict__[name]

@@ -106,6 +106,7 @@ class Builtins:
             if isinstance(owner, ExceptionValue) and owner.source is None:
                 cap.mutating(owner)
                 owner.args = list(args)
+                owner.initialized = True
             return NONE
         if name == "__eq__":
             return TRUE if cap.same_object(owner, args[0]) else Constant(NotImplemented)
@@ -626,6 +627,8 @@ def _set_like(kind: type) -> Row:
         new = SetValue(kind)
         if args:
             source = cap.realize(args[0])
+            if kind is frozenset and isinstance(source, SetValue) and source.cls is frozenset:
+                return source
             items = list(source.entries.values()) if isinstance(source, SetValue) else cap.exhaust(cap.iterate(source))
             for item in items:
                 new.entries.setdefault(cap.hash_key(item), item)
@@ -678,6 +681,8 @@ def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         return cap.range_iterator(value.value[::-1])
     if isinstance(value, Sequence):
         return cap.sequence_iterator(value.items[::-1], NONE)
+    if isinstance(value, Constant) and isinstance(value.value, str | bytes):
+        return cap.sequence_iterator(cap.unpack(value)[::-1], NONE)
     if isinstance(value, TensorValue):
         raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a tensor")
     if isinstance(value, UserObject) and not cap.class_has(value.cls, "__reversed__"):

@@ -81,6 +81,8 @@ class Calls:
             named = {k: self.object_constant(v) for k, v in kwargs.items()}  # type: ignore[attr-defined]
         except NotConstant:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()}.{name}(...)") from None
+        if not hasattr(value.value, name):
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()}.{name}()")
         return self.wrap_new(self.host(getattr(value.value, name), *given, **named))  # type: ignore[attr-defined,no-any-return]
 
     def _as_list(self, value: Value) -> Value:
@@ -173,6 +175,8 @@ class Calls:
                 raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()} with arguments that it does not take")
             return known(self, args, kwargs)  # type: ignore[no-any-return]
         if issubclass(cls, enum.Enum):
+            if kwargs or len(args) != 1:
+                raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() makes a new class")
             return self.wrap_static(self.host(cls, *(self.object_constant(a) for a in args)))  # type: ignore[attr-defined]
         if isinstance(cls, tensortype):
             return self.tensor_call(cls, args, kwargs)  # type: ignore[attr-defined,no-any-return]
@@ -346,7 +350,7 @@ class Calls:
     def get_attribute(self, value: Value, name: str, default: Value | None) -> Value:
         """getattr(value, name[, default])"""
         try:
-            return self.realize(value).getattr(self, name)  # type: ignore[arg-type]
+            return self.read_attribute(value, name)  # type: ignore[attr-defined,no-any-return]
         except Raised as error:
             if default is not None and issubclass(error.value.python_type(), AttributeError):
                 return default

@@ -121,7 +121,7 @@ class CodeGen:
     uses_function = False
 
     def constant(self, value: Any) -> str:
-        if is_plain_literal(value):
+        if is_plain_literal(value):  # others are bound, so that each stays the object that it is
             return f"({value!r})" if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
         return self.bind(value, type(value).__name__)
 
@@ -220,10 +220,13 @@ class CodeGen:
     def _new_exception(self, obj: ExceptionValue, cls: str) -> str:
         if not is_exception_class(obj.cls):
             self.impossible(obj, obj.describe())
-        args = "".join(self.value(a) + ", " for a in obj.args)
-        rest = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {self.value(obj.traceback())}"
-        make = f"{self.helper('exception_new')}({cls}, ({args}), {rest})"
-        return self.container(obj, make, lambda var: self.cap.effects.fill_new(self, obj, var), None)
+        make = f"{self.helper('exception_new')}({cls}, {self.value(obj.args_tuple())}, {obj.initialized})"
+        return self.container(obj, make, lambda var: self._fill_exception(obj, var), None)
+
+    def _fill_exception(self, obj: ExceptionValue, var: str) -> None:
+        links = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {self.value(obj.traceback())}"
+        self.statement(f"{self.helper('exception_link')}({var}, {links})")
+        self.cap.effects.fill_new(self, obj, var)
 
     def graph_output(self, value: TensorValue) -> str:
         self.outputs.append(value)
@@ -241,11 +244,14 @@ class CodeGen:
         for generator in self.cap.generators:
             if generator.has_unfinished_business:
                 self.impossible(generator, f"{generator.describe()} is left inside a try or with block")
-        self.cap.effects.replay(self)
-        if isinstance(end, Finished):
-            self.statement(f"return {self.value(end.value)}")
-        else:
-            _BreakWriter(self, end).write()
+        try:
+            self.cap.effects.replay(self)
+            if isinstance(end, Finished):
+                self.statement(f"return {self.value(end.value)}")
+            else:
+                _BreakWriter(self, end).write()
+        except _Cycle:
+            raise GiveUp(breaks.EXCEPTION, "an object that is part of what it is made from") from None
         graph = self._graph_call()
         lines = [*((line, 1) for line in (*self.prologue, *graph)), *self.body]
         return self._compile(lines, end), self.uses_function

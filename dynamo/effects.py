@@ -41,6 +41,10 @@ class Effects:
         found = self._attributes.get(id(obj))
         return _NOTHING if found is None else found[1]
 
+    def preset(self, obj: Value, name: str, value: Value) -> None:
+        """An attribute that a new object comes with."""
+        self._attributes.setdefault(id(obj), (obj, {}))[1][name] = value
+
     def set_attribute(self, cap: Any, obj: Value, name: str, value: Value) -> None:
         cap.mutating(obj)
         pending = self._attributes.setdefault(id(obj), (obj, {}))[1]

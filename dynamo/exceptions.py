@@ -29,7 +29,7 @@ class Exceptions:
         def wrap_new(self, real: Any) -> Value: ...
         def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
 
-    def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def host(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """fn(*args, **kwargs) on host values; what it raises is raised in the captured program."""
         try:
             return fn(*args, **kwargs)
@@ -48,9 +48,23 @@ class Exceptions:
                 self.preset(value, name, Constant(held))
         return value
 
-    def preset(self, value: ExceptionValue, name: str, attribute: Value) -> None:
-        """Set an attribute that the constructor would have set."""
-        self.effects.set_attribute(self, value, name, attribute)  # type: ignore[attr-defined]
+    def preset(self, value: Value, name: str, attribute: Value) -> None:
+        """Set an attribute that the constructor would have set: no effect of its own."""
+        self.effects.preset(value, name, attribute)  # type: ignore[attr-defined]
+
+    def read_attribute(self, owner: Value, name: str) -> Value:
+        """owner.name as the interpreter reads it: an AttributeError learns whose attribute was missed."""
+        owner = self.realize(owner)  # type: ignore[attr-defined]
+        try:
+            return owner.getattr(self, name)  # type: ignore[arg-type]
+        except Raised as error:
+            value = error.value
+            if isinstance(value, ExceptionValue) and value.source is None and issubclass(value.cls, AttributeError):
+                known = self.effects.attributes_of(value)  # type: ignore[attr-defined]
+                if "name" not in known and "obj" not in known:
+                    self.preset(value, "name", Constant(name))
+                    self.preset(value, "obj", owner)
+            raise
 
     def passes(self, value: Value, frame: Frame) -> None:
         """An exception is raised in `frame`, or comes out of its callee: the traceback grows by an entry."""
@@ -81,6 +95,12 @@ class Exceptions:
     def raise_(self, cls: type, *args: Any) -> NoReturn:
         """Raise cls(*args) in the captured program; args are host constants."""
         raise Raised(self.with_context(ExceptionValue(cls, [self.wrap_new(a) for a in args])))
+
+    def raise_name_error(self, name: str) -> NoReturn:
+        """Raise what a missing global raises."""
+        value = ExceptionValue(NameError, [Constant(f"name '{name}' is not defined")])
+        self.preset(value, "name", Constant(name))
+        raise Raised(self.with_context(value))
 
     def raise_values(self, cls: type, args: list[Value]) -> NoReturn:
         """Raise cls(*args); args are captured values."""
@@ -129,10 +149,13 @@ class Exceptions:
         if not is_exception_class(cls):
             raise Unsupported(breaks.EXCEPTION, f"{cls.__name__}()")
         value = ExceptionValue(cls, list(args))
+        value.initialized = False
         init = self.class_lookup(cls, "__init__")  # type: ignore[attr-defined]
         if hasattr(init, "__code__"):
             self.call(self.wrap_class_attribute(cls, "__init__", init), [value, *args], kwargs)  # type: ignore[attr-defined]
-        elif kwargs:
+            return value
+        value.initialized = True
+        if kwargs:
             if not set(kwargs) <= {"name", "obj", "path"}:
                 self.raise_(TypeError, f"{cls.__name__}() takes no keyword arguments")
             for name, attribute in kwargs.items():

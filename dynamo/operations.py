@@ -208,9 +208,12 @@ class Operations:
         if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple):
             message = f"'{_SYMBOLS[fn]}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'"
             return self.raise_type_error(message)  # type: ignore[no-any-return]
-        for x, y in zip(a.items, b.items, strict=False):
+        i = 0
+        while i < len(a.items) and i < len(b.items):  # an __eq__ may change them
+            x, y = a.items[i], b.items[i]
             if not self.equal(x, y):
                 return self.compare(fn, x, y)
+            i += 1
         return Constant(fn(len(a.items), len(b.items)))
 
     def _compare_objects(self, fn: Any, a: Value, b: Value) -> Value:
@@ -260,7 +263,12 @@ class Operations:
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple) or len(a.items) != len(b.items):
                 return False
-            return all(self.equal(x, y) for x, y in zip(list(a.items), list(b.items), strict=True))
+            i = 0
+            while i < len(a.items) and i < len(b.items):
+                if not self.equal(a.items[i], b.items[i]):
+                    return False
+                i += 1
+            return len(a.items) == len(b.items)
         if isinstance(a, DictValue) and isinstance(b, DictValue):
             return self._equal_dicts(a, b)
         if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
@@ -339,6 +347,8 @@ class Operations:
             return self.wrap_static(self.host(operator.getitem, container.cls, self.object_constant(key)))  # type: ignore[attr-defined,no-any-return]
         if hasattr(container.cls, "__class_getitem__") and container.cls.__module__ == "builtins":
             return self.wrap_static(self.host(operator.getitem, container.cls, self.object_constant(key)))  # type: ignore[attr-defined,no-any-return]
+        if not hasattr(container.cls, "__class_getitem__"):
+            self.raise_type_error(f"type '{container.cls.__name__}' is not subscriptable")
         return self.call_method(container, "__class_getitem__", [key], {})
 
     def index_constant(self, value: Value) -> Any:
@@ -455,7 +465,7 @@ class Operations:
                 if issubclass(value.cls, BaseException) and value.source is None and exception_args is not None:
                     return self._exception_text(value, exception_args)
                 raw, name = type_attribute(value.cls, "__repr__", None), "__repr__"
-            if isinstance(raw, types.FunctionType) and not isinstance(getattr(value, "real", None), enum.Enum):
+            if isinstance(raw, types.FunctionType) and not _is_of_enum(raw):
                 return self.call_method(value, name, [], {})
             if isinstance(value.real, enum.Enum):
                 return Constant(self.host(convert, value.real))
@@ -491,10 +501,14 @@ class Operations:
         """format(value, spec)"""
         value = self.realize(value)
         if isinstance(value, UserObject):
-            if isinstance(type_attribute(value.cls, "__format__", None), types.FunctionType) and not isinstance(value.real, enum.Enum):
+            raw = type_attribute(value.cls, "__format__", None)
+            if isinstance(raw, types.FunctionType) and not _is_of_enum(raw):
                 return self.call_method(value, "__format__", [Constant(spec)], {})
             if not spec and not isinstance(value.real, enum.Enum):
                 return self.to_text(value, str)
+            own = [type_attribute(value.cls, n, None) for n in ("__str__", "__repr__")]
+            if isinstance(value.real, enum.Enum) and any(isinstance(r, types.FunctionType) and not _is_of_enum(r) for r in own):
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"the text of {value.describe()}")
         if isinstance(value, TensorValue):
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
         if not spec and not isinstance(value, Constant):
@@ -504,6 +518,11 @@ class Operations:
 
 def _is_none(value: Value) -> bool:
     return isinstance(value, Constant) and value.value is None
+
+
+def _is_of_enum(method: types.FunctionType) -> bool:
+    """Whether the enum module made a special method: it may run at capture."""
+    return method.__module__ == "enum" or method.__code__.co_filename == enum.Enum.__repr__.__code__.co_filename
 
 
 def _sample(value: Value) -> Any:

@@ -19,7 +19,6 @@ from dynamo.tracebacks import Place
 from dynamo.values.base import Lazy, NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
-from dynamo.values.sequences import TupleValue
 from eager import _logging
 from fxir.node import Origin
 
@@ -88,8 +87,8 @@ class Frame:
 
     def constant(self, value: Any) -> Value:
         """A value of co_consts."""
-        if isinstance(value, tuple):
-            return TupleValue([self.constant(v) for v in value])
+        if isinstance(value, tuple | frozenset):
+            return self.cap.wrap_static(value, "constant")  # the same object each time
         return self.cap.wrap_new(value)
 
     def bind_closure(self) -> None:

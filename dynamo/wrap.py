@@ -64,10 +64,19 @@ def is_python_class(cls: type) -> bool:
     if not cls.__flags__ & _HEAP_TYPE:
         return False
     for base in cls.__mro__:
-        if base is object or issubclass(base, BaseException) or base.__flags__ & _HEAP_TYPE:
+        if base is object or issubclass(base, BaseException):
             continue
-        return base.__module__ in ("abc", "typing", "collections.abc")
+        if not base.__flags__ & _HEAP_TYPE:
+            return base.__module__ in ("abc", "typing", "collections.abc")
+        if _is_made_in_c(base):
+            return False
     return True
+
+
+def _is_made_in_c(cls: type) -> bool:
+    """Whether a heap type comes from a C module: its methods are descriptors of its own."""
+    kinds = types.WrapperDescriptorType | types.MethodDescriptorType
+    return any(isinstance(v, kinds) and v.__objclass__ is cls for v in vars(cls).values())
 
 
 class Wrapping:
@@ -326,7 +335,7 @@ def _dict(cap: Any, real: Any, source: Source) -> Value:
     value = DictValue(type(real), source)
     keys = [cap.wrap_static(k) for k in real]
     cap.guard("dict_keys", source, tuple(real))
-    for key, (name, item) in zip(keys, dict.items(real), strict=True):
+    for key, (name, item) in zip(keys, real.items(), strict=True):
         value.entries[cap.hash_key(key)] = (key, Lazy(item, DictItemSource(source, name)))
     if isinstance(real, collections.defaultdict):
         value.factory = cap.wrap(real.default_factory, AttrSource(source, "default_factory"))
@@ -336,7 +345,8 @@ def _dict(cap: Any, real: Any, source: Source) -> Value:
 def _set(cap: Any, real: Any, source: Source) -> Value:
     if not all(type(v) in CONSTANT_TYPES for v in real):
         return Opaque(real, source)
-    cap.guard("const_eq", source, type(real)(real))
+    if not isinstance(source, ConstSource) or type(real) is set:
+        cap.guard("const_eq", source, type(real)(real))
     value = SetValue(type(real), source)
     value.entries = {cap.hash_key(c): c for c in map(Constant, real)}
     return value

@@ -171,12 +171,6 @@ static inline int frame_stack_size(Frame *f, PyCodeObject *code, int depth)
 
 static inline Frame *frame_of_object(PyFrameObject *object) { return object->f_frame; }
 
-/* Whether the thread runs under a trace or profile function, or inside a tracing callback. */
-static inline bool thread_is_traced(PyThreadState *ts)
-{
-    return ts->c_tracefunc || ts->c_profilefunc || ts->tracing;
-}
-
 /* --- disposal -------------------------------------------------------------------------------- */
 /* An eval function that returns without evaluating the frame must leave it as the evaluation would.
  * 3.11: nothing to do, the caller clears. From 3.12 the callee clears: the frame's code is replaced

@@ -71,6 +71,12 @@ PyObject *entry_call(EntryObject *entry, PyObject **slots, int n, PyObject *func
 
 void tidy_error(void);      /* the error that is set leaves generated code: its traceback is put right */
 
+/* Whether the thread runs under a trace or profile function, or inside a tracing callback. */
+static inline bool thread_is_traced(PyThreadState *ts)
+{
+    return ts->c_tracefunc || ts->c_profilefunc || ts->tracing;
+}
+
 /* --- tails (tail.c) -------------------------------------------------------------------------- */
 extern PyTypeObject TailType;
 extern PyMethodDef tail_methods[];

@@ -43,7 +43,7 @@ def load_name(frame: Frame, name: str) -> Value:
     if pending is not DELETED and not trusted:
         cap.guard("dict_absent", held, name)
     if name not in builtins_namespace:
-        return cap.raise_(NameError, f"name '{name}' is not defined")  # type: ignore[no-any-return]
+        return cap.raise_name_error(name)  # type: ignore[no-any-return]
     if trusted:
         return cap.wrap_static(builtins_namespace[name], name)
     return cap.wrap(builtins_namespace[name], DictItemSource(ConstSource(builtins_namespace, "builtins"), name))
@@ -77,7 +77,7 @@ def delete_global(frame: Frame, ins: Instruction) -> None:
     name = frame.code.co_names[ins.arg]
     pending = frame.cap.effects.global_write(frame.globals, name)
     if pending is DELETED or (pending is None and name not in frame.globals):
-        frame.cap.raise_(NameError, f"name '{name}' is not defined")
+        frame.cap.raise_name_error(name)
     load_name(frame, name)
     frame.cap.mutating(None)
     frame.cap.effects.set_global(frame.globals, name, DELETED)
@@ -108,8 +108,7 @@ def load_attr(frame: Frame, ins: Instruction) -> None:
         name, method = frame.code.co_names[ins.arg >> 1], bool(ins.arg & 1)
     else:
         name, method = frame.code.co_names[ins.arg], False
-    owner = frame.pop()
-    value = owner.getattr(frame.cap, name)
+    value = frame.cap.read_attribute(frame.pop(), name)
     if method:
         push_method(frame, value)
     else:
@@ -118,8 +117,7 @@ def load_attr(frame: Frame, ins: Instruction) -> None:
 
 @op("LOAD_METHOD")
 def load_method(frame: Frame, ins: Instruction) -> None:
-    owner = frame.pop()
-    push_method(frame, owner.getattr(frame.cap, frame.code.co_names[ins.arg]))
+    push_method(frame, frame.cap.read_attribute(frame.pop(), frame.code.co_names[ins.arg]))
 
 
 def push_method(frame: Frame, value: Value) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import collections.abc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dynamo import breaks
 from dynamo.decode import VERSION
@@ -13,7 +12,7 @@ from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import ClassValue, UserObject
-from dynamo.values.sequences import ListValue, RangeValue, TupleValue
+from dynamo.values.sequences import TupleValue
 
 if TYPE_CHECKING:
     from dynamo.decode import Instruction
@@ -97,21 +96,20 @@ def get_len(frame: Frame, ins: Instruction) -> None:
 # --- match -----------------------------------------------------------------------------------------------------
 
 
+_SEQUENCE: Final = 1 << 5  # Py_TPFLAGS_SEQUENCE and MAPPING
+_MAPPING: Final = 1 << 6
+
+
 @op("MATCH_SEQUENCE")
 def match_sequence(frame: Frame, ins: Instruction) -> None:
     value = frame.cap.realize(frame.stack[-1])
-    frame.push(Constant(isinstance(value, ListValue | TupleValue | RangeValue) or _is_a(value, collections.abc.Sequence)))
+    frame.push(Constant(bool(value.python_type().__flags__ & _SEQUENCE)))
 
 
 @op("MATCH_MAPPING")
 def match_mapping(frame: Frame, ins: Instruction) -> None:
     value = frame.cap.realize(frame.stack[-1])
-    frame.push(Constant(isinstance(value, DictValue) or _is_a(value, collections.abc.Mapping)))
-
-
-def _is_a(value: Value, cls: type) -> bool:
-    kind = value.python_type()
-    return issubclass(kind, cls) and not issubclass(kind, str | bytes | bytearray)
+    frame.push(Constant(bool(value.python_type().__flags__ & _MAPPING)))
 
 
 @op("MATCH_KEYS")
@@ -119,7 +117,13 @@ def match_keys(frame: Frame, ins: Instruction) -> None:
     keys, subject = frame.cap.realize(frame.stack[-1]), frame.cap.realize(frame.stack[-2])
     if not isinstance(subject, DictValue):
         raise Unsupported(breaks.INSTRUCTION, f"a mapping pattern on {subject.describe()}")
-    found = [subject.get(frame.cap, key) for key in frame.cap.unpack(keys)]
+    wanted = frame.cap.unpack(keys)
+    hashed = [frame.cap.hash_key(k) for k in wanted]
+    for i, key in enumerate(hashed):
+        if key in hashed[:i]:
+            text = frame.cap.to_text(wanted[i], repr).as_constant()  # type: ignore[attr-defined]
+            frame.cap.raise_(ValueError, f"mapping pattern checks duplicate key ({text})")
+    found = [subject.get(frame.cap, key) for key in wanted]
     if any(v is None for v in found):
         frame.push(NONE)
     else:
@@ -143,7 +147,9 @@ def match_class(frame: Frame, ins: Instruction) -> None:
         found.append(subject)
     elif ins.arg:
         keys = [*_match_args(frame, cls, ins.arg), *keys]
-    for key in keys:
+    for i, key in enumerate(keys):
+        if key in keys[:i]:
+            cap.raise_type_error(f"{cls.cls.__name__}() got multiple sub-patterns for attribute {key!r}")
         if isinstance(subject, UserObject) and not cap.has_attribute(subject, key):
             frame.push(NONE)
             return
@@ -153,10 +159,19 @@ def match_class(frame: Frame, ins: Instruction) -> None:
 
 def _match_args(frame: Frame, cls: ClassValue, n: int) -> list[str]:
     cap = frame.cap
-    names: list[str] = []
+    given_names: list[Value] = []
     if cap.has_attribute(cls, "__match_args__"):
-        names = [cap.realize(v).as_constant() for v in cap.unpack(cls.getattr(cap, "__match_args__"))]
-    if n > len(names):
-        plural = "" if len(names) == 1 else "s"
-        cap.raise_type_error(f"{cls.cls.__name__}() accepts {len(names)} positional sub-pattern{plural} ({n} given)")
-    return names[:n]
+        given = cap.realize(cls.getattr(cap, "__match_args__"))
+        if not isinstance(given, TupleValue):
+            cap.raise_type_error(f"{cls.cls.__name__}.__match_args__ must be a tuple (got {given.python_type().__name__})")
+        given_names = given.items  # type: ignore[attr-defined]
+    if n > len(given_names):
+        plural = "" if len(given_names) == 1 else "s"
+        cap.raise_type_error(f"{cls.cls.__name__}() accepts {len(given_names)} positional sub-pattern{plural} ({n} given)")
+    names: list[str] = []
+    for item in given_names[:n]:
+        kind = cap.realize(item).python_type()
+        if kind is not str:
+            cap.raise_type_error(f"__match_args__ elements must be strings (got {kind.__name__})")
+        names.append(cap.realize(item).as_constant())
+    return names

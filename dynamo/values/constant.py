@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from types import CodeType, EllipsisType, NoneType, NotImplementedType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -98,15 +97,11 @@ class Constant(Value):
 
 
 def is_plain_literal(value: Any) -> bool:
-    """Whether repr(value) is a Python literal that gives the value back."""
+    """Whether repr(value) is a Python literal that gives the very object back."""
     kind = type(value)
     if kind in (bool, NoneType, EllipsisType):
         return True
-    if kind is int:
-        return abs(value) < 1 << 62
-    if kind is float:
-        return math.isfinite(value) and not (value == 0 and math.copysign(1, value) < 0)
-    return kind in (str, bytes) and len(value) < 200
+    return kind is int and -5 <= value <= 256
 
 
 NONE: Final = Constant(None)

@@ -12,7 +12,7 @@ from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
-from dynamo.values.mappings import DictValue
+from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.sequences import ListValue, TupleValue
 
 if TYPE_CHECKING:
@@ -54,12 +54,15 @@ class SequenceIterator(Iterator):
         self.owner = owner
         self.at = 0
         self.done = False
+        self.size = len(owner.entries) if isinstance(owner, SetValue) else -1
         if isinstance(owner, ListValue) and owner.items is items:
             self.kind = type(iter([]))
         else:
             self.kind = type(iter(()))
 
     def next(self, cap: Capture) -> Value | None:
+        if isinstance(self.owner, SetValue) and not self.done and len(self.owner.entries) != self.size:
+            cap.raise_(RuntimeError, "Set changed size during iteration")
         if self.done or self.at >= len(self.items):
             cap.mutating(self)
             self.done = True
@@ -106,26 +109,27 @@ class DictIterator(Iterator):
     def __init__(self, owner: DictValue, kind: str) -> None:
         self.owner = owner
         self.what = kind
-        self.keys = list(owner.entries)
+        # The host's iterator over the host's dict: it sees the same changes, and complains as Python's would.
+        self.items = iter(owner.entries.values())
         self.at = 0
+        self.done = False
         self.kind = type(iter(getattr({}, kind)()))
 
     def next(self, cap: Capture) -> Value | None:
-        if self.at >= len(self.keys) and len(self.owner.entries) == len(self.keys):
-            return None
-        if len(self.owner.entries) != len(self.keys):
-            return cap.raise_(RuntimeError, "dictionary changed size during iteration")
-        key = self.keys[self.at]
-        if key not in self.owner.entries:
-            return cap.raise_(RuntimeError, "dictionary keys changed during iteration")
         cap.mutating(self)
+        found = cap.host(next, self.items, None)
+        if found is None:
+            self.done = True
+            return None
         self.at += 1
-        k, v = self.owner.entries[key]
+        k, v = found
         if self.what == "items":
             return cap.make_tuple([k, v])
         return k if self.what == "keys" else v
 
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.done:
+            return "iter(())"
         base = cg.value(self.owner)
         view = base if self.what == "keys" else f"{base}.{self.what}()"
         return f"iter({view})" if self.at == 0 else f"{cg.helper('skipped')}(iter({view}), {self.at})"

@@ -114,8 +114,9 @@ class DictValue(Value):
 
     def fill(self, cg: CodeGen, var: str) -> None:
         """Emit the stores of all entries into `var`."""
+        store = cg.helper("ordered_dict_setitem" if self.cls is collections.OrderedDict else "dict_setitem")
         for key, value in self.entries.values():
-            cg.statement(f"{cg.helper('dict_setitem')}({var}, {cg.value(key)}, {cg.value(value)})")
+            cg.statement(f"{store}({var}, {cg.value(key)}, {cg.value(value)})")
 
 
 def _get(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -395,6 +396,8 @@ class SetValue(Value):
             return Constant(cap.hash_key(args[0]) in self.entries)
         if name == "__iter__":
             return self.iterate(cap)
+        if name == "copy" and self.cls is frozenset:
+            return self
         if name in self.OPERATORS:
             if name.startswith("__") and not isinstance(cap.realize(args[0]), SetValue | DictView):
                 return Constant(NotImplemented) if name not in ("__eq__", "__ne__") else Constant(name == "__ne__")

@@ -107,14 +107,22 @@ class ExceptionValue(UserObject):
         self.context: Value = NONE
         self.cause: Value = NONE
         self.suppress = False
+        self.initialized = True  # whether the __init__ of its C base ran, with `args`
         self.places: list[Place] = []  # its traceback, outermost frame first
         self._traceback: TracebackValue | None = None
+        self._args: TupleValue | None = None
 
     def describe(self) -> str:
         return f"exception {self.cls.__name__}"
 
     def truth(self, cap: Capture) -> bool:
         return True if not cap.class_has(self.cls, "__bool__") else super().truth(cap)
+
+    def args_tuple(self) -> TupleValue:
+        """Its `args`: the same tuple each time."""
+        if self._args is None or self._args.items != self.args:
+            self._args = TupleValue(list(self.args))
+        return self._args
 
     def traceback(self) -> Value:
         """Its traceback as it stands."""
@@ -129,7 +137,7 @@ class ExceptionValue(UserObject):
             raise Unsupported(breaks.EXCEPTION, "the traceback of an exception from outside, raised here")
         if self.source is None:
             if name == "args":
-                return TupleValue(list(self.args))
+                return self.args_tuple()
             if name == "__context__":
                 return self.context
             if name == "__cause__":

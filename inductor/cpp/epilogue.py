@@ -137,7 +137,7 @@ def print_epilogue(ep: Epilogue, places: Mapping[str, Place], stored: set[str]) 
             *(f"  {x}" for x in inner), "}"]  # fmt: skip
     if ep.cut != ep.n:
         loop = [f"for (i64 i{_RUN} = c0 / {ep.cut}; i{_RUN} * {ep.cut} < c1; i{_RUN}++) {{", *(f"  {x}" for x in loop), "}"]
-    shared = places[ep.in_place] == places[ep.c] if ep.in_place else False
+    shared = ep.in_place in stored and places[ep.in_place] == places[ep.c]
     restrict = "" if shared else " RESTRICT"
     lines = [f"static void {NAME}(char** args, long i{_BATCH}, long r0, long r1, long c0, long c1) {{"]
     if any("FJ_CHECKS" in line for line in loop):

@@ -39,6 +39,10 @@ def _edges(op: Any, args: tuple[Any, ...]) -> tuple[list[Any], tuple[bool, ...]]
 
 def apply(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     """Run `op` with recording off and give its differentiable outputs a history."""
+    if not op._lists_at:
+        result = _native.record(op, args, below, op._plans)
+        if result is not NotImplemented:
+            return result
     edges, needs = _edges(op, args)
     node = op_node_class(op)(op, args, edges, needs)
     _native.set_grad_enabled(False)

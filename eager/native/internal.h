@@ -58,6 +58,8 @@ PyObject *py_fast_operator(PyObject *self, PyObject *args);
 
 /* record.c */
 PyObject *py_register_nodes(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_record(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_traits(PyObject *self, PyObject *args);
 PyObject *py_edge_of(PyObject *self, PyObject *t);
 PyObject *py_spec_of(PyObject *self, PyObject *t);
 PyObject *py_record_in_python(PyObject *self, PyObject *const *args, Py_ssize_t nargs);

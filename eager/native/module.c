@@ -164,6 +164,8 @@ static PyMethodDef methods[] = {
     {"pointwise", (PyCFunction)(void *)py_pointwise, METH_FASTCALL, "pointwise(op, args): by the op's native loop, or None"},
     {"pointwise_number", py_pointwise_number, METH_O, "pointwise_number(name): of the op among those with loops, or -1"},
     {"register_nodes", (PyCFunction)(void *)py_register_nodes, METH_FASTCALL, "register_nodes(five classes, sequence, leaf_sequence, edge_of)"},
+    {"record", (PyCFunction)(void *)py_record, METH_FASTCALL, "record(op, args, below, plans) -> result or NotImplemented"},
+    {"traits", py_traits, METH_O, "traits(args) -> what the tensors among them are"},
     {"edge_of", py_edge_of, METH_O, "edge_of(tensor) -> (node, output number) or None"},
     {"sole_owner", (PyCFunction)(void *)py_sole_owner, METH_FASTCALL, "sole_owner(tensor, references) -> bool"},
     {"spec_of", py_spec_of, METH_O, "spec_of(tensor) -> TensorSpec"},

@@ -14,7 +14,7 @@ typedef struct {
     vectorcallfunc vectorcall;
     int loop;    /* number of the native loop, or -1 */
     int inplace; /* whether it writes its first argument */
-    int tensors; /* how many of the parameters, the first, are tensors; 0: calls that ask for gradients go to Python */
+    int recorded; /* whether calls that ask for gradients are recorded here as well */
     PyObject *plans[RECORD_PLANS];
 } OpBase;
 
@@ -23,8 +23,8 @@ static PyObject *short_way(OpBase *op, PyObject *const *args, Py_ssize_t nargs)
     if (op->loop < 0) return NULL;
     if (op->inplace) return pointwise_inplace(op->loop, args, nargs);
     PyObject *out = pointwise_call(op->loop, args, nargs);
-    if (out || !op->tensors || PyErr_Occurred()) return out;
-    return record_pointwise((PyObject *)op, op->loop, op->tensors, op->plans, args, nargs);
+    if (out || !op->recorded || PyErr_Occurred()) return out;
+    return record_pointwise((PyObject *)op, op->loop, op->plans, args, nargs);
 }
 
 static PyObject *str_call;
@@ -80,7 +80,7 @@ static void op_dealloc(OpBase *self)
 static PyMemberDef op_members[] = {
     {"_loop", T_INT, offsetof(OpBase, loop), 0, "number of the native loop that answers plain calls, or -1"},
     {"_inplace", T_INT, offsetof(OpBase, inplace), 0, "whether the loop writes its first argument"},
-    {"_recorded_tensors", T_INT, offsetof(OpBase, tensors), 0, "tensor parameters of an op that is recorded natively, or 0"},
+    {"_recorded", T_INT, offsetof(OpBase, recorded), 0, "whether its loop is recorded natively"},
     {NULL, 0, 0, 0, NULL},
 };
 

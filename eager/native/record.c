@@ -1,4 +1,4 @@
-/* Recording a pointwise op: what eager.autograd.record.apply does for one, without Python.
+/* Recording an op: what eager.autograd.record.apply does for one without lists of tensors, without Python.
  *
  * The nodes, saved tensors and specs are the classes of eager.autograd.node and eager.spec; they keep their fields in
  * slots, whose places are looked up once (`register_nodes`). An op says through `_record_plan(needs)` what its formula
@@ -124,7 +124,9 @@ static PyObject *save(TensorObject *t, bool own_output)
     PyObject *saved = saved_class->tp_alloc(saved_class, 0);
     if (!saved) return NULL;
     PyObject *kept = Py_NewRef((PyObject *)t);
-    if (own_output) {
+    if (own_output && Py_TYPE(t) != g_tensor_class)
+        Py_SETREF(kept, PyObject_CallMethod((PyObject *)t, "_alias", NULL));
+    else if (own_output) {
         const uint64_t meta = t->meta & ~(uint64_t)(EAGER_REQUIRES_GRAD | EAGER_IS_PARAM);
         Py_SETREF(kept, (PyObject *)tensor_new(g_tensor_class, t->storage, meta, tensor_ndim(t), tensor_sizes(t),
                                                tensor_strides(t), t->offset));
@@ -229,20 +231,41 @@ static void drop(Parts *p)
     Py_XDECREF(p->specs);
 }
 
-/* plan: (node class, needs, mask of the arguments to save, whether to keep the output) */
-static bool make_parts(Parts *p, PyObject *plan, PyObject *const *args, Py_ssize_t nargs, int tensors, TensorObject *out)
+/* What an op says of one set of wanted gradients (`Op._record_plan`). Masks have a bit for each argument or output. */
+enum plan_field { PLAN_CLASS, PLAN_NEEDS, PLAN_SAVE, PLAN_KEEP, PLAN_TENSORS, PLAN_CONSTANT, NUM_PLAN };
+
+static long mask_of(PyObject *plan, int which) { return PyLong_AsLong(PyTuple_GET_ITEM(plan, which)); }
+
+static bool outputs_of(Parts *p, PyObject *plan, PyObject *const *outs, Py_ssize_t count)
 {
-    const long save_mask = PyLong_AsLong(PyTuple_GET_ITEM(plan, 2));
-    const bool keep_output = PyTuple_GET_ITEM(plan, 3) == Py_True;
-    p->edges = PyTuple_New(tensors);
+    const long keep = mask_of(plan, PLAN_KEEP);
+    p->specs = PyList_New(count);
+    p->kept = PyTuple_New(count);
+    if (!p->specs || !p->kept) return false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        TensorObject *out = (TensorObject *)outs[i];
+        PyObject *spec = spec_of_tensor(out), *kept = NULL;
+        if (spec && keep >> i & 1) { /* its number as an output is part of what is saved */
+            const uint32_t before = out->output_nr;
+            out->output_nr = (uint32_t)i;
+            kept = save(out, true);
+            out->output_nr = before;
+        }
+        else if (spec)
+            kept = Py_NewRef(Py_None);
+        PyList_SET_ITEM(p->specs, i, spec);
+        PyTuple_SET_ITEM(p->kept, i, kept);
+        if (!kept) return false;
+    }
+    return true;
+}
+
+static bool make_parts(Parts *p, PyObject *plan, PyObject *const *args, Py_ssize_t nargs, PyObject *const *outs, Py_ssize_t count)
+{
+    const long save_mask = mask_of(plan, PLAN_SAVE), tensor_mask = mask_of(plan, PLAN_TENSORS);
+    p->edges = PyTuple_New(__builtin_popcountl((unsigned long)tensor_mask));
     p->saved = PyTuple_New(nargs);
-    p->specs = PyList_New(1);
-    p->kept = PyTuple_New(1);
-    if (!p->edges || !p->saved || !p->specs || !p->kept) return false;
-    PyObject *spec = spec_of_tensor(out), *kept = keep_output ? save(out, true) : Py_NewRef(Py_None);
-    PyList_SET_ITEM(p->specs, 0, spec);
-    PyTuple_SET_ITEM(p->kept, 0, kept);
-    if (!spec || !kept) return false;
+    if (!p->edges || !p->saved || !outputs_of(p, plan, outs, count)) return false;
     for (Py_ssize_t i = 0, at = 0; i < nargs; i++) {
         PyObject *kept_argument, *edge;
         if (PyObject_TypeCheck(args[i], &TensorBase_Type)) {
@@ -254,19 +277,21 @@ static bool make_parts(Parts *p, PyObject *plan, PyObject *const *args, Py_ssize
             edge = Py_NewRef(Py_None);
         }
         PyTuple_SET_ITEM(p->saved, i, kept_argument);
-        if (at < tensors) PyTuple_SET_ITEM(p->edges, at++, edge); /* the tensor parameters come first */
+        if (tensor_mask >> i & 1) PyTuple_SET_ITEM(p->edges, at++, edge);
         else Py_XDECREF(edge);
         if (!kept_argument || !edge) return false;
     }
     return true;
 }
 
-static int give_history(PyObject *op, PyObject *plan, PyObject *const *args, Py_ssize_t nargs, int tensors, TensorObject *out)
+static int give_history(PyObject *op, PyObject *plan, PyObject *const *args, Py_ssize_t nargs, PyObject *const *outs,
+                        Py_ssize_t count)
 {
-    PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(plan, 0);
+    PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(plan, PLAN_CLASS);
+    const long constant = mask_of(plan, PLAN_CONSTANT);
     Parts parts = {NULL};
     PyObject *number = PyIter_Next(sequence);
-    PyObject *node = number && make_parts(&parts, plan, args, nargs, tensors, out) ? type->tp_alloc(type, 0) : NULL;
+    PyObject *node = number && make_parts(&parts, plan, args, nargs, outs, count) ? type->tp_alloc(type, 0) : NULL;
     if (!node) {
         Py_XDECREF(number);
         drop(&parts);
@@ -279,11 +304,17 @@ static int give_history(PyObject *op, PyObject *plan, PyObject *const *args, Py_
     put(node, node_at[N_OP], Py_NewRef(op));
     put(node, node_at[N_SAVED], parts.saved);
     put(node, node_at[N_KEPT], parts.kept);
-    put(node, node_at[N_NEEDS], Py_NewRef(PyTuple_GET_ITEM(plan, 1)));
+    put(node, node_at[N_NEEDS], Py_NewRef(PyTuple_GET_ITEM(plan, PLAN_NEEDS)));
     put(node, node_at[N_RELEASED], Py_NewRef(Py_False));
-    Py_XSETREF(out->grad_fn, node);
-    out->output_nr = 0;
-    out->meta |= EAGER_REQUIRES_GRAD;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        TensorObject *out = (TensorObject *)outs[i];
+        const int code = EAGER_META_DTYPE(out->meta);
+        if (code < EAGER_FLOAT16 || code > EAGER_COMPLEX128 || constant >> i & 1) continue;
+        Py_XSETREF(out->grad_fn, Py_NewRef(node));
+        out->output_nr = (uint32_t)i;
+        out->meta |= EAGER_REQUIRES_GRAD;
+    }
+    Py_DECREF(node);
     return 0;
 }
 
@@ -294,31 +325,108 @@ static bool may_record(PyObject *const *args, Py_ssize_t nargs, int *wanted)
     for (Py_ssize_t i = 0; i < nargs; i++) {
         if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) continue;
         TensorObject *t = (TensorObject *)args[i];
-        if ((t->meta & EAGER_INFERENCE) || (Py_TYPE(t) != g_tensor_class && !(t->meta & EAGER_IS_PARAM))) return false;
+        if (t->meta & EAGER_INFERENCE) return false;
         if (t->meta & EAGER_REQUIRES_GRAD) *wanted |= 1 << i;
     }
     return *wanted != 0;
 }
 
-PyObject *record_pointwise(PyObject *op, int loop, int tensor_parameters, PyObject **plans, PyObject *const *args, Py_ssize_t nargs)
+/* Whether a pointwise op can be computed and recorded here: tensors of our own classes. */
+static bool our_classes(PyObject *const *args, Py_ssize_t nargs)
+{
+    for (Py_ssize_t i = 0; i < nargs; i++)
+        if (PyObject_TypeCheck(args[i], &TensorBase_Type) && Py_TYPE(args[i]) != g_tensor_class &&
+            !(((TensorObject *)args[i])->meta & EAGER_IS_PARAM))
+            return false;
+    return true;
+}
+
+static PyObject *plan_for(PyObject *op, int wanted) /* a new reference */
+{
+    PyObject *plan = PyObject_CallMethod(op, "_record_plan", "i", wanted);
+    if (plan && (!PyTuple_Check(plan) || PyTuple_GET_SIZE(plan) != NUM_PLAN)) {
+        Py_DECREF(plan);
+        return PyErr_Format(PyExc_TypeError, "_record_plan of %R is no tuple of %d", op, NUM_PLAN);
+    }
+    return plan;
+}
+
+PyObject *record_pointwise(PyObject *op, int loop, PyObject **plans, PyObject *const *args, Py_ssize_t nargs)
 {
     int wanted;
     if (tls_grad_disabled || tls_mode_depth || g_anomaly || tls_saved_hooks || !sequence || nargs != pointwise_arity(loop) ||
-        !may_record(args, nargs, &wanted))
+        !may_record(args, nargs, &wanted) || !our_classes(args, nargs))
         return NULL;
-    if (!plans[wanted]) {
-        PyObject *plan = PyObject_CallMethod(op, "_record_plan", "i", wanted);
-        if (!plan) return NULL;
-        if (plan != Py_None && (!PyTuple_Check(plan) || PyTuple_GET_SIZE(plan) != 4)) {
-            Py_DECREF(plan);
-            return PyErr_Format(PyExc_TypeError, "_record_plan of %R is no tuple of four", op);
-        }
-        plans[wanted] = plan;
-    }
-    if (plans[wanted] == Py_None) return NULL;
+    if (!plans[wanted] && !(plans[wanted] = plan_for(op, wanted))) return NULL;
     PyObject *out = pointwise_run(loop, args, nargs);
-    if (out && give_history(op, plans[wanted], args, nargs, tensor_parameters, (TensorObject *)out) < 0) Py_CLEAR(out);
+    if (out && give_history(op, plans[wanted], args, nargs, &out, 1) < 0) Py_CLEAR(out);
     return out;
+}
+
+/* record(op, args, below, plans): run below(op, args) with recording off and give the results a history.
+ * plans: a dict of the op's, from the mask of wanted gradients to the plan. NotImplemented, with nothing run, where
+ * Python has to see the call. */
+PyObject *py_record(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    int wanted;
+    if (nargs != 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[3]))
+        return PyErr_Format(PyExc_TypeError, "record() takes an op, a tuple, a function and a dict");
+    PyObject *op = args[0], *given = args[1], *const *items = &PyTuple_GET_ITEM(given, 0);
+    const Py_ssize_t count = PyTuple_GET_SIZE(given);
+    if (g_anomaly || tls_saved_hooks || !sequence || count > 30 || !may_record(items, count, &wanted)) Py_RETURN_NOTIMPLEMENTED;
+    PyObject *key = PyLong_FromLong(wanted);
+    PyObject *plan = key ? Py_XNewRef(PyDict_GetItemWithError(args[3], key)) : NULL;
+    if (!plan && !PyErr_Occurred() && (plan = plan_for(op, wanted)) && PyDict_SetItem(args[3], key, plan) < 0) Py_CLEAR(plan);
+    Py_XDECREF(key);
+    if (!plan) return NULL;
+    tls_grad_disabled = 1;
+    PyObject *result = PyObject_CallFunctionObjArgs(args[2], op, given, NULL);
+    tls_grad_disabled = 0;
+    if (result) {
+        const bool one = PyObject_TypeCheck(result, &TensorBase_Type);
+        PyObject *outs = one ? NULL : PySequence_Tuple(result);
+        for (Py_ssize_t i = 0; outs && i < PyTuple_GET_SIZE(outs); i++)
+            if (!PyObject_TypeCheck(PyTuple_GET_ITEM(outs, i), &TensorBase_Type)) {
+                PyErr_Format(PyExc_TypeError, "%R returned %R, which is no tensor", op, PyTuple_GET_ITEM(outs, i));
+                Py_CLEAR(outs);
+            }
+        if ((!one && !outs) || give_history(op, plan, items, count, one ? &result : &PyTuple_GET_ITEM(outs, 0),
+                                            one ? 1 : PyTuple_GET_SIZE(outs)) < 0)
+            Py_CLEAR(result);
+        Py_XDECREF(outs);
+    }
+    Py_DECREF(plan);
+    return result;
+}
+
+/* ---- what dispatch asks of arguments ---- */
+
+enum { ON_CPU = 1, ON_CUDA = 2, ON_META = 4, IS_FAKE = 8, WANTS_GRAD = 16 };
+
+static int traits_of(PyObject *const *items, Py_ssize_t count, int depth)
+{
+    int found = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = items[i];
+        if (PyObject_TypeCheck(item, &TensorBase_Type)) {
+            const uint64_t meta = ((TensorObject *)item)->meta;
+            found |= ON_CPU << EAGER_META_DEVICE(meta);
+            if (meta & EAGER_FAKE) found |= IS_FAKE;
+            if (meta & EAGER_REQUIRES_GRAD) found |= WANTS_GRAD;
+        }
+        else if (depth && PyTuple_Check(item)) found |= traits_of(&PyTuple_GET_ITEM(item, 0), PyTuple_GET_SIZE(item), 0);
+        else if (depth && PyList_Check(item))
+            found |= traits_of(((PyListObject *)item)->ob_item, PyList_GET_SIZE(item), 0);
+    }
+    return found;
+}
+
+/* traits(args): of the tensors among arguments and in their lists, together: 1 some on the CPU, 2 CUDA, 4 meta; 8 some
+ * are fakes, 16 some want gradients */
+PyObject *py_traits(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    if (!PyTuple_Check(args)) return PyErr_Format(PyExc_TypeError, "traits() takes a tuple");
+    return PyLong_FromLong(traits_of(&PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), 1));
 }
 
 /* ---- switches ---- */

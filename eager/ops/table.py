@@ -47,6 +47,9 @@ class Kind(Enum):
 OPS: dict[str, Op] = {}
 
 
+# Where a formula's parameter comes from: an argument, its spec, the cotangent, the output, lists of them, who needs one.
+_ARGUMENT, _SPEC, _COTANGENT, _OUTPUT, _OUTPUTS, _COTANGENTS, _NEEDS = range(7)
+_ON_CPU, _IS_FAKE, _WANTS_GRAD = 1, 8, 16  # of `_native.traits`
 _OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
 
 
@@ -108,8 +111,9 @@ class Op(_native.OpBase):
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
         self._inplace = kind is Kind.INPLACE
         self._loop = _native.pointwise_number(base.name if base is not None else self.name)
-        # Recorded natively: one result, formulas that keep no list, and the tensor parameters first.
-        self._recorded_tensors = len(self._tensor_at) if self.vjp and self._tensor_at == tuple(range(len(self._tensor_at))) else 0
+        self._recorded = bool(self.vjp)
+        self._rules: list[tuple[Vjp, tuple[int, ...], tuple[tuple[int, int], ...]]] | None = None
+        self._plans: dict[int, tuple[Any, ...]] = {}
         self._saved_names: dict[tuple[bool, ...], tuple[frozenset[str], frozenset[int]]] = {}
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
@@ -146,11 +150,7 @@ class Op(_native.OpBase):
         return self.tensors((None, *args[1:]))
 
     def wants_grad(self, args: tuple[Any, ...]) -> bool:
-        for i in self._tensor_at:
-            a = args[i]
-            if isinstance(a, TensorBase) and a._requires_grad:
-                return True
-        return any(t is not None and t._requires_grad for i in self._lists_at for t in args[i] or ())
+        return bool(_native.traits(args) & _WANTS_GRAD)
 
     def saved_names(self, needs: tuple[bool, ...]) -> tuple[frozenset[str], frozenset[int]]:
         """Parameters that the formulas of the needed inputs name, and the outputs they name."""
@@ -163,18 +163,21 @@ class Op(_native.OpBase):
             found = self._saved_names[needs] = (frozenset(names), frozenset(outputs))
         return found
 
-    def _record_plan(self, wanted: int) -> tuple[Any, ...] | None:
-        """For native recording, with gradients for the parameters in the mask `wanted`: the node's class, who needs
-        one, the mask of arguments to save, whether to keep the output. None: record in Python."""
+    def _record_plan(self, wanted: int) -> tuple[Any, ...]:
+        """For native recording, with gradients for the parameters in the mask `wanted`: the node's class, who needs one,
+        and masks: the arguments to save, the outputs to keep, the tensor parameters, the outputs without gradient."""
         needs = tuple(bool(wanted >> i & 1) for i in range(self._nparams))
         names, outputs = self.saved_names(needs)
         mask = sum(1 << i for i, p in enumerate(self.schema.params) if p.name in names)
-        return op_node_class(self), needs, mask, bool(outputs)
+        return (op_node_class(self), needs, mask, sum(1 << i for i in outputs), sum(1 << i for i in self._tensor_at),
+                sum(1 << i for i in self.nondifferentiable_outputs))  # fmt: skip
 
     def apply_vjp(self, grads: list[Any], args: Sequence[Any], outputs: tuple[Any, ...],
                   output_specs: Sequence[TensorSpec], needed: Sequence[bool]) -> list[Any]:  # fmt: skip
         """Gradients of the inputs, flattened as the edges are. See `Vjp` for what formulas may name."""
         single = len(output_specs) == 1
+        if single and not self._lists_at and grads[0] is not None and not output_specs[0].dtype.is_complex:
+            return self._apply_plain_vjp(grads[0], args, outputs, needed)
         if all(g is None for g in grads):
             return [None] * len(needed)
         if not single:
@@ -200,6 +203,46 @@ class Op(_native.OpBase):
             results.update(zip(rule.inputs, out, strict=True) if rule.joint else ((rule.inputs[0], out),))
         flat = self._flatten(results, args)
         return [_conjugated(g) for g in flat] if conjugate else flat
+
+    def _apply_plain_vjp(self, g: Any, args: Sequence[Any], outputs: tuple[Any, ...], needed: Sequence[bool]) -> list[Any]:
+        """`apply_vjp` of an op with one real result and no lists: what nearly every backward step is."""
+        results: list[Any] = [None] * len(self._tensor_at)
+        for rule, places, sources in self._plain_rules():
+            if not any(needed[at] for at in places):
+                continue
+            values = []
+            for kind, at in sources:
+                if kind == _ARGUMENT:
+                    values.append(args[at])
+                elif kind == _COTANGENT:
+                    values.append(g)
+                elif kind == _SPEC:
+                    values.append(None if args[at] is None else spec_of(args[at]))
+                elif kind == _OUTPUT:
+                    values.append(outputs[0])
+                elif kind == _OUTPUTS:
+                    values.append(outputs)
+                elif kind == _COTANGENTS:
+                    values.append([g])
+                else:
+                    values.append(tuple(needed[at] for at in places))
+            out = rule.fn(*values)
+            for at, result in zip(places, out if rule.joint else (out,), strict=True):
+                a = args[self._tensor_at[at]]
+                if result is not None and isinstance(a, (TensorBase, TensorSpec)):
+                    result = fit(result, a) if self.kind is Kind.POINTWISE else cast_to(result, a.dtype)
+                results[at] = result
+        return results
+
+    def _plain_rules(self) -> list[tuple[Vjp, tuple[int, ...], tuple[tuple[int, int], ...]]]:
+        """Per formula: which of the tensor parameters it is for, and where its own parameters come from."""
+        if self._rules is None:
+            at = {p.name: i for i, p in enumerate(self.schema.params)}
+            fixed = {"g": (_COTANGENT, 0), "gs": (_COTANGENTS, 0), "y": (_OUTPUT, 0), "ys": (_OUTPUTS, 0), "needs": (_NEEDS, 0)}
+            fixed |= {f"{name}_spec": (_SPEC, i) for name, i in at.items()} | {name: (_ARGUMENT, i) for name, i in at.items()}
+            self._rules = [(rule, tuple(self._tensor_at.index(at[name]) for name in rule.inputs), tuple(fixed[n] for n in rule.params))
+                           for rule in self.vjp.values()]  # fmt: skip
+        return self._rules
 
     def _spread(self, args: Sequence[Any], needed: Sequence[bool]) -> dict[str, bool]:
         """Which parameters are needed, from the flat list of needed edges."""
@@ -305,13 +348,15 @@ class Op(_native.OpBase):
             return self._execute_inplace(args)
         if self.kind is Kind.VIEW:
             return self.alias(*args)
-        where = None
-        for t in self.tensors(args):
-            if t.is_fake:
-                return self._execute_fake(args)
-            if where is None or where.type == "cpu":
-                where = t.device
-        if where is None and self.kind in (Kind.CREATION, Kind.EFFECT):
+        traits = _native.traits(args)
+        if traits & _IS_FAKE:
+            return self._execute_fake(args)
+        where: Any = None
+        if traits & ~(_ON_CPU | _WANTS_GRAD):
+            for t in self.tensors(args):
+                if where is None or where.type == "cpu":
+                    where = t.device
+        elif not traits and self.kind in (Kind.CREATION, Kind.EFFECT):
             where = self.meta(*args).device  # type: ignore[misc]
         if where is not None and where.type == "meta":
             return self._execute_fake(args)

@@ -14,7 +14,7 @@ from eager.ops.table import OPS
 from eager.spec import TensorSpec
 
 RNG = np.random.default_rng(8)
-RECORDED = [op for op in OPS.values() if op._recorded_tensors and op._loop >= 0 and not op.mutates]
+RECORDED = [op for op in OPS.values() if op._recorded and op._loop >= 0 and not op.mutates]
 
 
 def _leaf(*shape, dtype="f8"):
@@ -22,7 +22,7 @@ def _leaf(*shape, dtype="f8"):
 
 
 def _arguments(op):
-    tensors = [_leaf(3, 4), _leaf(4)][: op._recorded_tensors]
+    tensors = [_leaf(3, 4), _leaf(4)][: len(op._tensor_at)]
     return tensors, (*tensors, *(0.7 for _ in op.schema.params[len(tensors) :]))
 
 

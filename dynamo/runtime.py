@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, WrapperDescriptorType
 from typing import Any, Final
 
 from dynamo import _native
@@ -59,19 +59,22 @@ def object_new(cls: type) -> Any:
     return object.__new__(cls)
 
 
-def exception_new(
-    cls: type, args: tuple[Any, ...], cause: Any, context: Any, suppress: bool, traceback: Any
-) -> BaseException:
-    """An exception as if it had been raised: its args, cause, context and traceback, but no __init__ run."""
+def exception_new(cls: type, args: tuple[Any, ...], initialized: bool) -> BaseException:
+    """An exception with these args, no Python __init__ run. initialized: the one of its C base is."""
     made: BaseException = cls.__new__(cls, *args)
+    if initialized:
+        base = next(b for b in cls.__mro__ if isinstance(b.__dict__.get("__init__"), WrapperDescriptorType))
+        base.__dict__["__init__"](made, *args)
     made.args = args
-    made.__traceback__ = traceback
+    return made
+
+
+def exception_link(made: BaseException, cause: Any, context: Any, suppress: bool, traceback: Any) -> None:
+    """What raising adds to an exception."""
     made.__cause__ = cause
     made.__context__ = context
     made.__suppress_context__ = suppress
-    if isinstance(made, StopIteration):
-        made.value = args[0] if args else None
-    return made
+    made.__traceback__ = traceback
 
 
 def set_annotations(fn: Any, annotations: Any) -> None:
@@ -128,6 +131,7 @@ HELPERS: Final[dict[str, Any]] = {
     "dict_update": dict_update,
     "drive": _native.drive,
     "enter_context": enter_context,
+    "exception_link": exception_link,
     "exception_new": exception_new,
     "import_module": import_module,
     "make_cell": _native.make_cell,

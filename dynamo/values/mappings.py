@@ -114,9 +114,8 @@ class DictValue(Value):
 
     def fill(self, cg: CodeGen, var: str) -> None:
         """Emit the stores of all entries into `var`."""
-        store = cg.helper("ordered_dict_setitem" if self.cls is collections.OrderedDict else "dict_setitem")
         for key, value in self.entries.values():
-            cg.statement(f"{store}({var}, {cg.value(key)}, {cg.value(value)})")
+            cg.statement(f"{cg.helper('dict_setitem')}({var}, {cg.value(key)}, {cg.value(value)})")
 
 
 def _get(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:

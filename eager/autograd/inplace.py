@@ -25,6 +25,7 @@ from eager.promotion import scalar_name
 from eager.spec import spec_of
 
 TensorBase = _native.TensorBase
+_CONSTANT = frozenset({"fill"})  # one value everywhere: elements may share memory
 Below = Callable[[Any, tuple[Any, ...]], Any]
 
 
@@ -42,26 +43,19 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     target = args[0]
     if not isinstance(target, TensorBase):
         raise TypeError(f"{op.name}: expected a Tensor to write to, got {type(target).__name__}")
-    check_result(op, target, args)
-    if target._is_inference and not _native.inference_mode():
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
-                           "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
-                           "details.")  # fmt: skip
     recording = _native.grad_enabled() and op.base.wants_grad(args)
+    _check_history(target, recording)
+    check_result(op, target, args)
     if not recording:
-        m = target._autograd
-        if _native.grad_enabled() and m is not None and m.creation is not None and m.base._requires_grad:
-            raise RuntimeError(m.creation)
         below(op, args)
         return target
-    check_may_write(target)
     edges, needs = _edges(op.base, args)
     node = op_node_class(op.base)(op.base, args, edges, needs)
     names, _ = op.base.saved_names(needs)
     _native.set_grad_enabled(False)
     try:
         first = op.schema.params[0].name
-        kept = (below(_clone(), (target, None)), *args[1:]) if first in names else args
+        kept = (_copy_of(target, edges[0], below), *args[1:]) if first in names else args
         below(op, args)
     finally:
         _native.set_grad_enabled(True)
@@ -72,6 +66,14 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
         # a write through a view: the formula belongs to the op within the base's CopySlices, whose output is number 0
         node.kept_outputs = (SavedTensor(_at_output(target, node), True),)
     return target
+
+
+def _copy_of(target: Any, edge: Edge, below: Below) -> Any:
+    """The value before the write, with the history that it had."""
+    t = below(_clone(), (target, None))
+    if edge is not None:
+        t._set_history(*edge)
+    return t
 
 
 def _at_output(target: Any, node: Node) -> Any:
@@ -90,12 +92,28 @@ def check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
     if not op.base.casts_result and not can_cast(spec.dtype, target.dtype):
         raise RuntimeError(f"result type {scalar_name(spec.dtype)} can't be cast to the desired output type "
                            f"{scalar_name(target.dtype)}")  # fmt: skip
+    if op.base.name in _CONSTANT:
+        return
     for size, stride in zip(target.shape, target.stride(), strict=True):
         if size > 1 and stride == 0 and target.numel():
             raise RuntimeError(
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory "
                 "location. Please clone() the tensor before performing the operation."
             )
+
+
+def _check_history(target: Any, recording: bool) -> None:
+    """Raise RuntimeError where inference mode or the history of `target` forbids a write."""
+    if target._is_inference and not _native.inference_mode():
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+                           "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
+                           "details.")  # fmt: skip
+    if recording:
+        check_may_write(target)
+        return
+    m = target._autograd
+    if _native.grad_enabled() and m is not None and m.creation is not None and m.base._requires_grad:
+        raise RuntimeError(m.creation)
 
 
 def check_may_write(target: Any) -> None:
@@ -113,6 +131,9 @@ def check_may_write(target: Any) -> None:
 def rebase(target: Any, node: Node) -> None:
     """Make `node` the history of `target`; of its base too, if it is a view."""
     m = target._autograd
+    root = target if m is None or m.base is None else m.base
+    if not root._requires_grad:
+        root._ask_base()  # views made before now get their history when they are next asked
     if m is None or m.base is None:
         _move_retained(target, node)
         target._set_history(node, 0)
@@ -184,7 +205,15 @@ def _replay_history(t: Any, m: AutogradMeta) -> None:
     t._set_history(current._grad_fn, 0)
 
 
-set_view_regenerator(_replay_history)
+def _follow_base(t: Any, m: AutogradMeta) -> None:
+    """The history of a view whose base was written to. Raises RuntimeError for a view that may not be followed."""
+    if m.creation is not None:
+        raise RuntimeError(m.creation.replace("is being modified inplace", "its base or another view of its base has been modified "
+                                              "inplace", 1))  # fmt: skip
+    _replay_history(t, m)
+
+
+set_view_regenerator(_follow_base)
 
 
 def note_base(t: Any) -> Any:

@@ -66,6 +66,8 @@ def view(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     note_view(result, x, op, args)
     if not recording:
         result._autograd.creation = NO_GRAD_VIEW
+        if x._requires_grad:
+            result._ask_base()  # without a history it wants gradients as its base does
     return result
 
 

@@ -102,7 +102,9 @@ def _split_key(x: Any, key: Any, writing: bool) -> tuple[Any, list[Any]]:
         kind = type(item)
         total += 1 if kind is int or kind is slice else _consumed(item)
     if total > x.ndim:
-        if x.ndim == 0:
+        if x.ndim == 0 and len(items) == 1:
+            if isinstance(items[0], slice):
+                raise IndexError("slice() cannot be applied to a 0-dim tensor.")
             raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
                              "convert a 0-dim tensor to a number")  # fmt: skip
         raise IndexError(f"too many indices for tensor of dimension {x.ndim}")

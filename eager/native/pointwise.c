@@ -45,7 +45,7 @@ static bool is_plain(const TensorObject *t, bool recorded)
     int code = EAGER_META_DTYPE(t->meta);
     if ((t->meta & refused) || (code != EAGER_FLOAT32 && code != EAGER_FLOAT64)) return false;
     if (recorded) return true;
-    return Py_TYPE(t) == g_tensor_class && (!(t->meta & EAGER_REQUIRES_GRAD) || tls_grad_disabled);
+    return Py_TYPE(t) == g_tensor_class && (!tensor_may_require_grad(t) || tls_grad_disabled);
 }
 
 static bool row_major(const TensorObject *t)
@@ -294,7 +294,7 @@ PyObject *pointwise_inplace(int op, PyObject *const *args, Py_ssize_t nargs)
         if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) continue;
         const TensorObject *t = (const TensorObject *)args[i];
         if (Py_TYPE(t) != g_tensor_class && !(t->meta & EAGER_IS_PARAM)) return NULL;
-        if ((t->meta & EAGER_INFERENCE) || (!tls_grad_disabled && (t->meta & EAGER_REQUIRES_GRAD))) return NULL;
+        if ((t->meta & EAGER_INFERENCE) || (!tls_grad_disabled && tensor_may_require_grad(t))) return NULL;
     }
     Rows rows;
     Shape shape;

@@ -200,7 +200,10 @@ static PyObject *accumulator_of(TensorObject *t)
 
 static PyObject *edge_to(TensorObject *t)
 {
-    if (!(t->meta & EAGER_REQUIRES_GRAD)) Py_RETURN_NONE;
+    if (!(t->meta & EAGER_REQUIRES_GRAD)) {
+        if (t->storage->ask_base && t->autograd) return PyObject_CallOneArg(edge_of, (PyObject *)t);
+        Py_RETURN_NONE;
+    }
     PyObject *node = t->grad_fn ? (t->autograd ? NULL : Py_NewRef(t->grad_fn)) : accumulator_of(t);
     if (!node) return PyErr_Occurred() ? NULL : PyObject_CallOneArg(edge_of, (PyObject *)t);
     PyObject *number = PyLong_FromUnsignedLong(t->grad_fn ? t->output_nr : 0);
@@ -327,6 +330,7 @@ static bool may_record(PyObject *const *args, Py_ssize_t nargs, int *wanted)
         TensorObject *t = (TensorObject *)args[i];
         if (t->meta & EAGER_INFERENCE) return false;
         if (t->meta & EAGER_REQUIRES_GRAD) *wanted |= 1 << i;
+        else if (t->storage->ask_base) return false;
     }
     return *wanted != 0;
 }
@@ -413,6 +417,7 @@ static int traits_of(PyObject *const *items, Py_ssize_t count, int depth)
             found |= ON_CPU << EAGER_META_DEVICE(meta);
             if (meta & EAGER_FAKE) found |= IS_FAKE;
             if (meta & EAGER_REQUIRES_GRAD) found |= WANTS_GRAD;
+            else if (((TensorObject *)item)->storage->ask_base && tensor_wants_grad((TensorObject *)item)) found |= WANTS_GRAD;
         }
         else if (depth && PyTuple_Check(item)) found |= traits_of(&PyTuple_GET_ITEM(item, 0), PyTuple_GET_SIZE(item), 0);
         else if (depth && PyList_Check(item))

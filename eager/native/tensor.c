@@ -377,6 +377,12 @@ static PyObject *tensor_expose(TensorObject *t, PyObject *Py_UNUSED(a))
     (t->storage->root ? t->storage->root : t->storage)->exposed = 1;
     Py_RETURN_NONE;
 }
+/* _ask_base(): from now on views of this memory that lack the flag of their base ask it. */
+static PyObject *tensor_ask_base(TensorObject *t, PyObject *Py_UNUSED(a))
+{
+    t->storage->ask_base = 1;
+    Py_RETURN_NONE;
+}
 static PyObject *tensor_bump(TensorObject *t, PyObject *Py_UNUSED(a)) { storage_written(t->storage); Py_RETURN_NONE; }
 
 static PyObject *get_shape(TensorObject *t, void *Py_UNUSED(c)) { return dims_to_size(tensor_sizes(t), tensor_ndim(t)); }
@@ -387,6 +393,17 @@ static PyObject *get_tensor_device(TensorObject *t, void *Py_UNUSED(c))
     return tensor_device_of(EAGER_META_DEVICE(t->meta), EAGER_META_DEVICE_INDEX(t->meta));
 }
 static PyObject *get_flag(TensorObject *t, void *flag) { return PyBool_FromLong((t->meta & (uint64_t)(uintptr_t)flag) != 0); }
+/* Whether a gradient is wanted: by the flag, or of a view that lacks it by its base. */
+bool tensor_wants_grad(const TensorObject *t)
+{
+    if ((t->meta & EAGER_REQUIRES_GRAD) || !t->storage->ask_base || !t->autograd) return (t->meta & EAGER_REQUIRES_GRAD) != 0;
+    PyObject *base = PyObject_GetAttrString(t->autograd, "base");
+    if (!base) PyErr_Clear(); /* no autograd meta of ours */
+    bool wanted = base && PyObject_TypeCheck(base, &TensorBase_Type) && (((TensorObject *)base)->meta & EAGER_REQUIRES_GRAD);
+    Py_XDECREF(base);
+    return wanted;
+}
+static PyObject *get_requires_grad(TensorObject *t, void *Py_UNUSED(c)) { return PyBool_FromLong(tensor_wants_grad(t)); }
 static int set_flag(TensorObject *t, PyObject *value, void *flag)
 {
     int on = value ? PyObject_IsTrue(value) : 0;
@@ -453,7 +470,7 @@ static PyGetSetDef tensor_getset[] = {
     {"dtype", (getter)get_dtype, NULL, "element type", NULL},
     {"device", (getter)get_tensor_device, NULL, "where the data is", NULL},
     {"is_fake", (getter)get_flag, NULL, "has metadata but no data", FLAG(EAGER_FAKE)},
-    {"_requires_grad", (getter)get_flag, (setter)set_flag, "the bare flag", FLAG(EAGER_REQUIRES_GRAD)},
+    {"_requires_grad", (getter)get_requires_grad, (setter)set_flag, "the flag; of some views their base's", FLAG(EAGER_REQUIRES_GRAD)},
     {"_is_param", (getter)get_flag, (setter)set_flag, "is a Parameter", FLAG(EAGER_IS_PARAM)},
     {"_is_inference", (getter)get_flag, (setter)set_flag, "made in inference mode", FLAG(EAGER_INFERENCE)},
     {"_meta", (getter)get_meta, NULL, "the packed meta word", NULL},
@@ -478,6 +495,7 @@ static PyMethodDef tensor_methods[] = {
     {"_is_contiguous", (PyCFunction)tensor_is_contiguous, METH_NOARGS, "row-major without gaps"},
     {"untyped_storage", (PyCFunction)tensor_storage, METH_NOARGS, "the storage shared by all views"},
     {"_bump_version", (PyCFunction)tensor_bump, METH_NOARGS, "record an in-place write"},
+    {"_ask_base", (PyCFunction)tensor_ask_base, METH_NOARGS, "views of this memory want gradients as their base does"},
     {"_expose", (PyCFunction)tensor_expose, METH_NOARGS, "the memory may from now on change unseen (numpy(), dlpack)"},
     {"_set_history", (PyCFunction)(void *)tensor_set_history, METH_FASTCALL, NULL},
     {"_set_impl", (PyCFunction)tensor_set_impl, METH_O, NULL},

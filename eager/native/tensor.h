@@ -47,6 +47,7 @@ typedef struct StorageObject {
     uint64_t version;           /* bumped by every in-place write; shared by all views */
     uint8_t device_type, device_index, from_pool;
     uint8_t exposed;            /* the memory was handed out (numpy(), buffer): it may change unseen */
+    uint8_t ask_base;           /* some view lacks the flag that its base has: made under no_grad, or before a write */
     PyObject *weakrefs;
     uint64_t alias_writes;      /* of a root: in-place writes through storages that alias it */
 } StorageObject;
@@ -74,6 +75,12 @@ typedef struct {
     PyObject *dict, *weakrefs;
     int64_t inline_dims[2 * EAGER_INLINE_NDIM];
 } TensorObject;
+
+/* Whether a gradient may be wanted: by the flag, or perhaps through the base (then `_requires_grad` says which). */
+static inline int tensor_may_require_grad(const TensorObject *t)
+{
+    return (t->meta & EAGER_REQUIRES_GRAD) != 0 || t->storage->ask_base;
+}
 
 static inline int tensor_ndim(const TensorObject *t) { return EAGER_META_NDIM(t->meta); }
 static inline int64_t *tensor_sizes(const TensorObject *t) { return t->dims; }

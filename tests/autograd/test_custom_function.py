@@ -132,7 +132,7 @@ def test_several_outputs_missing_gradients_and_constants():
             return sum(g for g in gs[:2] if g is not None), None
 
     x = leaf(1.0, 2.0)
-    a, b, c, d, seven = Pair.apply(x, True)
+    a, _, c, d, seven = Pair.apply(x, True)
     assert seven == 7
     assert not c.requires_grad
     assert not d.requires_grad
@@ -187,13 +187,15 @@ def _broken(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g):
 
 
 @pytest.mark.parametrize(("cls", "args", "text"), [
-    (_broken(backward=lambda ctx, g: (g, g)), (), r"function BrokenBackward returned an incorrect number of gradients \(expected 1, got 2\)"),
+    (_broken(backward=lambda ctx, g: (g, g)), (), r"function BrokenBackward returned an incorrect number of gradients \(expected 1, "
+     r"got 2\)"),
     (_broken(lambda ctx, x, k: x * k, lambda ctx, g: (g, g)), (2,), "returned a gradient different than None at position 2, but the "
      "corresponding forward input was not a Variable"),
     (_broken(backward=lambda ctx, g: 3), (), r"expected Variable or None \(got int\)"),
     (_broken(backward=lambda ctx, g: g[:1]), (), r"returned an invalid gradient at index 0 - got \[1\] but expected shape compatible with "
      r"\[2\]"),
-    (type("Broken", (Square,), {"vjp": staticmethod(lambda ctx, g: g)}), (), "Implementing both 'backward' and 'vjp' for a custom Function"),
+    (type("Broken", (Square,), {"vjp": staticmethod(lambda ctx, g: g)}), (), "Implementing both 'backward' and "
+     "'vjp' for a custom Function"),
 ])  # fmt: skip
 def test_a_wrong_backward_is_refused(cls, args, text):
     with pytest.raises(RuntimeError, match=text):
@@ -202,7 +204,7 @@ def test_a_wrong_backward_is_refused(cls, args, text):
 
 def test_a_wrong_forward_is_refused():
     x = leaf(1.0)
-    with pytest.raises(NotImplementedError, match="You must implement the forward function for custom autograd.Function."):
+    with pytest.raises(NotImplementedError, match=r"You must implement the forward function for custom autograd\.Function\."):
         type("Empty", (Function,), {}).apply(x)
     with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 0 is of type int"):
         _broken(lambda ctx, x: ctx.save_for_backward(3) or x * 2).apply(x)
@@ -266,7 +268,7 @@ def test_transforms_refuse_what_a_function_does_not_offer():
     plain = type("Plain", (Sine,), {"generate_vmap_rule": False})
     with pytest.raises(RuntimeError, match="You tried to vmap over Plain, but it does not have vmap support"):
         vmap(plain.apply)(x)
-    with pytest.raises(NotImplementedError, match="You must implement the jvp function for custom autograd.Function"):
+    with pytest.raises(NotImplementedError, match=r"You must implement the jvp function for custom autograd\.Function"):
         jvp(Sine.apply, (x,), (x,))
     both = type("Both", (Product,), {"generate_vmap_rule": True})
     with pytest.raises(RuntimeError, match="it has both generate_vmap_rule=True and an overridden vmap"):

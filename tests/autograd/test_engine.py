@@ -322,7 +322,7 @@ def test_detach_in_place_and_data():
     y.detach_()
     assert y.is_leaf
     assert not y.requires_grad
-    with pytest.raises(RuntimeError, match="Can't detach views in-place. Use detach\\(\\) instead"):
+    with pytest.raises(RuntimeError, match=r"Can't detach views in-place\. Use detach\(\) instead"):
         (x * 1).view(2).detach_()
     z = (x * x).sum()
     x.data.mul_(10)  # unseen: its version counter is another
@@ -454,7 +454,7 @@ def test_anomaly_mode_names_the_forward_line():
     with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"), torch.autograd.detect_anomaly():
         y = (x.sqrt() * 0).sum()  # the line to be named
         with pytest.warns(UserWarning, match="Error detected in SqrtBackward0") as seen, \
-                pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):  # fmt: skip
+                pytest.raises(RuntimeError, match=r"Function 'SqrtBackward0' returned nan values in its 0th output\."):  # fmt: skip
             y.backward()
     assert any("the line to be named" in str(w.message) for w in seen)
     assert not torch.autograd.is_anomaly_enabled()

@@ -33,6 +33,7 @@ PyObject *storage_alias(PyObject *self, PyObject *storage);
 /* tensor.c */
 TensorObject *tensor_new(PyTypeObject *cls, StorageObject *storage, uint64_t meta, int ndim,
                          const int64_t *sizes, const int64_t *strides, int64_t offset);
+bool tensor_wants_grad(const TensorObject *t);
 int parse_dims(PyObject *seq, int64_t *out, const char *who);
 PyObject *tensor_device_of(int type, int index);
 PyObject *py_make(PyObject *self, PyObject *const *args, Py_ssize_t nargs);

@@ -11,6 +11,7 @@ from typing import Any
 from eager import _native
 from eager.autograd.node import (
     AutogradMeta,
+    Edge,
     Node,
     SavedTensor,
     edge_of,

@@ -95,7 +95,7 @@ compile = compiler.compile  # noqa: A001 - torch's name
 # and parts of this one that many programs never touch.
 _ON_FIRST_USE = {
     "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub", "func": "eager.func",
-    **{name: f"eager.{name}" for name in "fft special as_torch version backends jit types cpu testing __config__".split()},
+    **{name: f"eager.{name}" for name in "fft special as_torch version backends jit types cpu testing distributions __config__".split()},
 }  # fmt: skip
 
 

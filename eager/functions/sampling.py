@@ -7,36 +7,21 @@ from typing import Any
 from eager import dtypes
 from eager.functions.random import rand, randn
 from eager.ops.table import OPS
+from eager.random import state_for
+from eager.spec import broadcast_shapes
 
 
 def poisson(input: Any, generator: Any = None) -> Any:
-    """Counts with the means `input` (floating, not negative), in its dtype.
-
-    The inverse of the cumulative probability Q(k + 1, mean), found by bisection in k for one uniform draw each.
-    """
+    """Counts with the means `input` (floating, not negative), in its dtype."""
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"poisson: expected a floating tensor of means, got {input.dtype}")
-    mean = OPS["to_dtype"](input.detach(), dtypes.float64)
-    u = rand(tuple(input.shape), generator=generator, dtype=dtypes.float64, device=input.device)
-    low = OPS["full"](tuple(input.shape), -1.0, dtypes.float64, input.device)  # probability of k <= low is at most u
-    high = OPS["ceil"](mean + OPS["sqrt"](mean) * 40 + 40)
-    for _ in range(64):
-        middle = OPS["floor"]((low + high) / 2)
-        enough = OPS["gt"](OPS["igammac"](middle + 1, mean), u)
-        searching = OPS["gt"](high - low, 1.0)
-        high = OPS["where"](OPS["logical_and"](searching, enough), middle, high)
-        low = OPS["where"](OPS["logical_and"](searching, OPS["logical_not"](enough)), middle, low)
-    return OPS["to_dtype"](OPS["where"](OPS["eq"](mean, 0.0), 0.0, high), input.dtype)
+    return OPS["poisson"](state_for(input.numel(), generator, input.device), input.detach())
 
 
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """How many of `count` trials succeed with probability `prob`; both floating, of shapes that broadcast."""
-    total = count + prob * 0
-    most = int(total.max().item()) if total.numel() else 0
-    u = rand((most, *total.shape), generator=generator, dtype=dtypes.float64, device=total.device)
-    trial = OPS["arange"](0, most, 1, dtypes.float64, total.device).reshape(-1, *([1] * total.ndim))
-    hits = OPS["logical_and"](OPS["lt"](u, prob), OPS["lt"](trial, total))
-    return OPS["to_dtype"](OPS["sum"](hits, (0,), False, None), total.dtype)
+    n = math.prod(broadcast_shapes(tuple(count.shape), tuple(prob.shape)))
+    return OPS["binomial"](state_for(n, generator, count.device), count.detach(), prob.detach())
 
 
 def _floating(who: str, x: Any) -> None:

@@ -3,6 +3,7 @@ from eager.ops import (
     attention,
     complex_numbers,
     conv,
+    counts,
     creation,
     fft,
     gamma,
@@ -27,6 +28,6 @@ from eager.ops import (
 )
 
 __all__ = [
-    "attention", "complex_numbers", "conv", "creation", "fft", "gamma", "indexing", "linalg", "loss", "masking", "matmul", "nn",
+    "attention", "complex_numbers", "conv", "counts", "creation", "fft", "gamma", "indexing", "linalg", "loss", "masking", "matmul", "nn",
     "patches", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape", "sorting", "special", "table", "views",
 ]  # fmt: skip

@@ -1,0 +1,198 @@
+"""The base of all distributions: shapes, argument and sample checks, and what every one of them answers to."""
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, ClassVar
+
+from eager.autograd.grad_mode import no_grad
+from eager.distributions import constraints
+from eager.distributions.utils import lazy_property
+from eager.tensor import Size, Tensor
+
+__all__ = ["Distribution"]
+
+
+class Distribution:
+    """A batch of distributions. A sample has shape sample_shape + batch_shape + event_shape.
+
+    batch_shape: independent distributions with parameters of their own. event_shape: one draw of one of them.
+    validate_args: check parameters now and samples in `log_prob`; None for the default, on.
+    Raises: ValueError for parameters outside `arg_constraints`.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    _validate_args = __debug__
+    arg_constraints: ClassVar[Any] = {}
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions that say nothing check their arguments."""
+        if value not in (True, False):
+            raise ValueError(f"set_default_validate_args: got {value!r}; allowed: True, False")
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
+        self._batch_shape = Size(batch_shape)
+        self._event_shape = Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._validate_parameters()
+        super().__init__()
+
+    def _validate_parameters(self) -> None:
+        try:
+            found = self.arg_constraints
+        except NotImplementedError:
+            warnings.warn(f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
+                          "distribution with `validate_args=False` to turn off validation.", stacklevel=4)  # fmt: skip
+            return
+        for name, constraint in found.items():
+            if constraints.is_dependent(constraint):
+                continue  # not known before the instance is complete
+            if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
+                continue  # the other of two parametrisations was given
+            value = getattr(self, name)
+            if not bool(constraint.check(value).all()):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
+                    f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    # ---- shapes ----
+
+    @property
+    def batch_shape(self) -> Size:
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        return self._event_shape
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Distribution:
+        """A distribution with parameters expanded to `batch_shape`, over the same memory."""
+        raise NotImplementedError(f"{type(self).__name__}.expand")
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """An empty instance to fill in `expand`. Raises: NotImplementedError for a subclass with its own __init__ only."""
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also "
+                                      "define a custom .expand() method.")  # fmt: skip
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def _expanded(self, cls: type, batch_shape: Any, names: tuple[str, ...], _instance: Any, event_shape: Any = ()) -> Any:
+        """The usual `expand`: parameters (and what was computed lazily) expanded, no new check."""
+        new = self._get_checked_instance(cls, _instance)
+        batch_shape = Size(batch_shape)
+        for name in names:
+            if name in self.__dict__:
+                value = self.__dict__[name]
+                own = len(value.shape) - len(self._batch_shape)
+                new.__dict__[name] = value.expand(tuple(batch_shape) + tuple(value.shape[value.ndim - own :] if own else ()))
+        Distribution.__init__(new, batch_shape, event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+        """The shape of a sample."""
+        return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
+
+    # ---- what it is ----
+
+    @property
+    def support(self) -> Any:
+        """The constraint that samples satisfy."""
+        raise NotImplementedError(f"{type(self).__name__}.support")
+
+    @property
+    def mean(self) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__}.mean")
+
+    @property
+    def mode(self) -> Tensor:
+        raise NotImplementedError(f"{self.__class__} does not implement mode")
+
+    @property
+    def variance(self) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__}.variance")
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.variance.sqrt()
+
+    # ---- drawing ----
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Draws, cut off from the parameters' history. Result: sample_shape + batch_shape + event_shape."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Draws through which gradients reach the parameters; where `has_rsample`."""
+        raise NotImplementedError(f"{type(self).__name__}.rsample")
+
+    def sample_n(self, n: int) -> Tensor:
+        """`sample((n,))`. Deprecated, as in torch."""
+        warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
+        return self.sample((n,))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All values of a discrete distribution, along a new first dim; where `has_enumerate_support`."""
+        raise NotImplementedError(f"{type(self).__name__}.enumerate_support")
+
+    # ---- densities ----
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The log of the density or mass at `value`."""
+        raise NotImplementedError(f"{type(self).__name__}.log_prob")
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of a draw of at most `value`."""
+        raise NotImplementedError(f"{type(self).__name__}.cdf")
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The value that a draw is below with probability `value`."""
+        raise NotImplementedError(f"{type(self).__name__}.icdf")
+
+    def entropy(self) -> Tensor:
+        """In nats, one per batch element."""
+        raise NotImplementedError(f"{type(self).__name__}.entropy")
+
+    def perplexity(self) -> Tensor:
+        """The exponential of the entropy."""
+        return self.entropy().exp()
+
+    # ---- checks ----
+
+    def _validate_sample(self, value: Any) -> None:
+        """Raises: ValueError for a value of a shape that does not fit, or outside the support."""
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        start = value.ndim - len(self._event_shape)
+        if tuple(value.shape[start:]) != tuple(self._event_shape):
+            raise ValueError(f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}.")
+        expected = tuple(self._batch_shape) + tuple(self._event_shape)
+        for i, j in zip(reversed(tuple(value.shape)), reversed(expected), strict=False):
+            if i != 1 and j != 1 and i != j:
+                raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}.")
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(f"{self.__class__} does not define `support` to enable sample validation. Please initialize the "
+                          "distribution with `validate_args=False` to turn off validation.", stacklevel=3)  # fmt: skip
+            return
+        if not bool(support.check(value).all()):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
+                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self) -> str:
+        names = [name for name in self.arg_constraints if name in self.__dict__]
+        shown = [f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+LOG_2PI = math.log(2 * math.pi)

@@ -1,0 +1,38 @@
+"""Distributions whose density is exp(<t(x), eta> - F(eta) + k(x)), with natural parameters eta."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager.autograd.engine import grad
+from eager.distributions.distribution import Distribution
+from eager.tensor import Tensor
+
+__all__ = ["ExponentialFamily"]
+
+
+class ExponentialFamily(Distribution):
+    """States `_natural_params`, `_log_normalizer` (F) and `_mean_carrier_measure` (E[k(x)]); the entropy follows from them."""
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise NotImplementedError(f"{type(self).__name__}._natural_params")
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__}._log_normalizer")
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}._mean_carrier_measure")
+
+    def entropy(self) -> Tensor:
+        """F(eta) - <eta, grad F(eta)> - E[k(x)], by automatic differentiation.
+
+        Source: Nielsen & Nock, "Entropies and cross-entropies of exponential families", ICIP 2010.
+        """
+        params = [p.detach().requires_grad_() for p in self._natural_params]
+        normalizer = self._log_normalizer(*params)
+        gradients = grad(normalizer.sum(), params, create_graph=True)
+        result = normalizer - self._mean_carrier_measure
+        for p, g in zip(params, gradients, strict=True):
+            result = result - (p * g).reshape((*self._batch_shape, -1)).sum(-1)
+        return result

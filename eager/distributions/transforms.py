@@ -1,0 +1,845 @@
+"""Invertible maps with their log-determinants: what turns one distribution into another, or a real into a constrained value.
+
+A transform has a `domain` and a `codomain` (constraints); `t(x)` maps, `t.inv(y)` maps back, and
+`t.log_abs_det_jacobian(x, y)` is log |dy/dx|, summed over the event dims of the domain.
+"""
+from __future__ import annotations
+
+import math
+import operator
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from eager.distributions import constraints
+from eager.distributions._functions import cat, finfo, ones_like, softplus, stack
+from eager.distributions.distribution import Distribution
+from eager.distributions.utils import broadcast_all, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
+from eager.ops.table import OPS
+from eager.spec import broadcast_shapes
+from eager.tensor import Size, Tensor
+
+__all__ = [
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",
+    "ExpTransform", "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "PowerTransform",
+    "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform", "StickBreakingTransform",
+    "TanhTransform", "Transform", "identity_transform",
+]  # fmt: skip
+
+
+class Transform:
+    """A map with `_call`, `_inverse` and `log_abs_det_jacobian`. cache_size: 0, or 1 to remember the last pair (x, y)."""
+
+    bijective = False
+    domain: Any
+    codomain: Any
+
+    def __init__(self, cache_size: int = 0) -> None:
+        self._cache_size = cache_size
+        self._inv: Any = None  # a weak reference to the inverse, which holds this one
+        if cache_size == 1:
+            self._cached_x_y: tuple[Any, Any] = (None, None)
+        elif cache_size != 0:
+            raise ValueError("cache_size must be 0 or 1")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_inv": None}
+
+    @property
+    def event_dim(self) -> int:
+        if self.domain.event_dim != self.codomain.event_dim:
+            raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        return int(self.domain.event_dim)
+
+    @property
+    def inv(self) -> Transform:
+        """The inverse, a transform too; `t.inv.inv is t`."""
+        found = None if self._inv is None else self._inv()
+        if found is None:
+            found = _InverseTransform(self)
+            self._inv = weakref.ref(found)
+        return found
+
+    @property
+    def sign(self) -> Any:
+        """1 where the map increases, -1 where it decreases: of univariate bijections."""
+        raise NotImplementedError(f"{type(self).__name__}.sign")
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """This transform with a cache of that size."""
+        if self._cache_size == cache_size:
+            return self
+        if type(self).__init__ is Transform.__init__:
+            return type(self)(cache_size=cache_size)
+        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The image of `x`."""
+        if self._cache_size == 0:
+            return self._call(x)
+        old_x, old_y = self._cached_x_y
+        if x is old_x:
+            return old_y
+        y = self._call(x)
+        self._cached_x_y = x, y
+        return y
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        if self._cache_size == 0:
+            return self._inverse(y)
+        old_x, old_y = self._cached_x_y
+        if y is old_y:
+            return old_x
+        x = self._inverse(y)
+        self._cached_x_y = x, y
+        return x
+
+    def _call(self, x: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__}._call")
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__}._inverse")
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """log |det dy/dx|. x, y = t(x). Result: the shape of x without its event dims."""
+        raise NotImplementedError(f"{type(self).__name__}.log_abs_det_jacobian")
+
+    def forward_shape(self, shape: Any) -> Any:
+        """The shape of t(x) for an x of `shape`."""
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """The shape of t.inv(y) for a y of `shape`."""
+        return shape
+
+    def __repr__(self) -> str:
+        return type(self).__name__ + "()"
+
+
+class _InverseTransform(Transform):
+    """A transform the other way round. Holds the other strongly, and is held by it weakly."""
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(cache_size=transform._cache_size)
+        self._inv: Any = transform
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return self._inv.codomain
+
+    @property
+    def codomain(self) -> Any:  # type: ignore[override]
+        return self._inv.domain
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return self._inv.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self._inv.sign
+
+    @property
+    def inv(self) -> Transform:
+        return self._inv
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self._inv.with_cache(cache_size).inv
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InverseTransform) and self._inv == other._inv
+
+    __hash__ = Transform.__hash__
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._inv._inv_call(x)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -self._inv.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._inv.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._inv.forward_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._inv!r})"
+
+
+class ComposeTransform(Transform):
+    """One transform after another, first to last."""
+
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+        parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+        super().__init__(cache_size=cache_size)
+        self.parts = parts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    __hash__ = Transform.__hash__
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        if not self.parts:
+            return constraints.real
+        event_dim = self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            event_dim = max(event_dim + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
+        first = self.parts[0].domain
+        return constraints.independent(first, event_dim - first.event_dim) if event_dim > first.event_dim else first
+
+    @property
+    def codomain(self) -> Any:  # type: ignore[override]
+        if not self.parts:
+            return constraints.real
+        event_dim = self.parts[0].domain.event_dim
+        for part in self.parts:
+            event_dim = max(event_dim + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
+        last = self.parts[-1].codomain
+        return constraints.independent(last, event_dim - last.event_dim) if event_dim > last.event_dim else last
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(p.bijective for p in self.parts)
+
+    @property
+    def sign(self) -> Any:
+        sign: Any = 1
+        for p in self.parts:
+            sign = sign * p.sign
+        return sign
+
+    @property
+    def inv(self) -> Transform:
+        found = None if self._inv is None else self._inv()
+        if found is None:
+            found = ComposeTransform([p.inv for p in reversed(self.parts)])
+            self._inv = weakref.ref(found)
+            found._inv = weakref.ref(self)
+        return found
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if not self.parts:
+            return x.new_zeros(x.shape)
+        xs = [x]
+        for part in self.parts[:-1]:
+            xs.append(part(xs[-1]))
+        xs.append(y)
+        terms, event_dim = [], self.domain.event_dim
+        for part, before, after in zip(self.parts, xs[:-1], xs[1:], strict=True):
+            terms.append(sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim))
+            event_dim += part.codomain.event_dim - part.domain.event_dim
+        total = terms[0]
+        for term in terms[1:]:
+            total = operator.add(total, term)
+        return total
+
+    def forward_shape(self, shape: Any) -> Any:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+    def __repr__(self) -> str:
+        return type(self).__name__ + "(\n    " + ",\n    ".join(repr(p) for p in self.parts) + "\n)"
+
+
+identity_transform = ComposeTransform([])
+
+
+class IndependentTransform(Transform):
+    """A transform whose last batch dims count as event dims: its log-determinant is summed over them."""
+
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+
+    @property
+    def codomain(self) -> Any:  # type: ignore[override]
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return self.base_transform.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self.base_transform.sign
+
+    def _call(self, x: Tensor) -> Tensor:
+        if x.ndim < self.domain.event_dim:
+            raise ValueError("Too few dimensions on input")
+        return self.base_transform(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        if y.ndim < self.codomain.event_dim:
+            raise ValueError("Too few dimensions on input")
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.base_transform.inverse_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+
+
+class ReshapeTransform(Transform):
+    """Reshapes the event dims. in_shape, out_shape: of the same number of elements."""
+
+    bijective = True
+
+    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+        super().__init__(cache_size=cache_size)
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @property
+    def codomain(self) -> Any:  # type: ignore[override]
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.reshape(tuple(x.shape[: x.ndim - len(self.in_shape)]) + tuple(self.out_shape))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.reshape(tuple(y.shape[: y.ndim - len(self.out_shape)]) + tuple(self.in_shape))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.new_zeros(x.shape[: x.ndim - len(self.in_shape)])
+
+    def forward_shape(self, shape: Any) -> Any:
+        return _swap_tail(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return _swap_tail(shape, self.out_shape, self.in_shape)
+
+
+def _swap_tail(shape: Any, old: Size, new: Size) -> Size:
+    cut = len(shape) - len(old)
+    if cut < 0:
+        raise ValueError("Too few dimensions on input")
+    if tuple(shape[cut:]) != tuple(old):
+        raise ValueError(f"Shape mismatch: expected {tuple(shape[cut:])} but got {tuple(old)}")
+    return Size(tuple(shape[:cut]) + tuple(new))
+
+
+class _Univariate(Transform):
+    """A strictly monotonic map of the reals or a part of them, the same for all instances."""
+
+    bijective = True
+    domain = constraints.real
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    __hash__ = Transform.__hash__
+
+
+class ExpTransform(_Univariate):
+    """y = exp(x)."""
+
+    codomain = constraints.positive
+    sign = +1  # type: ignore[assignment]
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.exp()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x
+
+
+class PowerTransform(Transform):
+    """y = x ** exponent, of positive numbers."""
+
+    bijective = True
+    domain = constraints.positive
+    codomain = constraints.positive
+
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        (self.exponent,) = broadcast_all(exponent)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
+
+    @property
+    def sign(self) -> Any:
+        return self.exponent.sign()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
+
+    __hash__ = Transform.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return Size(broadcast_shapes(tuple(shape), tuple(self.exponent.shape)))
+
+    inverse_shape = forward_shape
+
+
+class SigmoidTransform(_Univariate):
+    """y = 1 / (1 + exp(-x)), kept strictly inside the unit interval."""
+
+    codomain = constraints.unit_interval
+    sign = +1  # type: ignore[assignment]
+
+    def _call(self, x: Tensor) -> Tensor:
+        info = finfo(x.dtype)
+        return x.sigmoid().clamp(info.tiny, 1.0 - info.eps)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        info = finfo(y.dtype)
+        y = y.clamp(info.tiny, 1.0 - info.eps)
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -softplus(-x) - softplus(x)
+
+
+class SoftplusTransform(_Univariate):
+    """y = log(1 + exp(x))."""
+
+    codomain = constraints.positive
+    sign = +1  # type: ignore[assignment]
+
+    def _call(self, x: Tensor) -> Tensor:
+        return softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -softplus(-x)
+
+
+class TanhTransform(_Univariate):
+    """y = tanh(x). For a `TransformedDistribution`, use `cache_size=1`: near the ends tanh can't be inverted."""
+
+    codomain = constraints.interval(-1.0, 1.0)
+    sign = +1  # type: ignore[assignment]
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tanh()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.atanh()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))  # log(1 - tanh(x)^2) without cancellation
+
+
+class AbsTransform(Transform):
+    """y = |x|; not injective, its inverse gives the positive root."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbsTransform)
+
+    __hash__ = Transform.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+class AffineTransform(Transform):
+    """y = loc + scale * x. event_dim: dims of x that count as one event."""
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    @property
+    def event_dim(self) -> int:
+        return self._event_dim
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return constraints.independent(constraints.real, self.event_dim) if self.event_dim else constraints.real
+
+    codomain = domain
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AffineTransform) and _same(self.loc, other.loc) and _same(self.scale, other.scale)
+
+    __hash__ = Transform.__hash__
+
+    @property
+    def sign(self) -> Any:
+        if isinstance(self.scale, (int, float)):
+            return 1 if self.scale > 0 else -1 if self.scale < 0 else 0
+        return self.scale.sign()
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        scale = self.scale
+        result = scale.abs().log() if isinstance(scale, Tensor) else x.new_full((), math.log(abs(scale)))
+        result = result.expand(broadcast_shapes(tuple(x.shape), tuple(result.shape)))
+        return sum_rightmost(result, self.event_dim)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return Size(broadcast_shapes(tuple(shape), tuple(getattr(self.loc, "shape", ())), tuple(getattr(self.scale, "shape", ()))))
+
+    inverse_shape = forward_shape
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool((a == b).all()) if isinstance(a, Tensor) or isinstance(b, Tensor) else bool(a == b)
+
+
+class CorrCholeskyTransform(Transform):
+    """A vector of n (n - 1) / 2 reals to the Cholesky factor of an n x n correlation matrix.
+
+    Source: Lewandowski, Kurowicka & Joe, "Generating random correlation matrices based on vines and extended onion method", 2009.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x: Tensor) -> Tensor:
+        x = x.tanh()
+        eps = finfo(x.dtype).eps
+        r = vec_to_tril_matrix(x.clamp(-1 + eps, 1 - eps), diag=-1)
+        z = r * r
+        left = (1 - z).sqrt().cumprod(-1)  # what remains of the unit length of each row
+        r = r + _identity_like(r)
+        return r * OPS["constant_pad_nd"](left[..., :-1], (1, 0), 1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        left = OPS["constant_pad_nd"]((1 - (y * y).cumsum(-1))[..., :-1], (1, 0), 1)
+        t = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
+        return (t.log1p() - (-t).log1p()) / 2
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
+        left = tril_matrix_to_vec(1 - (y * y).cumsum(-1), diag=-2)
+        of_lengths = 0.5 * left.log().sum(-1)
+        of_tanh = -2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
+        return of_lengths + of_tanh
+
+    def forward_shape(self, shape: Any) -> Any:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError("Input is not a flattened lower-diagonal number")
+        return Size((*shape[:-1], n, n))
+
+    def inverse_shape(self, shape: Any) -> Any:
+        n = _square_size(shape)
+        return Size((*shape[:-2], n * (n - 1) // 2))
+
+
+def _square_size(shape: Any) -> int:
+    if len(shape) < 2:
+        raise ValueError("Too few dimensions on input")
+    if shape[-2] != shape[-1]:
+        raise ValueError("Input is not square")
+    return int(shape[-1])
+
+
+def _identity_like(matrix: Tensor) -> Tensor:
+    return OPS["diag_embed"](ones_like(matrix[..., 0]))
+
+
+class SoftmaxTransform(Transform):
+    """y = softmax(x). Not bijective: the inverse is the log, one of many."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SoftmaxTransform)
+
+    __hash__ = Transform.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.softmax(-1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        return shape
+
+    inverse_shape = forward_shape
+
+
+class StickBreakingTransform(Transform):
+    """n reals to a point of the simplex with n + 1 parts: each breaks a share off what is left of a stick."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StickBreakingTransform)
+
+    __hash__ = Transform.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        n = x.shape[-1]
+        offset = n + 1 - x.new_ones(n).cumsum(-1)  # so that 0 maps to equal parts
+        info = finfo(x.dtype)
+        z = (x - offset.log()).sigmoid().clamp(info.tiny, 1.0 - info.eps)
+        left = (1 - z).cumprod(-1)
+        return OPS["constant_pad_nd"](z, (0, 1), 1) * OPS["constant_pad_nd"](left, (1, 0), 1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        y_crop = y[..., :-1]
+        offset = y.shape[-1] - y.new_ones(y_crop.shape[-1]).cumsum(-1)
+        left = (1 - y_crop.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
+        return y_crop.log() - left.log() + offset.log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        offset = x.shape[-1] + 1 - x.new_ones(x.shape[-1]).cumsum(-1)
+        x = x - offset.log()
+        return (-x + OPS["log_sigmoid"](x) + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        return Size((*shape[:-1], shape[-1] + 1))
+
+    def inverse_shape(self, shape: Any) -> Any:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        return Size((*shape[:-1], shape[-1] - 1))
+
+
+class LowerCholeskyTransform(Transform):
+    """Any square matrix to a lower-triangular one with a positive diagonal."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LowerCholeskyTransform)
+
+    __hash__ = Transform.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tril(-1) + OPS["diag_embed"](x.diagonal(0, -2, -1).exp())
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.tril(-1) + OPS["diag_embed"](y.diagonal(0, -2, -1).log())
+
+
+class PositiveDefiniteTransform(Transform):
+    """Any square matrix to a positive-definite one, through its Cholesky factor."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PositiveDefiniteTransform)
+
+    __hash__ = Transform.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        x = LowerCholeskyTransform()(x)
+        return x @ x.mT
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return LowerCholeskyTransform().inv(OPS["cholesky"](y))
+
+
+class CatTransform(Transform):
+    """Different transforms on consecutive parts along `dim`, of the given lengths (1 each by default)."""
+
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, lengths: Any = None, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(f"{len(self.transforms)} transforms, but {len(self.lengths)} lengths")
+        self.dim = dim
+
+    @property
+    def event_dim(self) -> int:
+        return max(t.event_dim for t in self.transforms)
+
+    @property
+    def length(self) -> int:
+        return sum(self.lengths)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else CatTransform(self.transforms, self.dim, self.lengths, cache_size)
+
+    def _parts(self, value: Tensor) -> list[Tensor]:
+        if value.shape[self.dim] != self.length:
+            raise AssertionError(f"cat transform: size {value.shape[self.dim]} along dim {self.dim}; its parts have {self.length}")
+        parts, start = [], 0
+        for n in self.lengths:
+            parts.append(value.narrow(self.dim, start, n))
+            start += n
+        return parts
+
+    def _call(self, x: Tensor) -> Tensor:
+        return cat([t(part) for t, part in zip(self.transforms, self._parts(x), strict=True)], self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return cat([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)], self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        terms = []
+        for t, a, b in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
+            terms.append(sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim))
+        dim = self.dim - x.ndim if self.dim >= 0 else self.dim
+        dim += self.event_dim
+        if dim < 0:
+            return cat(terms, dim)
+        total = terms[0]
+        for term in terms[1:]:
+            total = total + term
+        return total
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(t.bijective for t in self.transforms)
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
+
+    @property
+    def codomain(self) -> Any:  # type: ignore[override]
+        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+
+
+class StackTransform(Transform):
+    """Different transforms on the slices along `dim`."""
+
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
+        self.dim = dim
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
+
+    def _slices(self, value: Tensor) -> list[Tensor]:
+        if value.shape[self.dim] != len(self.transforms):
+            raise AssertionError(f"stack transform: size {value.shape[self.dim]} along dim {self.dim} for {len(self.transforms)} parts")
+        return [value.select(self.dim, i) for i in range(len(self.transforms))]
+
+    def _call(self, x: Tensor) -> Tensor:
+        return stack([t(part) for t, part in zip(self.transforms, self._slices(x), strict=True)], self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return stack([t.inv(part) for t, part in zip(self.transforms, self._slices(y), strict=True)], self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        pairs = zip(self.transforms, self._slices(x), self._slices(y), strict=True)
+        return stack([t.log_abs_det_jacobian(a, b) for t, a, b in pairs], self.dim)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(t.bijective for t in self.transforms)
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return constraints.stack([t.domain for t in self.transforms], self.dim)
+
+    @property
+    def codomain(self) -> Any:  # type: ignore[override]
+        return constraints.stack([t.codomain for t in self.transforms], self.dim)
+
+
+class CumulativeDistributionTransform(Transform):
+    """y = cdf(x) of a univariate distribution: its draws become uniform."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = +1  # type: ignore[assignment]
+
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.distribution = distribution
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return self.distribution.support
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.distribution.log_prob(x)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else CumulativeDistributionTransform(self.distribution, cache_size=cache_size)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +24,11 @@ def main() -> None:
         if (HERE / f"{suite}.py").exists():
             cases = importlib.import_module(suite).CASES
             found |= {f"{suite}.{name}": fn(torch) for name, fn in cases.items()}
+    for program in ("classifier", "language_model"):
+        for workers in ("0", "2"):
+            command = [sys.executable, "-W", "ignore", str(HERE / "programs" / f"{program}.py"), workers, "fork", "plain"]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            found[f"programs.{program}.{workers}"] = done.stdout.splitlines()
     (HERE / "reference.json").write_text(json.dumps({"torch": torch.__version__, **found}, indent=1) + "\n")
     print(f"{len(found)} cases with torch {torch.__version__}")  # noqa: T201
 

@@ -27,4 +27,5 @@ def test_case_gives_what_torch_gives(name: str) -> None:
 
 
 def test_every_recorded_case_is_run() -> None:
-    assert set(REFERENCE) - {"torch"} == set(CASES)
+    recorded = {name for name in REFERENCE if not name.startswith("programs.")}
+    assert recorded - {"torch"} == set(CASES)

@@ -35,7 +35,10 @@ _INLINED_OWN: Final = (
     os.path.join(os.path.dirname(os.path.abspath(__file__)), "checkpoints.py"),
 )
 # Parts whose functions compute on tensors and plain values, with no state of their own.
-_LIBRARY: Final = (os.path.join(_EAGER_DIR, "functions", ""), os.path.join(_EAGER_DIR, "ops", ""))
+_LIBRARY: Final = (
+    *(os.path.join(_EAGER_DIR, package, "") for package in ("functions", "ops")),
+    *(os.path.join(_EAGER_DIR, f"{module}.py") for module in ("fft", "linalg", "special")),
+)
 # Standard library modules whose Python code is looked into.
 _INLINED_STDLIB: Final = frozenset(
     "contextlib functools collections/__init__ dataclasses enum abc _collections_abc types operator copy typing reprlib "
@@ -46,7 +49,8 @@ _INLINED_STDLIB: Final = frozenset(
 _NOT_IN_GRAPH: Final = frozenset(
     "manual_seed seed initial_seed get_rng_state set_rng_state set_default_dtype set_printoptions compile allclose equal "
     "from_numpy frombuffer set_grad_enabled is_grad_enabled get_default_dtype save load is_tensor is_floating_point numel "
-    "can_cast promote_types result_type nonzero masked_select unique item".split()
+    "can_cast promote_types result_type nonzero masked_select unique item is_nonzero is_same_size is_signed is_conj is_neg "
+    "is_inference get_device typename nonzero_static combinations apply_ map_".split()
 )
 
 
@@ -137,7 +141,12 @@ def _may_capture_file(filename: str) -> bool:
 
 
 def may_capture(code: CodeType) -> bool:
-    """Whether a frame of this code that the hook meets is worth a capture of its own."""
+    """Whether a frame of this code that the hook meets is worth a capture of its own.
+
+    Constructors of our modules are not: they fill registries, which only ordinary Python can.
+    """
+    if code.co_name == "__init__" and code.co_filename.startswith(_EAGER_DIR):
+        return False
     return _may_capture_file(code.co_filename)
 
 

@@ -374,9 +374,15 @@ def _cast_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make.int(4, 3, high=5).t(), make.dtype("float32")
 
 
+def _cast_vjp(g: Any, x_spec: SpecLike) -> Any:
+    if g.dtype.is_complex and not x_spec.dtype.is_complex:
+        g = OPS["real"](g)
+    return OPS["to_dtype"](g, x_spec.dtype)
+
+
 TO_DTYPE = declare("to_dtype(Tensor x, dtype dtype) -> Tensor", Kind.POINTWISE, promotion="raw",
                    scalar=lambda k, x, dtype: k.cast(x, dtype), meta=_cast_meta,
-                   vjp={"x": lambda g, x_spec: OPS["to_dtype"](g, x_spec.dtype)}, samples=_cast_samples)  # fmt: skip
+                   vjp={"x": _cast_vjp}, samples=_cast_samples)  # fmt: skip
 
 
 def _clone_meta(x: SpecLike, memory_format: str | None) -> TensorSpec:

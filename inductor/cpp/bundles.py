@@ -53,13 +53,21 @@ class LoopNest:
 def loop_nest(nest: Nest) -> LoopNest:
     """Bundles of a nest; a nest of pointwise members alone is brought to few axes first."""
     members = nest.members
-    if not nest.column and all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == nest.rows for m in members):
+    alike = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == nest.rows for m in members)
+    if not nest.column and alike and not _looks_up_its_own(members):
         return _pointwise_nest(members)
     rows = nest.rows[:-1] if nest.column else nest.rows
     made = LoopNest(rows, [], nest.column)
     for m in members:
         _add(made, m)
     return made
+
+
+def _looks_up_its_own(members: list[ir.Buffer]) -> bool:
+    """Whether a member reads another one at a looked-up position: that one must be in memory by then."""
+    made = {m.name for m in members}
+    values = [m.definition.value for m in members]  # type: ignore[union-attr]
+    return any(isinstance(v, ir.Load) and v.indirect and v.buffer in made for v in ir.walk(values))
 
 
 def _pointwise_nest(members: list[ir.Buffer]) -> LoopNest:
@@ -179,7 +187,7 @@ def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
         for bundle in nests[i].bundles:
             for m in bundle.members:
                 for v in ir.walk([m.value]):
-                    if isinstance(v, ir.Load) and v.buffer not in registers:
+                    if isinstance(v, ir.Load) and (v.indirect or v.buffer not in registers):
                         needed.add(v.buffer)
             registers |= {m.buffer.name for m in bundle.members if in_register(m)}
     return needed

@@ -120,7 +120,8 @@ def _sizes(x: Any, size: Any, scale_factor: Any, recompute: bool | None) -> tupl
     scales = tuple(map(float, scale_factor)) if isinstance(scale_factor, (tuple, list)) else (float(scale_factor),) * n
     if len(scales) != n:
         raise ValueError(f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
-                         f"dimensions of {list(x.shape[2:])} and scale_factor of {scale_factor}.")  # fmt: skip
+                         f"dimensions of {list(x.shape[2:])} and scale_factor of shape {scale_factor}. Please provide input "
+                         "tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.")  # fmt: skip
     wanted = tuple(math.floor(m * s) for m, s in zip(x.shape[2:], scales, strict=True))
     return wanted, (None,) * n if recompute else scales
 
@@ -137,7 +138,9 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
         raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
     if mode not in ("nearest", "nearest-exact", "area") and not interpolating:
         raise NotImplementedError(f"interpolate: unknown mode {mode!r}; allowed: nearest, nearest-exact, area, {', '.join(_BY_DIMS)}")
-    if input.ndim not in (3, 4, 5) or (interpolating and _BY_DIMS[mode] != input.ndim - 2):
+    if input.ndim in (3, 4, 5) and interpolating and _BY_DIMS[mode] != input.ndim - 2:
+        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {_BY_DIMS[mode] + 2}D input")
+    if input.ndim not in (3, 4, 5):
         raise NotImplementedError("Input Error: Only 3D, 4D and 5D input Tensors supported (got "
                                   f"{input.ndim}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | "
                                   f"nearest-exact (got {mode})")  # fmt: skip

@@ -123,6 +123,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     if input.ndim == 0:
+        normalize_dim(start_dim, 0), normalize_dim(end_dim, 0)
         return reshape(input, 1)
     a, b = normalize_dim(start_dim, input.ndim), normalize_dim(end_dim, input.ndim)
     if a > b:

@@ -47,6 +47,15 @@ class RemovableHandle:
             if hooks is not None and self.id in hooks:
                 del hooks[self.id]
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.id, self._hooks(), tuple(e() for e in self._extra)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Over the copies of its dicts; the id is theirs, so that later ones must be above it."""
+        self.id, hooks, extra = state
+        self._hooks, self._extra = _weak(hooks if hooks is not None else {}), tuple(_weak(e) for e in extra if e is not None)
+        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
+
     def __enter__(self) -> RemovableHandle:
         return self
 
@@ -172,7 +181,11 @@ class HookedModule(ModuleBase):
         return handle
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The deprecated form of `register_full_backward_hook`; it behaves as the full one."""
+        """The deprecated form of `register_full_backward_hook`; it behaves as the full one. A module takes one form only."""
+        if self._is_full_backward_hook is True:
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                               "Please use only one of them.")  # fmt: skip
+        self._is_full_backward_hook = False
         handle = RemovableHandle(self._backward_hooks)
         _insert(self._backward_hooks, handle.id, hook, False)
         return handle

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -60,10 +61,10 @@ class StatefulModule(TreeModule):
         """Put this module's own parameters and buffers into `destination`; subclasses may extend it."""
         for name, p in self._parameters.items():
             if p is not None:
-                destination[prefix + name] = p if keep_vars else p.detach()
+                destination[prefix + name] = p if keep_vars or is_lazy(p) else p.detach()
         for name, b in self._buffers.items():
             if b is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = b if keep_vars else b.detach()
+                destination[prefix + name] = b if keep_vars or is_lazy(b) else b.detach()
         if self._has_extra("get_extra_state"):
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
@@ -72,7 +73,10 @@ class StatefulModule(TreeModule):
 
         keep_vars: give the tensors themselves rather than detached aliases.
         """
-        if args:  # positional use is deprecated but common in older code
+        if args:
+            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
+                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                          FutureWarning, stacklevel=2)  # fmt: skip
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
@@ -128,13 +132,13 @@ class StatefulModule(TreeModule):
             for hook in module._load_state_dict_post_hooks.values():
                 out = hook(module, _IncompatibleKeys(missing, unexpected))
                 if out is not None:
-                    raise RuntimeError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                    raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
                                        "return new values, if incompatible_keys need to be modified, it should be done "
                                        "inplace.")  # fmt: skip
 
         load(self, state, "")
         if strict:
-            for what, keys in (("Missing", missing), ("Unexpected", unexpected)):
+            for what, keys in (("Unexpected", unexpected), ("Missing", missing)):  # each goes before what is there
                 if keys:
                     quoted = ", ".join(f'"{k}"' for k in keys)
                     errors.insert(0, f"{what} key(s) in state_dict: {quoted}. ")
@@ -150,10 +154,8 @@ class StatefulModule(TreeModule):
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
         persistent = {n: b for n, b in self._buffers.items() if n not in self._non_persistent_buffers_set}
-        local = {**self._parameters, **persistent}
+        local = {n: t for n, t in (*self._parameters.items(), *persistent.items()) if t is not None}
         for name, target in local.items():
-            if target is None:
-                continue
             key = prefix + name
             if key in state_dict:
                 self._load_one(name, key, target, state_dict[key], assign, error_msgs)
@@ -188,7 +190,10 @@ class StatefulModule(TreeModule):
                           f"current model is {target.shape}.")  # fmt: skip
             return
         if target.device.type == "meta" and given.device.type != "meta" and not assign:
-            return  # nothing to copy into; torch warns and goes on
+            warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+                          "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+                          "corresponding key in the module instead of performing an in place copy?)", stacklevel=5)  # fmt: skip
+            return
         before = _native.set_grad_enabled(False)
         try:
             if assign:

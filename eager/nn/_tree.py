@@ -101,7 +101,7 @@ class TreeModule(HookedModule):
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, ModuleBase):
-            raise ValueError(f'"module" is not an nn.Module, found {type(module)}')
+            raise ValueError(f'`module` is not an nn.Module, found {type(module)}')
         parent_name, _, name = target.rpartition(".")
         parent = self.get_submodule(parent_name)
         if strict and not hasattr(parent, name):

@@ -341,8 +341,8 @@ def test_load_errors_list_everything() -> None:
         m.load_state_dict(state)
     assert str(caught.value) == (
         "Error(s) in loading state_dict for Net:\n"
-        '\tUnexpected key(s) in state_dict: "extra". \n'
         '\tMissing key(s) in state_dict: "scale". \n'
+        '\tUnexpected key(s) in state_dict: "extra". \n'
         "\tsize mismatch for first.bias: copying a param with shape torch.Size([7]) from checkpoint, the shape in current model "
         "is torch.Size([4])."
     )

@@ -1,6 +1,7 @@
 """Activation functions: plain Python over ops. All keep the shape of their input."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -177,8 +178,8 @@ def _above(input: Tensor, bound: float, value: float) -> Tensor:
     return where(input > bound, input, value)
 
 
-def threshold_(input: Tensor, threshold_: float, value: float) -> Tensor:
-    return threshold(input, threshold_, value, inplace=True)
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    return _into(input, _above, threshold, value)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -229,7 +230,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return a * OPS["sigmoid"](b)
 
 
-def _default_dim(ndim: int) -> int:
+def _dim_of(who: str, dim: int | None, ndim: int, stacklevel: int) -> int:
+    """The dim, or the one that was once the default."""
+    if dim is not None:
+        return dim
+    warnings.warn(f"Implicit dimension choice for {who} has been deprecated. Change the call to include dim=X as an argument.",
+                  stacklevel=stacklevel + 1)  # fmt: skip
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -240,19 +246,19 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """
     if dtype is not None:
         input = cast_to(input, dtype)
-    return OPS["softmax"](input, _default_dim(input.ndim) if dim is None else dim)
+    return OPS["softmax"](input, _dim_of("softmax", dim, input.ndim, _stacklevel))
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Logarithm of softmax, computed without underflow."""
     if dtype is not None:
         input = cast_to(input, dtype)
-    return OPS["log_softmax"](input, _default_dim(input.ndim) if dim is None else dim)
+    return OPS["log_softmax"](input, _dim_of("log_softmax", dim, input.ndim, _stacklevel))
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax of -x."""
-    return softmax(-input, dim, dtype=dtype)
+    return softmax(-input, _dim_of("softmin", dim, input.ndim, _stacklevel), dtype=dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:

@@ -88,7 +88,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
-                             f"sequences. However, found offsets of type {type(offsets)}")  # fmt: skip
+                             "sequences. However, found offsets of type <class 'torch.Tensor'>")  # fmt: skip
         bags, width = input.shape
         bag_of = OPS["arange"](0, bags, 1, dtypes.int64, input.device).repeat_interleave(width)
         flat = input.reshape(-1)
@@ -96,9 +96,12 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     elif input.ndim == 1:
         if offsets is None:
             raise ValueError("offsets has to be a 1D Tensor but got None")
+        if not offsets.is_fake and offsets.numel() and int(offsets[0]) != 0:
+            raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+                               f"However, got {int(offsets[0])}")  # fmt: skip
         bags = offsets.shape[0] - (1 if include_last_offset else 0)
         position = OPS["arange"](0, input.shape[0], 1, dtypes.int64, input.device)
-        bag_of = (position.unsqueeze(1) >= offsets[:bags].unsqueeze(0)).sum(1) - 1
+        bag_of = OPS["searchsorted"](cast_to(offsets[:bags], dtypes.int64), position, True) - 1
         flat, weights = input, per_sample_weights
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")

@@ -133,6 +133,10 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     if reduction == "batchmean":
         loss = kl_div(input, target, reduction="sum", log_target=log_target)
         return loss / input.shape[0] if input.ndim else loss
+    if reduction == "mean":
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only "
+                      "by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
+                      "'batchmean' in the next major release.", stacklevel=3)  # fmt: skip
     reduction = resolve_reduction(reduction, size_average, reduce)
     if log_target:
         return _reduce(OPS["exp"](target) * (target - input), reduction)

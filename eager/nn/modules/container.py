@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -40,7 +41,7 @@ class Sequential(Module):
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        if len(args) == 1 and isinstance(args[0], dict):
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
             for name, module in args[0].items():
                 self.add_module(name, module)
         else:
@@ -54,7 +55,7 @@ class Sequential(Module):
 
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
-            return type(self)(dict(list(self._modules.items())[idx]))
+            return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return list(self._modules.values())[_position(idx, len(self), "Sequential")]
 
     def __setitem__(self, idx: int, module: Module) -> None:

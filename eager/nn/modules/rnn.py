@@ -180,7 +180,7 @@ class RNNBase(Module):
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, state)
         if input.ndim not in (2, 3):
-            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D tensor instead")
+            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         batched = input.ndim == 3
         if state is not None and any(s.ndim != input.ndim for s in state):
             what = "hx" if self.mode != "LSTM" else "hx and cx"

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from eager.nn._base import typename
 from eager.ops.table import OPS
 from eager.tensor import Tensor
 
@@ -19,7 +20,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Set each parameter's data to its slice of the vector (views of it). Raises TypeError if vec is no tensor."""
     if not isinstance(vec, Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {type(vec)}")
+        raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     at = 0
     for p in parameters:
         n = math.prod(p.shape)

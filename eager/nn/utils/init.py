@@ -12,7 +12,7 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
 
     Raises: RuntimeError for what is no Module class, or one that takes no `device`.
     """
-    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+    if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")

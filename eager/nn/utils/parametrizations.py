@@ -80,8 +80,8 @@ class _SpectralNorm(Module):
         before = _native.set_grad_enabled(False)
         try:
             for _ in range(iterations):
-                self._u = _unit(matrix @ self._v, self.eps)
-                self._v = _unit(matrix.t() @ self._u, self.eps)
+                self._u.copy_(_unit(matrix @ self._v, self.eps))
+                self._v.copy_(_unit(matrix.t() @ self._u, self.eps))
         finally:
             _native.set_grad_enabled(before)
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from eager import _native
@@ -60,25 +60,51 @@ class ParametrizationList(ModuleList):
                 new = _inverse_or_same(m, new)
         finally:
             _native.set_grad_enabled(before)
+        if not isinstance(new, (Tensor, Sequence)):
+            raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                             f"Got {type(new).__name__}")  # fmt: skip
         self.is_tensor = isinstance(new, Tensor)
+        self.ntensors = 1 if self.is_tensor else len(new)
+        d, shape = original.dtype, original.shape
         if self.is_tensor:
-            if not unsafe and new.dtype is not original.dtype:
-                raise ValueError("When `right_inverse` outputs one tensor, it may not change the dtype.\n"
-                                 f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}")  # fmt: skip
-            self._take("original", new, original)
+            self._keep(original, new)
         else:
-            self.ntensors = len(new)
             for i, t in enumerate(new):
+                if not isinstance(t, Tensor):
+                    raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                                     f"Got element {i} of the sequence with type {type(t).__name__}.")  # fmt: skip
                 self._take(f"original{i}", t, original)
+        if not unsafe:
+            self._check(d, shape)
+
+    def _keep(self, original: Any, new: Tensor) -> None:
+        """`original` stays the object it is, with the new value: optimizers that hold it need not be told."""
+        for what in ("dtype", "device"):
+            if getattr(original, what) != getattr(new, what):
+                raise ValueError(f"When `right_inverse` outputs one tensor, it may not change the {what}.\noriginal.{what}: "
+                                 f"{getattr(original, what)}\nright_inverse(original).{what}: {getattr(new, what)}")  # fmt: skip
+        if new is not original:
+            original.data = new.detach()
+        if isinstance(original, Parameter):
+            self.register_parameter("original", original)
+        else:
+            self.register_buffer("original", original)
 
     def _take(self, name: str, value: Tensor, original: Tensor) -> None:
         if isinstance(original, Parameter):
             wants = original.requires_grad and value.is_floating_point()
-            if value is not original:
-                value = Parameter(value.detach(), requires_grad=wants)
-            setattr(self, name, value)
+            self.register_parameter(name, Parameter(value.detach(), requires_grad=wants))
         else:
             self.register_buffer(name, value)
+
+    def _check(self, d: Any, shape: Any) -> None:
+        result: Any = self()
+        if not isinstance(result, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
+        for what, old, new in (("dtype", d, result.dtype), ("shape", shape, result.shape)):
+            if old != new:
+                raise ValueError(f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
+                                 f"enabled.\nunparametrized {what}: {old}\nparametrized {what}: {new}")  # fmt: skip
 
     def _originals(self) -> list[Any]:
         return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
@@ -135,31 +161,34 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         existing = module.parametrizations[tensor_name]
-        value = getattr(module, tensor_name)
-        if not unsafe and parametrization(value).shape != value.shape:
-            raise ValueError("A parametrization may not change the shape of the tensor, unless the `unsafe` flag is enabled.")
-        inverse = getattr(parametrization, "right_inverse", None)
-        if inverse is not None:
-            existing.right_inverse(inverse(value))
+        if not unsafe:
+            _check_further(parametrization, getattr(module, tensor_name))
         existing.append(parametrization)
+        existing.unsafe |= unsafe
         return module
     original = module._parameters.get(tensor_name, module._buffers.get(tensor_name))
     if original is None:
         raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
                          f"'{tensor_name}'")  # fmt: skip
     entries = ParametrizationList([parametrization], original, unsafe=unsafe)
-    if not unsafe:
-        result = entries()
-        if not isinstance(result, Tensor):
-            raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
-        if result.dtype is not original.dtype or result.shape != original.shape:
-            raise ValueError("Registering a parametrization may not change the shape or dtype of the tensor, unless `unsafe` flag "
-                             f"is enabled.\nmodule dtype: {original.dtype}, shape {original.shape}; parametrized dtype: "
-                             f"{result.dtype}, shape {result.shape}")  # fmt: skip
     delattr(module, tensor_name)
     _install(module, tensor_name)
     module.parametrizations[tensor_name] = entries
     return module
+
+
+def _check_further(parametrization: Module, value: Tensor) -> None:
+    """Raise ValueError if a parametrization on top of others changes dtype or shape, forwards or backwards."""
+    result = parametrization(value)
+    inverse = _inverse_or_same(parametrization, result)
+    for what in ("dtype", "shape"):
+        old = getattr(value, what)
+        for who, new in (("A parametrization", result), ("The tensor returned by parametrization.right_inverse", inverse)):
+            if not isinstance(new, Tensor):
+                raise ValueError(f"{who} must return a tensor. Got {type(new).__name__}.")
+            if getattr(new, what) != old:
+                raise ValueError(f"{who} may not change the {what} of the tensor, unless the `unsafe` flag is enabled.\n"
+                                 f"module {what}: {old}\nparametrized {what}: {getattr(new, what)}")  # fmt: skip
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:

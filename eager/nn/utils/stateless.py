@@ -5,7 +5,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from eager import _native
 from eager.nn.module import Module
+
+_ABSENT = object()
 
 
 def _tied_names(module: Module) -> dict[str, list[str]]:
@@ -17,7 +20,10 @@ def _tied_names(module: Module) -> dict[str, list[str]]:
 
 
 def _put(module: Module, name: str, value: Any) -> Any:
-    """Set a parameter or buffer by dotted name, past the checks of __setattr__; returns the former one."""
+    """Set a parameter or buffer by dotted name, past the checks of __setattr__; returns the former one, or _ABSENT.
+
+    A name that is neither becomes an attribute; with the value _ABSENT it is removed again.
+    """
     parent_name, _, own = name.rpartition(".")
     parent = module.get_submodule(parent_name)
     for registry in (parent._parameters, parent._buffers):
@@ -25,7 +31,13 @@ def _put(module: Module, name: str, value: Any) -> Any:
             before = registry[own]
             registry[own] = value
             return before
-    raise AttributeError(f"{type(parent).__name__} has no attribute `{own}`")
+    before = parent.__dict__.get(own, _ABSENT)
+    if value is _ABSENT:
+        object.__delattr__(parent, own)
+    else:
+        object.__setattr__(parent, own, value)
+    _native.bump_epoch()
+    return before
 
 
 @contextlib.contextmanager
@@ -66,7 +78,7 @@ def functional_call(module: Module, parameters_and_buffers: dict[str, Any] | Seq
         for part in parameters_and_buffers:
             for name, value in part.items():
                 if name in merged:
-                    raise ValueError(f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous")
+                    raise ValueError(f"{[name]} appeared in multiple dictionaries; behavior of functional call is ambiguous")
                 merged[name] = value
         parameters_and_buffers = merged
     call = () if args is None else args if isinstance(args, tuple) else (args,)

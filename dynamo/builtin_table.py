@@ -104,6 +104,8 @@ class Builtins:
             return NONE
         if name == "__init__":
             if isinstance(owner, ExceptionValue) and owner.source is None:
+                if owner.initialized:
+                    raise Unsupported(breaks.EXCEPTION, f"{owner.describe()}.__init__() a second time")
                 cap.mutating(owner)
                 owner.args = list(args)
                 owner.initialized = True

@@ -302,13 +302,24 @@ class CodeGen:
         for key in ("__name__", "__builtins__"):  # what warnings and imports of callees look at
             if key in frames[0].globals:
                 self.namespace[key] = frames[0].globals[key]
-        made = next(c for c in compile(tree, code.co_filename, "exec").co_consts if isinstance(c, CodeType))
+        try:
+            whole = compile(tree, code.co_filename, "exec")
+        except SyntaxError:  # "too many statically nested blocks": one for each frame with a handler
+            raise self._too_deep(end) from None
+        made = next(c for c in whole.co_consts if isinstance(c, CodeType))
         places = tuple(f.place() for f in frames)
         self.namespace[GENERATED] = Generated(places, tuple(p[2] if p[2] is not None else 1 for p in made.co_positions()))
-        position = places[0].position
-        table = location_table(len(made.co_code) // 2, position[0], position)
-        made = made.replace(co_qualname=code.co_qualname, co_firstlineno=position[0], co_linetable=table)
+        first = code.co_firstlineno
+        table = location_table(len(made.co_code) // 2, first, places[0].position)
+        made = made.replace(co_qualname=code.co_qualname, co_firstlineno=first, co_linetable=table)
         return FunctionType(made, self.namespace, code.co_name)
+
+    def _too_deep(self, end: Finished | Stop) -> Exception:
+        """Break at the outermost call instead: its callee is then captured by itself."""
+        detail = "a break under too many frames with handlers"
+        if isinstance(end, Stop) and len(end.frames) > 1:
+            return Restart(end.frames[0].step_number, breaks.INLINE_DEPTH, detail)
+        return GiveUp(breaks.INLINE_DEPTH, detail)
 
     root: Frame
     text = ""

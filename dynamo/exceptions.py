@@ -80,8 +80,10 @@ class Exceptions:
             return value
         if not isinstance(value, ExceptionValue) or value.source is not None:
             raise Unsupported(breaks.EXCEPTION, "an exception from outside, raised while another one is handled")
-        link: Value = handled  # the chain must not lead back to the value
-        while isinstance(link, ExceptionValue) and link.source is None and link.context is not NONE:
+        link: Value = handled  # the chain must not lead back to the value; it may be a ring already
+        seen: set[int] = set()
+        while isinstance(link, ExceptionValue) and link.source is None and id(link) not in seen:
+            seen.add(id(link))
             if link.context is value:
                 link.context = NONE
                 break
@@ -156,8 +158,9 @@ class Exceptions:
             return value
         value.initialized = True
         if kwargs:
-            if not set(kwargs) <= {"name", "obj", "path"}:
-                self.raise_(TypeError, f"{cls.__name__}() takes no keyword arguments")
+            known = {AttributeError: {"name", "obj"}, NameError: {"name"}, ImportError: {"name", "path"}}
+            if not any(issubclass(cls, base) and names >= set(kwargs) for base, names in known.items()):
+                raise Unsupported(breaks.EXCEPTION, f"{cls.__name__}() with keyword arguments that it does not take")
             for name, attribute in kwargs.items():
                 self.preset(value, name, attribute)
         return value

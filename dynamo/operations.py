@@ -208,12 +208,9 @@ class Operations:
         if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple):
             message = f"'{_SYMBOLS[fn]}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'"
             return self.raise_type_error(message)  # type: ignore[no-any-return]
-        i = 0
-        while i < len(a.items) and i < len(b.items):  # an __eq__ may change them
-            x, y = a.items[i], b.items[i]
-            if not self.equal(x, y):
-                return self.compare(fn, x, y)
-            i += 1
+        i = self._common_start(a, b)
+        if i < len(a.items) and i < len(b.items):
+            return self.compare(fn, a.items[i], b.items[i])
         return Constant(fn(len(a.items), len(b.items)))
 
     def _compare_objects(self, fn: Any, a: Value, b: Value) -> Value:
@@ -263,12 +260,8 @@ class Operations:
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple) or len(a.items) != len(b.items):
                 return False
-            i = 0
-            while i < len(a.items) and i < len(b.items):
-                if not self.equal(a.items[i], b.items[i]):
-                    return False
-                i += 1
-            return len(a.items) == len(b.items)
+            i = self._common_start(a, b)
+            return (i >= len(a.items) or i >= len(b.items)) and len(a.items) == len(b.items)
         if isinstance(a, DictValue) and isinstance(b, DictValue):
             return self._equal_dicts(a, b)
         if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
@@ -282,6 +275,13 @@ class Operations:
         if isinstance(a, plain) and isinstance(b, plain):
             return a.same_object(self, b) if type(a) is type(b) else False  # type: ignore[arg-type]
         raise Unsupported(breaks.OPAQUE_OBJECT, f"== of {a.describe()} and {b.describe()}")
+
+    def _common_start(self, a: Sequence, b: Sequence) -> int:
+        """How many leading items are equal. An __eq__ may change the sequences meanwhile."""
+        i = 0
+        while i < len(a.items) and i < len(b.items) and self.equal(a.items[i], b.items[i]):
+            i += 1
+        return i
 
     def _equal_dicts(self, a: DictValue, b: DictValue) -> bool:
         if len(a.entries) != len(b.entries):
@@ -463,6 +463,8 @@ class Operations:
             if name == "__str__" and not isinstance(raw, types.FunctionType):
                 exception_args = getattr(value, "args", None)
                 if issubclass(value.cls, BaseException) and value.source is None and exception_args is not None:
+                    if raw not in (BaseException.__str__, KeyError.__str__):
+                        raise Unsupported(breaks.EXCEPTION, f"the text of {value.describe()}")
                     return self._exception_text(value, exception_args)
                 raw, name = type_attribute(value.cls, "__repr__", None), "__repr__"
             if isinstance(raw, types.FunctionType) and not _is_of_enum(raw):

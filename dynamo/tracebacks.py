@@ -78,9 +78,9 @@ def _here(frame: Any = sys._getframe) -> Any:
 def entry_at(place: Place, after: TracebackType | None) -> TracebackType:
     """A traceback entry for a frame that never ran: it has the user's names, file and position, and no locals."""
     code, position = place.code, place.position
-    table = location_table(len(_here.__code__.co_code) // 2, position[0], position)
+    table = location_table(len(_here.__code__.co_code) // 2, code.co_firstlineno, position)
     stub = _here.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename,
-                                  co_firstlineno=position[0], co_linetable=table)  # fmt: skip
+                                  co_firstlineno=code.co_firstlineno, co_linetable=table)  # fmt: skip
     frame = FunctionType(stub, place.globals, code.co_name, (sys._getframe,))()
     return TracebackType(after, frame, frame.f_lasti, position[0])
 

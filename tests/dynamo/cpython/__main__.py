@@ -52,8 +52,9 @@ def check(module: str) -> tuple[str, list[str]]:
         before = eager.found.get(name, ("missing", ""))[0]
         if outcome not in ("passed", "skipped", "excluded") and before == "passed":
             reports.append(f"{name}: {outcome}\n{text}")
-    if captured.crashed and captured.crashed != eager.crashed:
-        reports.append(f"{module}: died in {captured.crashed}")
+    for what, outcomes in (("eager", eager), ("captured", captured)):
+        if outcomes.crashed:
+            reports.append(f"{module}: {what}, died in {outcomes.crashed}")
     line = (f"{module}: {captured.count('passed')} pass captured of {eager.count('passed')} that pass eager, "
             f"{captured.count('excluded')} excluded, {len(reports)} differ")  # fmt: skip
     return line, reports

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.utils.parametrizations
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "nn"))

@@ -343,6 +343,126 @@ def _clip(t: Any, r: Inputs) -> Any:
 
 add("clip_grad", _clip)
 
+# ---- sequences of different lengths, masks of every kind, resampling ----
+
+for _mode in ("bilinear", "bicubic"):
+    for _corners in (False, True):
+        for _size in ((3, 4), (12, 5)):
+            add(f"antialias_{_mode}_{_corners}_{_size[0]}", lambda t, r, m=_mode, c=_corners, s=_size: t.nn.functional.interpolate(
+                r(1, 2, 8, 9), size=s, mode=m, align_corners=c, antialias=True))  # fmt: skip
+add("antialias_scale", lambda t, r: t.nn.functional.interpolate(r(1, 2, 8, 9), scale_factor=0.4, mode="bilinear", antialias=True))
+
+
+def _packed_from_a_state(kind: str, bidirectional: bool, **settings: Any) -> Case:
+    def case(t: Any, r: Inputs) -> Any:
+        utils = t.nn.utils.rnn
+        m = r.module(getattr(t.nn, kind)(3, 4, 2, bidirectional=bidirectional, batch_first=True, **settings))
+        packed = utils.pack_padded_sequence(r(3, 5, 3), t.tensor([3, 5, 2]), batch_first=True, enforce_sorted=False)
+        layers = 4 if bidirectional else 2
+        h = r(layers, 3, settings.get("proj_size", 4))
+        y, state = m(packed, (h, r(layers, 3, 4)) if kind == "LSTM" else h)
+        padded, lengths = utils.pad_packed_sequence(y, batch_first=True, padding_value=-7.0, total_length=6)
+        return [padded, lengths.to(t.float64), *(state if isinstance(state, tuple) else (state,))]
+
+    return case
+
+
+for _kind, _settings in (("LSTM", {}), ("LSTM", {"proj_size": 2}), ("GRU", {}), ("RNN", {"nonlinearity": "relu"})):
+    for _both in (False, True):
+        add(f"packed.{_kind}{'_projected' * ('proj_size' in _settings)}{'_both' * _both}",
+            _packed_from_a_state(_kind, _both, **_settings))  # fmt: skip
+
+
+def _heads(batch_first: bool, average: bool, need: bool, boolean: bool) -> Case:
+    def case(t: Any, r: Inputs) -> Any:
+        m = r.module(t.nn.MultiheadAttention(6, 3, batch_first=batch_first, add_bias_kv=True, add_zero_attn=True))
+        q, k = (r(2, 4, 6), r(2, 5, 6)) if batch_first else (r(4, 2, 6), r(5, 2, 6))
+        padding = t.tensor([[False, False, False, True, True], [False] * 5])
+        mask = r(6, 4, 5, grad=False)
+        if boolean:
+            mask = mask > 0.8
+        else:
+            padding = t.where(padding, t.tensor(-1e9, dtype=t.float64), t.tensor(0.0, dtype=t.float64))
+        y, w = m(q, k, k, key_padding_mask=padding, attn_mask=mask, need_weights=need, average_attn_weights=average)
+        return [y] if w is None else [y, w]
+
+    return case
+
+
+for _i in range(16):
+    _flags = [bool(_i & 1), bool(_i & 2), bool(_i & 4), bool(_i & 8)]
+    add(f"heads_{_i}", _heads(*_flags))
+
+
+def _masked_transformer(t: Any, r: Inputs) -> Any:
+    m = r.module(t.nn.Transformer(6, 2, 1, 1, 8, 0.0, batch_first=True))
+    padding = t.tensor([[False, False, True, True], [False] * 4])
+    return m(r(2, 4, 6), r(2, 3, 6), src_mask=t.zeros(4, 4).bool(), tgt_mask=m.generate_square_subsequent_mask(3).to(t.float64),
+             memory_key_padding_mask=padding, src_key_padding_mask=padding, tgt_is_causal=True)  # fmt: skip
+
+
+add("masked_transformer", _masked_transformer)
+
+
+def _padded_encoder(t: Any, r: Inputs) -> Any:
+    """In evaluation without gradients torch takes its fused path; what it puts at hidden places is its own affair."""
+    m = r.module(t.nn.TransformerEncoder(t.nn.TransformerEncoderLayer(6, 2, 8, 0.0, batch_first=True), 2)).eval()
+    x = r(2, 4, 6)
+    padding = t.tensor([[False, False, True, True], [False] * 4])
+    with t.no_grad():
+        quick = m(x, src_key_padding_mask=padding)
+    slow = m(x, src_key_padding_mask=padding)
+    return [quick[0, :2], quick[1], slow]
+
+
+add("padded_encoder", _padded_encoder)
+add("bag_weighted", lambda t, r: t.nn.functional.embedding_bag(
+    t.tensor([0, 1, 2, 2]), r(4, 3), t.tensor([0, 0, 3]), mode="sum", per_sample_weights=r(4)))  # fmt: skip
+add("bag_last_offset", lambda t, r: t.nn.functional.embedding_bag(
+    t.tensor([0, 1, 2, 2]), r(4, 3), t.tensor([0, 2, 4]), mode="max", include_last_offset=True))  # fmt: skip
+for _mode, _pad, _corners in (("bicubic", "reflection", True), ("bilinear", "border", False), ("nearest", "border", False),
+                              ("bilinear", "reflection", False), ("bicubic", "zeros", False)):  # fmt: skip
+    add(f"grid_{_mode}_{_pad}", lambda t, r, m=_mode, p=_pad, c=_corners: t.nn.functional.grid_sample(
+        r(1, 2, 4, 4), r(1, 3, 3, 2, low=-1.5, high=1.5), mode=m, padding_mode=p, align_corners=c))  # fmt: skip
+add("grid_3d", lambda t, r: t.nn.functional.grid_sample(r(1, 1, 3, 4, 4), r(1, 2, 2, 2, 3, low=-1.5, high=1.5), padding_mode="border",
+                                                       align_corners=False))  # fmt: skip
+for _r in ("none", "mean", "sum"):
+    for _zero in (False, True):
+        add(f"ctc_{_r}_{_zero}", lambda t, r, red=_r, z=_zero: t.nn.functional.ctc_loss(
+            r(4, 3, 5).log_softmax(2), t.tensor([[1, 2, 0], [3, 3, 4], [2, 0, 0]]), t.tensor([4, 4, 3]),
+            t.tensor([2, 2, 1] if not z else [2, 3, 0]), reduction=red, zero_infinity=z))  # fmt: skip
+add("ctc_joined", lambda t, r: t.nn.functional.ctc_loss(r(6, 3, 5), t.tensor([1, 2, 3, 3, 4]), (6, 5, 6), (2, 3, 0), reduction="sum"))
+add("conv_gradients", lambda t, r: [t.nn.grad.conv2d_input((2, 3, 6, 5), r(4, 3, 2, 2, grad=False), r(2, 4, 5, 4, grad=False)),
+                                    t.nn.grad.conv1d_weight(r(2, 3, 6, grad=False), (4, 3, 2), r(2, 4, 3, grad=False), stride=2)])
+add("conv_tbc", lambda t, r: t.nn.functional.conv_tbc(r(5, 2, 3), r(2, 3, 4), r(4), 1))
+
+
+def _fused(t: Any, r: Inputs) -> Any:
+    conv, norm = r.module(t.nn.Conv2d(3, 4, 2)).eval(), r.module(t.nn.BatchNorm2d(4)).eval()
+    across = r.module(t.nn.ConvTranspose2d(3, 4, 2, bias=False)).eval()
+    linear, norm1 = r.module(t.nn.Linear(3, 4)).eval(), r.module(t.nn.BatchNorm1d(4)).eval()
+    x = r(2, 3, 4, 4)
+    u = t.nn.utils
+    return [u.fuse_conv_bn_eval(conv, norm)(x), u.fuse_conv_bn_eval(across, norm, transpose=True)(x),
+            u.fuse_linear_bn_eval(linear, norm1)(x[:, :, 0, 0])]  # fmt: skip
+
+
+add("fused_norms", _fused)
+
+
+def _orthogonal(shape: tuple[int, int], kind: str) -> Case:
+    def case(t: Any, r: Inputs) -> Any:
+        m = r.module(t.nn.Linear(shape[1], shape[0], bias=False))
+        t.nn.utils.parametrizations.orthogonal(m, "weight", kind, use_trivialization=False)
+        return [m.weight, m.parametrizations.weight.original]
+
+    return case
+
+
+for _kind in ("matrix_exp", "cayley", "householder"):
+    for _shape in ((4, 4), (5, 3), (3, 5)):
+        add(f"orthogonal_{_kind}_{_shape[0]}", _orthogonal(_shape, _kind))
+
 # ---- optimizers: the parameters after ten steps on a fixed quadratic ----
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from eager import _native
 from eager.nn.module import Module
@@ -67,7 +67,7 @@ class ParametrizationList(ModuleList):
         self.ntensors = 1 if self.is_tensor else len(new)
         d, shape = original.dtype, original.shape
         if self.is_tensor:
-            self._keep(original, new)
+            self._keep(original, cast(Tensor, new))
         else:
             for i, t in enumerate(new):
                 if not isinstance(t, Tensor):

@@ -4,9 +4,10 @@
 
 #include "internal.h"
 
-/* A file of kernels begins with KERNEL_FILE: loops become vectors, and no floating-point exception flags are kept. */
+/* A file of kernels begins with KERNEL_FILE: its loops become vectors. (That mathematical functions set no errno and
+ * comparisons raise no floating-point flags, which vectors need as well, is said for the whole extension.) */
 #if defined(__GNUC__) && !defined(__clang__)
-#define KERNEL_FILE _Pragma("GCC optimize(\"O3\", \"no-math-errno\", \"no-trapping-math\")")
+#define KERNEL_FILE _Pragma("GCC optimize(\"O3\")")
 #else
 #define KERNEL_FILE
 #endif

@@ -88,9 +88,10 @@ CLONES static void normal_f32(void *context, long begin, long end)
     for (long at = begin; at < end; at += BLOCK) {
         int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
         philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
-        for (int i = 0; i < count; i++)
-            ((float *)draw->out)[at + i] =
-                sqrtf(-2.0f * log1p_f32(-unit_f32(w.word[0][i]))) * cos_turn_f32(unit_f32(w.word[1][i]));
+        float *out = (float *)draw->out + at, radius[BLOCK], turn[BLOCK];
+        for (int i = 0; i < count; i++) radius[i] = -2.0f * log1p_f32(-unit_f32(w.word[0][i]));
+        for (int i = 0; i < count; i++) turn[i] = cos_turn_f32(unit_f32(w.word[1][i]));
+        for (int i = 0; i < count; i++) out[i] = sqrtf(radius[i]) * turn[i];
     }
 }
 

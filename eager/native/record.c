@@ -6,6 +6,7 @@
  * hooks on saved tensors, anomaly mode. */
 #define PY_SSIZE_T_CLEAN
 #include "pointwise.h"
+#include "python_compat.h"
 #include <structmember.h>
 
 static int g_anomaly;                       /* anomaly mode is on: nodes note where they were made */
@@ -192,8 +193,8 @@ static PyObject *accumulator_of(TensorObject *t)
     if (t->autograd) {
         if (!Py_IS_TYPE(t->autograd, meta_class) || field(t->autograd, meta_at[M_BASE]) != Py_None) return NULL;
         PyObject *weak = field(t->autograd, meta_at[M_ACCUMULATOR]);
-        PyObject *node = weak && PyWeakref_CheckRef(weak) ? PyWeakref_GET_OBJECT(weak) : Py_None; /* borrowed; we hold the GIL */
-        if (node != Py_None) return Py_NewRef(node);
+        PyObject *node = weak && PyWeakref_CheckRef(weak) ? weakref_object(weak) : NULL;
+        if (node) return node;
     }
     return new_accumulator(t);
 }

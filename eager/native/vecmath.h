@@ -3,7 +3,8 @@
  * NAME_f32 are written out: range reduction, a polynomial fitted to the reduced range (weighted least squares, weights
  * turned until the error is level), and selects for the special cases. Errors against the exact value, over all
  * of the range: exp 1, log 1, tanh 2, expm1 3, log1p 2, erf 6 units in the last place. NAME_f64 call libm.
- * NaN goes through everywhere. Needs -fno-math-errno and -fno-trapping-math to become vectors. */
+ * NaN goes through everywhere. To become vectors they need -fno-math-errno and
+ * -fno-trapping-math. */
 #ifndef EAGER_VECMATH_H
 #define EAGER_VECMATH_H
 

@@ -163,7 +163,7 @@ class AttributeAccess:
     def _instance_dict(self, obj: Value) -> Value:
         """obj.__dict__ of an existing object, to read from."""
         real = getattr(obj, "real", None)
-        if real is None or obj.source is None or self.effects.attributes_of(obj):
+        if real is None or obj.source is None:
             raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.__dict__")
         namespace = namespace_of(real)
         if namespace is None:
@@ -173,6 +173,12 @@ class AttributeAccess:
         for key, item in namespace.items():
             name = Constant(key)
             value.entries[self.hash_key(name)] = (name, Lazy(item, DictAttrSource(obj.source, key)))
+        for key, pending in self.effects.attributes_of(obj).items():
+            name = Constant(key)
+            if pending is DELETED:
+                value.entries.pop(self.hash_key(name), None)
+            else:
+                value.entries[self.hash_key(name)] = (name, pending)
         return value
 
     def _instance_entry(self, obj: Value, name: str) -> Value | None:

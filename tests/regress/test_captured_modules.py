@@ -19,6 +19,7 @@ class Layers(nn.Module):
         self.items = nn.ModuleList([nn.Linear(3, 3) for _ in range(3)])
         self.normed = nn.utils.weight_norm(nn.Linear(3, 3))
         self.spectral = nn.utils.spectral_norm(nn.Linear(3, 3)).eval()
+        self.parametrized = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)).eval()
 
 
 def slices_of_containers(m: Layers, x: torch.Tensor) -> torch.Tensor:
@@ -57,7 +58,7 @@ def writes_to_data(m: Layers, x: torch.Tensor) -> torch.Tensor:
 
 
 def weights_by_power_iteration(m: Layers, x: torch.Tensor) -> torch.Tensor:
-    return m.spectral(x)
+    return m.spectral(x) + m.spectral(x + 1) + m.parametrized(x)
 
 
 def weights_computed_by_a_hook(m: Layers, x: torch.Tensor) -> torch.Tensor:
@@ -123,3 +124,12 @@ def test_a_causal_mask_given_as_a_tensor_needs_no_look_at_its_data() -> None:
     x = torch.randn(2, 5, 4)
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     assert torch.allclose(compiled(x, mask=mask), layer(x, mask=mask), atol=1e-6)
+
+
+def test_power_iterations_write_their_buffers_in_place() -> None:
+    layer = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3))
+    held = layer.parametrizations.weight[0]
+    u, before = held._u, held._u.clone()
+    layer(torch.randn(2, 3))
+    assert held._u is u
+    assert not torch.equal(u, before)

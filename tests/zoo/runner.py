@@ -18,7 +18,7 @@ import torch
 
 from tests.zoo.case import Case, Draw
 
-FAMILIES = ("convnets", "dense_prediction", "vision_transformers", "language", "sequences", "generative",
+FAMILIES = ("convnets", "dense_prediction", "vision_transformers", "language", "translation", "sequences", "generative",
             "sets_and_graphs", "decisions", "assorted")  # fmt: skip
 STEPS = 2
 

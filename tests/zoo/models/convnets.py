@@ -674,19 +674,19 @@ def images(size=32, n=2):
 
 
 CASES = {
-    "resnet18": Case(lambda: ResNet(BasicBlock, [2, 2, 2, 2], width=4), images(40, 4), cross_entropy, compiled=True, rtol=5e-3),
+    "resnet18": Case(lambda: ResNet(BasicBlock, [2, 2, 2, 2], width=4), images(40, 4), cross_entropy, rtol=5e-3),
     "resnet50": Case(lambda: ResNet(Bottleneck, [1, 2, 1, 1], width=4), images(40, 4), smoothed, rtol=5e-3),
     "vgg": Case(lambda: VGG(CONFIGURATION), images(24), cross_entropy),
     "vgg_bn": Case(lambda: VGG(CONFIGURATION, batch_norm=True), images(24), cross_entropy, rtol=5e-3),
     "vgg_dropout": Case(lambda: VGG(CONFIGURATION, dropout=0.5), images(24), cross_entropy, draws=True),
     "squeezenet": Case(SqueezeNet, images(), cross_entropy),
     "densenet": Case(DenseNet, images(), cross_entropy, rtol=5e-3),
-    "mobilenet_v2": Case(MobileNetV2, images(), cross_entropy, compiled=True, rtol=5e-3),
+    "mobilenet_v2": Case(MobileNetV2, images(), cross_entropy, rtol=5e-3),
     "mobilenet_v3": Case(MobileNetV3, images(), smoothed, rtol=5e-3),
     "efficientnet": Case(EfficientNet, images(), cross_entropy, rtol=5e-3),
     "efficientnet_drop": Case(lambda: EfficientNet(drop=0.3), images(16, 4), cross_entropy, draws=True),
     "shufflenet": Case(ShuffleNet, images(), cross_entropy, rtol=5e-3),
-    "convnext": Case(ConvNeXt, images(), cross_entropy, compiled=True),
+    "convnext": Case(ConvNeXt, images(), cross_entropy),
     "googlenet": Case(GoogLeNet, images(24), googlenet_loss, rtol=5e-3),
     "cbam": Case(CBAM, images(12), cross_entropy),
 }

@@ -1,7 +1,7 @@
 """Reinforcement learning: the networks and the losses of one update."""
 import copy
 import math
-from collections import deque, namedtuple
+from collections import namedtuple
 
 import numpy as np
 import torch

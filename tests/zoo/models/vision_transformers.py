@@ -499,9 +499,9 @@ def images(size=16, n=2):
 
 
 CASES = {
-    "vit": Case(ViT, images(), vit_loss, compiled=True),
+    "vit": Case(ViT, images(), vit_loss),
     "vit_dropout": Case(lambda: ViT(drop=0.2, class_token=False), images(), vit_loss, draws=True),
-    "swin": Case(Swin, images(), vit_loss, compiled=True),
+    "swin": Case(Swin, images(), vit_loss),
     "mixer": Case(Mixer, images(), vit_loss),
     "clip": Case(CLIP, lambda d: (d.normal(3, 3, 16, 16), d.integers(20, 3, 6)), clip_loss),
     "mae": Case(MAE, lambda d: (d.normal(2, 3, 16, 16), d.uniform(2, 16)), lambda m, out, i: out[0]),

@@ -1,0 +1,108 @@
+"""The zoo against torch's stored results, and compiled against eager.
+
+The native backend compiles the cases marked so; with FRAMEJIT_ZOO=all in the environment, every one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eager
+from dynamo import api
+from eager import as_torch
+from tests.zoo.summary import differ, summarize
+
+as_torch.install()
+from tests.zoo import case as zoo_case  # noqa: E402 - models are written for torch
+from tests.zoo import runner  # noqa: E402
+
+CASES = runner.cases()
+as_torch.uninstall()
+
+REFERENCE = np.load(Path(__file__).parents[1] / "data" / "zoo_reference.npz")
+NAMES: dict[str, list[str]] = json.loads(REFERENCE["index"].tobytes())["names"]
+NATIVE = [n for n, c in CASES.items() if c.compiled or os.environ.get("FRAMEJIT_ZOO") == "all"]
+BELOW = 1e-2  # what is smaller than this part of the largest tensor of its kind is rounding
+
+
+@pytest.fixture(autouse=True)
+def _alone() -> Iterator[None]:
+    eager._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecations that torch has too
+        yield
+    eager._dynamo.reset()
+
+
+def kind(name: str) -> str:
+    """Part of a step that a result belongs to: `train0.grad`."""
+    return ".".join(name.split(".")[:2])
+
+
+def floors(sizes: dict[str, float]) -> dict[str, float]:
+    """For each kind of result, the size below which differences do not count."""
+    largest: dict[str, float] = {}
+    for name, size in sizes.items():
+        if size < 1e20:  # masks hold infinities
+            largest[kind(name)] = max(largest.get(kind(name), 0.0), size)
+    return {k: max(BELOW * v, 1e-6) for k, v in largest.items()}
+
+
+@pytest.mark.parametrize("name", [n for n, c in CASES.items() if not c.draws])
+def test_eager_agrees_with_torch(name: str) -> None:
+    found = runner.run(name, CASES[name])
+    expected = {n: r.astype(np.float64) for n, r in zip(NAMES[name], REFERENCE[name], strict=True)}
+    # torch gives zeros where a derivative is zero everywhere, this project no gradient.
+    missing = [n for n in expected if n not in found and not (".input_grad" in n and expected[n][1] == 0)]
+    assert not missing
+    assert not [n for n in found if n not in expected]
+    floor = floors({n: float(r[1]) for n, r in expected.items()})
+    errors = [(n, e) for n in found if (e := differ(summarize(found[n]), expected[n], CASES[name].rtol, floor.get(kind(n), 0)))]
+    assert not errors, errors[:5]
+
+
+def agree(case: zoo_case.Case, found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert list(found) == list(expected)
+    finite = {n: np.isfinite(a) for n, a in expected.items()}
+    floor = floors({n: float(np.abs(a[finite[n]]).max(initial=0)) for n, a in expected.items()})
+    for n, e in expected.items():
+        f = found[n]
+        assert (f.shape, f.dtype) == (e.shape, e.dtype), n
+        if e.dtype.kind in "biu":
+            np.testing.assert_array_equal(f, e, err_msg=n)
+            continue
+        assert (np.isfinite(f) == finite[n]).all(), n
+        size = max(float(np.abs(e[finite[n]]).max(initial=0)), floor.get(kind(n), 0.0))
+        error = float(np.abs(f[finite[n]] - e[finite[n]]).max(initial=0))
+        assert error <= 2 * case.rtol * size, f"{n}: error {error:.3g} of {size:.3g}"
+
+
+def compiled_agrees(name: str, backend: str, capfd: pytest.CaptureFixture[str]) -> None:
+    case = CASES[name]
+    expected = runner.run(name, case)
+    if case.twice:
+        with pytest.raises(RuntimeError, match="differentiated twice"):
+            runner.run(name, case, lambda model: eager.compile(model, backend=backend))
+        return
+    found = runner.run(name, case, lambda model: eager.compile(model, backend=backend))
+    agree(case, found, expected)
+    breaks = api.statistics().breaks
+    assert len(breaks) <= case.breaks, "\n".join(b.describe() for b in breaks)
+    assert "failed where eager does not" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_captured_agrees_with_eager(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    compiled_agrees(name, "aot_eager", capfd)
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_compiled_agrees_with_eager(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    compiled_agrees(name, "inductor", capfd)

@@ -8,8 +8,6 @@ import eager
 from eager.ops.samples import samples_of
 from eager.ops.table import OPS, Kind, Op
 
-# Ops without a second derivative, with the reason; first derivatives are checked of all.
-NO_SECOND_ORDER = {"standard_gamma_grad": "second derivatives of gamma variates are not implemented"}
 SYMMETRIC = {"cholesky", "eigh"}  # they read one triangle: differentiated as functions of symmetric matrices
 
 

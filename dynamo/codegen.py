@@ -181,13 +181,22 @@ class CodeGen:
         if self._values.get(key) is None:
             self._values[key] = text if value.source is not None else self.assign(text)
         if self._depth == 0 and not self._filling:
-            self._filling = True
-            while self._fills:
-                self._fills.pop(0)()
-            self._filling = False
+            self._fill_all()
         found = self._values[key]
         assert found is not None
         return found
+
+    def _fill_all(self) -> None:
+        before, self._filling = self._filling, True
+        while self._fills:
+            self._fills.pop(0)()
+        self._filling = before
+
+    def filled(self, value: Value) -> str:
+        """As `value`, for something that is about to be iterated over: a container that is made has all its items."""
+        text = self.value(value)
+        self._fill_all()
+        return text
 
     def container(
         self, value: Value, make: str | None, fill: Callable[[str], None], literal: Callable[[CodeGen], str] | None,

@@ -76,9 +76,9 @@ class SequenceIterator(Iterator):
             return "iter(())"
         live = isinstance(self.owner, ListValue | TupleValue) and self.owner.items is self.items
         if live and self.at == 0:
-            return f"iter({cg.value(self.owner)})"
+            return f"iter({cg.filled(self.owner)})"
         if live:
-            return f"{cg.helper('advanced')}(iter({cg.value(self.owner)}), {self.at})"
+            return f"{cg.helper('advanced')}(iter({cg.filled(self.owner)}), {self.at})"
         rest = "".join(cg.value(v) + ", " for v in self.items[self.at :])
         return f"iter(({rest}))"
 
@@ -130,7 +130,7 @@ class DictIterator(Iterator):
     def reconstruct(self, cg: CodeGen) -> str:
         if self.done:
             return "iter(())"
-        base = cg.value(self.owner)
+        base = cg.filled(self.owner)
         view = base if self.what == "keys" else f"{base}.{self.what}()"
         return f"iter({view})" if self.at == 0 else f"{cg.helper('skipped')}(iter({view}), {self.at})"
 

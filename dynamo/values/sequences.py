@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
-from dynamo.sources import Source
+from dynamo.sources import ConstSource, Source
 from dynamo.values.base import NotConstant, Value
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
 from eager import Size
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ class TupleValue(Sequence):
     cls = tuple
 
     def as_constant(self) -> Any:
+        if isinstance(self.source, ConstSource) and _is_plain(self.source.value):
+            return self.source.value
         values = [v.as_constant() for v in self.items]
         return self.cls(*values) if hasattr(self.cls, "_fields") else self.cls(values)
 
@@ -135,6 +137,11 @@ class TupleValue(Sequence):
         if hasattr(self.cls, "_fields"):
             return f"{cg.helper('tuple_new')}({cg.bind(self.cls, self.cls.__name__)}, ({''.join(i + ', ' for i in items)}))"
         return f"{cg.bind(self.cls, self.cls.__name__)}(({''.join(i + ', ' for i in items)}))"
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a constant is made of constants all through."""
+    return all(map(_is_plain, value)) if type(value) is tuple else type(value) in CONSTANT_TYPES
 
 
 class ListValue(Sequence):

@@ -111,6 +111,26 @@ def f(log, x, n):
 def f(log, x, n):
     return n in Base()
 """),
+    "an iterator over a new mapping goes on after a break": ("default", """
+def f(log, x, n):
+    it = iter(collections.defaultdict(int, a=n, b=2).items())
+    note(next(it))
+    print(n, file=OUT)
+    other = iter(collections.Counter('ab'))
+    torch.compiler.graph_break()
+    return list(it), list(other)
+"""),
+    "an OrderedDict that captured code made keeps its order": ("break", """
+def f(log, x, n):
+    d = collections.OrderedDict(b=1, a=n)
+    d['c'] = 3
+    d.move_to_end('b')
+    return d, list(d), d | {'z': 1}
+"""),
+    "a C class is not taken for one of Python's": ("default", """
+def f(log, x, n):
+    return operator.itemgetter(1)([n, x]), operator.attrgetter('shape')(x), __import__('threading').RLock() is None
+"""),
     "index() of a missing value names it": ("leaf", """
 def f(log, x, n):
     return GL.index(n + 40)

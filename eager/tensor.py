@@ -211,6 +211,12 @@ class Tensor(_native.TensorBase):
         m = self._autograd
         return m is not None and m.retains_grad
 
+    _holds_many = False  # one row of a batch that a function transform maps over: it has no single value to read
+
+    def _adopt(self, t: Any) -> Any:
+        """`t`, newly made like this tensor, as one of the same batch if this is a row of one."""
+        return t
+
     def _alias(self) -> Any:
         """A tensor over the same memory, without history; no op call."""
         return _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset())

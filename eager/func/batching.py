@@ -44,6 +44,11 @@ class BatchedTensor(Wrapped):
     """One row of a batch, as the mapped function sees it. It has no data of its own to look at."""
 
     _level: Batching
+    _holds_many = True  # type: ignore[assignment]
+
+    def _adopt(self, t: Any) -> Any:
+        level = self._level
+        return level.wrap(OPS["clone"](level.front(t), "contiguous"))
 
     def item(self) -> Any:
         raise RuntimeError(_ITEM)

@@ -44,6 +44,13 @@ class Wrapped(Tensor):
                            "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
                            "requires_grad_() outside of a function being transformed instead.")  # fmt: skip
 
+    @property
+    def _holds_many(self) -> bool:
+        return bool(self._value._holds_many)
+
+    def _adopt(self, t: Any) -> Any:
+        return self._level.wrap(self._value._adopt(self._level.value(t)))
+
     def _alias(self) -> Any:
         """The same value of the same level, without history."""
         return self._level.wrap(self._value)

@@ -233,7 +233,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = N
     strides = preserve_strides(input)
     if strides != made.stride():
         made = OPS["as_strided"](made, tuple(input.shape), strides, None)
-    return finish(made, requires_grad)
+    return finish(input._adopt(made), requires_grad)
 
 
 zeros_like, ones_like = _like(0), _like(1)
@@ -314,14 +314,15 @@ def complex_(real: Any, imag: Any) -> Tensor:
 
 def _new(fn: Any) -> Any:
     def method(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
-        return fn(*size, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **kw)
+        made = fn(*size, dtype=dtype or self.dtype, device=device or self.device, **kw)
+        return finish(self._adopt(made), requires_grad)
 
     return method
 
 
 def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
              **kw: Any) -> Tensor:  # fmt: skip
-    return full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return finish(self._adopt(full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device)), requires_grad)
 
 
 def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:

@@ -329,9 +329,39 @@ def test_dims_that_do_not_fit_are_refused(call, text):
     assert text in str(e.value)
 
 
+def test_a_row_may_be_indexed_by_a_row_and_rows_made_like_it_are_its_own():
+    v, i = torch.arange(15.0).reshape(3, 5), torch.tensor([0, 3, 1])
+    assert vmap(lambda t, i: t[i])(v, i).tolist() == [0.0, 8.0, 11.0]
+
+    def write(t, i):
+        t = t.clone()
+        t[i] = -1
+        return t
+
+    expected = v.clone()
+    expected[torch.arange(3), i] = -1
+    assert vmap(write)(v, i).tolist() == expected.tolist()
+
+    def fill(make):
+        def f(x):
+            out = make(x)
+            out[0] = x[1]
+            out += x
+            return out
+
+        return vmap(f)(v)
+
+    first = v.clone()
+    first[:, 0] += v[:, 1]
+    for make in (torch.zeros_like, lambda x: x.new_zeros(5), lambda x: x.new_full((5,), 0.0)):
+        assert fill(make).tolist() == first.tolist()
+    pulled = grad(lambda v: vmap(lambda x: torch.zeros_like(x).copy_(x * 2).sum())(v).sum())(v)
+    assert pulled.tolist() == [[2.0] * 5] * 3
+
+
 def test_writes_into_rows_reach_the_caller_as_a_loop_would():
     x = torch.zeros(3, 4)
-    vmap(lambda row, i: row[1:3].add_(i) and None if False else row[1:3].add_(i))(x, torch.arange(3.0))
+    vmap(lambda row, i: row[1:3].add_(i))(x, torch.arange(3.0))
     close(x, np.array([[0, i, i, 0] for i in range(3)]))
 
 

@@ -47,7 +47,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     tensors: any number, each (n, *). Raises AssertionError where their first sizes differ.
     """
 
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[Any, ...]
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(t.shape[0] != tensors[0].shape[0] for t in tensors):

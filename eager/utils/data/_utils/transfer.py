@@ -16,7 +16,6 @@ import os
 import pickle
 import socket
 import struct
-import tempfile
 from collections.abc import Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from eager import _native
+from eager.functions.memory import nameless_file
 from eager.nn.parameter import Parameter
 from eager.tensor import Tensor
 
@@ -54,9 +54,9 @@ class Channel:
         if size <= _INLINE_BYTES:
             self._socket.sendall(b"".join(bytes(p) + b"\0" * (_aligned(len(p)) - len(p)) for p in parts))
             return
-        fd = _nameless_file()
+        fd = nameless_file(size)
         try:
-            _write(fd, parts, size)
+            _write(fd, parts)
             self._socket.sendmsg([struct.pack("<Q", size)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
         finally:
             os.close(fd)
@@ -88,15 +88,7 @@ class Channel:
         self._socket.close()
 
 
-def _nameless_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("framejit", os.MFD_CLOEXEC)
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
-def _write(fd: int, parts: Sequence[memoryview], size: int) -> None:
-    os.ftruncate(fd, size)
+def _write(fd: int, parts: Sequence[memoryview]) -> None:
     start = 0
     for part in parts:
         done = 0
@@ -166,7 +158,7 @@ def _reduce(t: Tensor) -> Any:
 def _rebuild(memory: Any, cls: type, code: int, shape: tuple[int, ...], strides: tuple[int, ...], requires_grad: bool) -> Any:
     a = np.frombuffer(memory, np.uint8)
     storage = _native.storage_from_memory(a.ctypes.data, a.nbytes, a)
-    t = _native.make(None, storage, code, shape, strides)
+    t = _native.make(Tensor, storage, code, shape, strides)
     if cls is Parameter:
         return Parameter(t, requires_grad)
     t.requires_grad = requires_grad

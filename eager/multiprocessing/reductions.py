@@ -1,0 +1,50 @@
+"""How tensors go through the queues and pipes of `multiprocessing`: by the memory they lie in, not by copy.
+
+A tensor that is sent is moved to shared memory first (`Tensor.share_memory_`), and both sides then see each other's
+writes. What is sent is a file descriptor, so the sender must live until the other side has taken it.
+"""
+from __future__ import annotations
+
+from multiprocessing.reduction import DupFd, ForkingPickler
+from typing import Any
+
+from eager import _native
+from eager.functions.memory import SharedFile, share_memory_, shared_file
+from eager.nn.parameter import Parameter
+from eager.tensor import Tensor
+
+
+def reduce_tensor(t: Tensor) -> Any:
+    """What a pickler sends for a tensor. Raises RuntimeError for one with a history."""
+    if t.requires_grad and not t.is_leaf:
+        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+                           "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor "
+                           "before serializing (e.g., putting it on the queue).")  # fmt: skip
+    if t.device.type != "cpu" or t.is_fake or t.untyped_storage().nbytes() == 0:
+        return t.__reduce_ex__(5)
+    source = t
+    if shared_file(t) is None and t._base is not None:
+        source = t.detach().clone()  # a view cannot take its base along: it goes as a tensor of its own
+    file = shared_file(share_memory_(source))
+    assert file is not None
+    geometry = (source.dtype.code, tuple(source.shape), source.stride(), source.storage_offset())
+    return _rebuild, (DupFd(file.fd), file.nbytes, type(t), geometry, t.requires_grad)
+
+
+def _rebuild(descriptor: Any, nbytes: int, cls: type, geometry: tuple[Any, ...], requires_grad: bool) -> Any:
+    code, shape, strides, offset = geometry
+    storage = SharedFile(descriptor.detach(), nbytes).storage()
+    t = _native.make(Tensor, storage, code, shape, strides, offset)
+    if cls is Parameter:
+        return Parameter(t, requires_grad)
+    t.requires_grad = requires_grad
+    return t
+
+
+def init_reductions() -> None:
+    """Have `multiprocessing` send tensors this way."""
+    for cls in (Tensor, Parameter):
+        ForkingPickler.register(cls, reduce_tensor)
+
+
+__all__ = ["init_reductions", "reduce_tensor"]

@@ -17,6 +17,7 @@ from eager.functions import (
     joining,
     linalg,
     matmul,
+    memory,
     pointwise,
     pooling,
     properties,
@@ -35,7 +36,7 @@ from eager.functions.keywords import accept_numpy_names
 from eager.functions.results import TAKE_OUT, takes_out, wants_tensor
 from eager.tensor import Tensor, attach
 
-FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, random, matmul, indexing, joining, shape, sorting,
+FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, linalg,
             complex_numbers, special, copies, foreach, properties, sampling, spectral, statistics)  # fmt: skip
 # in-place forms that are functions as well

@@ -247,7 +247,9 @@ class TreeModule(HookedModule):
         if any(is_lazy(t) for m in self.modules() for t in (*m._parameters.values(), *m._buffers.values())):
             raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
                                "parameters before calling `module.share_memory()`.")  # fmt: skip
-        return self._apply(lambda t: t.share_memory_())
+        for t in (*self.parameters(), *self.buffers()):
+            t.share_memory_()  # itself, not its `.data`: sharing refuses to leave another tensor behind
+        return self
 
     def train(self: Self, mode: bool = True) -> Self:
         """Set training mode on this module and all below it. Raises ValueError if mode is no bool."""

@@ -94,8 +94,8 @@ compile = compiler.compile  # noqa: A001 - torch's name
 # Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
 # and parts of this one that many programs never touch.
 _ON_FIRST_USE = {
-    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub", "multiprocessing": "eager.multiprocessing", "func": "eager.func",
-    **{name: f"eager.{name}" for name in "fft special as_torch version backends jit types cpu testing distributions __config__".split()},
+    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub", "func": "eager.func",
+    **{name: f"eager.{name}" for name in "fft special as_torch version backends jit types cpu testing distributions multiprocessing __config__".split()},
 }  # fmt: skip
 
 

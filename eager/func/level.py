@@ -44,7 +44,7 @@ class Wrapped(Tensor):
                            "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
                            "requires_grad_() outside of a function being transformed instead.")  # fmt: skip
 
-    @property
+    @property  # type: ignore[override]
     def _holds_many(self) -> bool:
         return bool(self._value._holds_many)
 

@@ -6,7 +6,28 @@ from typing import Any
 
 from eager.functions.joining import stack
 from eager.nn import Module
-from eager.nn.utils.stateless import functional_call
+from eager.nn.modules.batchnorm import _BatchNorm
+from eager.nn.utils import stateless
+
+
+def functional_call(module: Module, parameter_and_buffer_dicts: dict[str, Any] | Sequence[dict[str, Any]], args: Any = None,
+                    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:  # fmt: skip
+    """`module(*args, **kwargs)` with the given tensors in place of its parameters and buffers of those names.
+
+    tie_weights: a tensor given for one name of a shared parameter stands for its other names too. strict: all names
+    must be given, and no others. Raises RuntimeError listing the names that do not fit.
+    """
+    return stateless.functional_call(module, parameter_and_buffer_dicts, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Make the batch norms in `root` use the statistics of each batch only: they then write to no buffer, which
+    `vmap` over their input could not follow. Returns `root`, changed."""
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def stack_module_state(models: Sequence[Module] | Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -34,4 +55,4 @@ def _stacked(tensors: list[Any]) -> Any:
     return stack([t.detach() for t in tensors]).requires_grad_(wanted.pop())
 
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]

@@ -8,6 +8,7 @@ from typing import Any
 from eager import _native
 from eager.autograd import hooks
 from eager.autograd.grad_mode import enable_grad
+from eager.autograd.graph import disable_saved_tensors_hooks
 from eager.func.lifting import Lifting
 from eager.func.stack import check_argnums, next_depth, picked, replaced, split_aux, unwrap, wrap_all
 from eager.utils._pytree.text import treespec_pprint
@@ -15,6 +16,8 @@ from eager.utils._pytree.tree import tree_flatten, tree_map, tree_unflatten
 
 TensorBase = _native.TensorBase
 Argnums = int | tuple[int, ...]
+_NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use "
+             "case.")  # fmt: skip
 
 
 def _inputs(level: Lifting, tree: Any) -> Any:
@@ -33,7 +36,7 @@ def _record(level: Lifting, func: Callable[..., Any], args: tuple[Any, ...], arg
     """(result, differentiated inputs) of a call on the level, both wrapped."""
     others = wrap_all(level, replaced(args, argnums, picked([None] * len(args), argnums)))
     inputs = _inputs(level, picked(args, argnums))
-    with level, enable_grad():
+    with disable_saved_tensors_hooks(_NO_HOOKS), level, enable_grad():
         return func(*replaced(others, argnums, inputs), **wrap_all(level, kwargs)), inputs
 
 

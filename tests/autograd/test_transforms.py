@@ -1,6 +1,7 @@
 """torch.func: values, composition in any order, state outside of the transform, and texts of errors."""
 from __future__ import annotations
 
+import threading
 import warnings
 from collections import namedtuple
 
@@ -18,6 +19,7 @@ from eager.func import (
     jacrev,
     jvp,
     linearize,
+    replace_all_batch_norm_modules_,
     stack_module_state,
     vjp,
     vmap,
@@ -421,6 +423,65 @@ def test_a_captured_tensor_may_not_be_written_but_a_fresh_one_may():
 
     close(grad(good)(torch.ones(3)), [0, 2, 0])
     assert jvp(good, (torch.ones(3),), (torch.ones(3),))[1].item() == 2.0
+
+
+def test_hooks_on_saved_tensors_are_refused_by_reverse_mode_only():
+    x = torch.ones(2)
+    with torch.autograd.graph.save_on_cpu():
+        with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+            grad(lambda x: (x * x).sum())(x)
+        assert vmap(lambda x: x * x)(x).tolist() == [1.0, 1.0]
+
+    def inside(x):
+        with torch.autograd.graph.save_on_cpu():
+            return (x * x).sum()
+
+    with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+        grad(inside)(x)
+
+
+def test_models_with_hooks_weight_norm_and_autocast():
+    net = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 3))
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    params = {k: v.detach() for k, v in net.named_parameters()}
+    seen = []
+    net.register_full_backward_hook(lambda m, gi, go: seen.append(tuple(go[0].shape)))
+
+    def loss(params):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=False):
+            return functional_call(net, params, (x,)).pow(2).sum()
+
+    found = grad(loss)(params)
+    assert seen == [(2, 3)]
+    net(x).pow(2).sum().backward()
+    for name, p in net.named_parameters():
+        np.testing.assert_allclose(found[name].numpy(), p.grad.numpy(), rtol=1e-4, err_msg=name)
+
+
+def test_batch_norm_without_buffers_is_mapped():
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2))
+    with pytest.raises(RuntimeError, match="inplace arithmetic"):
+        vmap(net)(torch.randn(3, 4, 1, 5, 5))
+    assert replace_all_batch_norm_modules_(net) is net
+    x = torch.randn(3, 4, 1, 5, 5)
+    np.testing.assert_allclose(vmap(net)(x)[1].detach().numpy(), net(x[1]).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_threads_have_levels_of_their_own():
+    results = []
+
+    def work(k):
+        for _ in range(20):
+            rows = torch.full((3, 2), float(k))
+            results.append(vmap(grad(lambda r: (r**2).sum()))(rows).tolist() == (rows * 2).tolist())
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(results) == 80
+    assert all(results)
 
 
 def test_a_transform_that_raises_leaves_nothing_behind():

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import importlib as _importlib
 import math as _math
+from typing import Any as _Any
 
 from eager import _host as _host
 from eager import _logging as _logging
 from eager import _native as _native
-from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization  # noqa: E402
+from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization, sparse  # noqa: E402
 from eager import dtypes as _dtypes
 from eager import ops as _ops
-from eager.amp import cuda as _cuda_amp
 from eager.amp.autocast_mode import (
     autocast,
     autocast_decrement_nesting,
@@ -28,7 +28,24 @@ from eager.amp.autocast_mode import (
     set_autocast_enabled,
     set_autocast_gpu_dtype,
 )
-from eager.autograd.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from eager.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from eager.checks import SymBool, SymFloat, SymInt
+from eager.checks import assert_async as _assert_async
+from eager.checks import check as _check
+from eager.checks import check_index as _check_index
+from eager.checks import check_is_size as _check_is_size
+from eager.checks import check_not_implemented as _check_not_implemented
+from eager.checks import check_type as _check_type
+from eager.checks import check_value as _check_value
+from eager.cuda import OutOfMemoryError
+from eager.cuda import amp as _cuda_amp
 from eager.device import default_device as get_default_device
 from eager.device import device, set_default_device
 from eager.dtypes import can_cast as _can_cast
@@ -38,8 +55,21 @@ from eager.legacy import CUDA_TENSOR_TYPES as _CUDA_TENSOR_TYPES
 from eager.legacy import STORAGE_TYPES as _STORAGE_TYPES
 from eager.legacy import TENSOR_TYPES as _TENSOR_TYPES
 from eager.legacy import TypedStorage, set_default_tensor_type
-from eager.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
-from eager.memory_format import jagged, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from eager.memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    jagged,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from eager.numerics import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
@@ -66,8 +96,9 @@ for _name, _d in _dtypes.ALIASES.items():
 globals().update(_FUNCTIONS)
 globals().update(_TENSOR_TYPES)
 globals().update(_STORAGE_TYPES)
-vars(cuda).update(_CUDA_TENSOR_TYPES, amp=_cuda_amp)
+vars(cuda).update(_CUDA_TENSOR_TYPES)
 globals().update(nn.functional.TOP_LEVEL)
+globals().update(sparse.TOP_LEVEL)
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
 
@@ -94,12 +125,14 @@ compile = compiler.compile  # noqa: A001 - torch's name
 # Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
 # and parts of this one that many programs never touch.
 _ON_FIRST_USE = {
-    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "utils": "eager.utils", "hub": "eager.hub", "func": "eager.func",
-    **{name: f"eager.{name}" for name in "fft special as_torch version backends jit types cpu testing distributions multiprocessing __config__".split()},
+    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir",
+    **{name: f"eager.{name}" for name in (
+        "__config__ accelerator as_torch backends cpu distributed distributions fft func hub jit multiprocessing overrides special testing "
+        "types utils version xpu").split()},
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _Any:
     if name in _ON_FIRST_USE:
         return _importlib.import_module(_ON_FIRST_USE[name])
     if name == "vmap":

@@ -73,7 +73,28 @@ _cuda_generators: dict[int, Generator] = {}
 def _generator_of(d: device | None) -> Generator:
     if d is None or d.type != "cuda":
         return default_generator
-    return _cuda_generators.setdefault(d.index or 0, Generator(d))
+    return cuda_generator(d.index or 0)
+
+
+_cuda_seed: int | None = None  # of generators that are yet to be made
+
+
+def cuda_generator(index: int) -> Generator:
+    """The default generator of a CUDA device."""
+    found = _cuda_generators.get(index)
+    if found is None:
+        found = _cuda_generators[index] = Generator(device("cuda", index))
+        if _cuda_seed is not None:
+            found.manual_seed(_cuda_seed)
+    return found
+
+
+def seed_cuda(seed: int) -> None:
+    """Seed the default generators of all CUDA devices, and of those not used so far."""
+    global _cuda_seed
+    _cuda_seed = seed
+    for g in _cuda_generators.values():
+        g.manual_seed(seed)
 
 
 random_ops.set_state_source(lambda n, d: _generator_of(d).take(n))
@@ -88,8 +109,7 @@ def state_for(n: int, generator: Generator | None = None, d: device | None = Non
 
 def manual_seed(seed: int) -> Generator:
     """Seed the default generators of all devices."""
-    for g in _cuda_generators.values():
-        g.manual_seed(int(seed))
+    seed_cuda(int(seed))
     return default_generator.manual_seed(int(seed))
 
 

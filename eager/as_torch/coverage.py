@@ -120,7 +120,7 @@ def resolves(api: str) -> bool:
         except (AttributeError, ImportError):  # a package may import a part on first use
             try:
                 found = importlib.import_module(".".join(parts[:i]))
-            except ModuleNotFoundError:
+            except ImportError:  # not there, or there for an optional package that is not
                 return False
     return True
 

@@ -27,7 +27,6 @@ RENAMED = {
     "torch._inductor": "inductor",
     "torch._tensor": "eager.tensor",
     "torch.functional": "eager.functions",
-    "torch.cuda.amp": "eager.amp.cuda",
     "torch.cpu.amp": "eager.amp.cpu",
 }
 

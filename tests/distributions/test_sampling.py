@@ -18,7 +18,8 @@ HEAVY = {"Cauchy", "HalfCauchy", "StudentT", "FisherSnedecor", "Pareto", "Invers
 NO_MOMENTS = {"Categorical", "Categorical logits", "RelaxedBernoulli", "LogitRelaxedBernoulli", "RelaxedOneHotCategorical",
               "TransformedDistribution", "LogisticNormal", "VonMises"}  # fmt: skip
 CONTINUOUS_CDF = ["Normal", "LogNormal", "HalfNormal", "Uniform", "Exponential", "Laplace", "Cauchy", "HalfCauchy", "Gumbel",
-                  "Weibull", "Pareto", "Kumaraswamy", "ContinuousBernoulli", "Gamma", "Chi2", "TransformedDistribution", "MixtureSameFamily"]  # fmt: skip
+                  "Weibull", "Pareto", "Kumaraswamy", "ContinuousBernoulli", "Gamma", "Chi2", "TransformedDistribution",
+                  "MixtureSameFamily"]  # fmt: skip
 
 
 def make(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""CUDA through CuPy: the backend that the op table's kernels run on, and torch's device queries.
+"""CUDA through CuPy: the backend that the op table's kernels run on, and the devices there are.
 
 CuPy is imported on first use only. Where it is missing, or finds no GPU, `is_available()` is False
 and asking for a CUDA tensor raises a RuntimeError that says which of the two it is.
@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +38,7 @@ class _Backend:
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
+        self.peaks: dict[int, tuple[int, int]] = {}  # device -> most bytes in use, most bytes held
         self.loop = loop_api.ArrayLoop(cupy, importlib.import_module("cupyx.scipy.special"))
         _native.set_cuda_array_maker(self._array_of)
 
@@ -45,8 +47,15 @@ class _Backend:
         with self.xp.cuda.Device(index):
             span = 0 if 0 in spec.shape else 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
             memory = self.xp.cuda.alloc(span * spec.dtype.itemsize)
+            self.note_use(index)
         storage = _native.storage_from_memory(memory.ptr, span * spec.dtype.itemsize, memory, 1, index)
         return _native.make(None, storage, spec.dtype.code, spec.shape, spec.strides)
+
+    def note_use(self, index: int) -> None:
+        """Keep the highest figures of a device's pool, whenever a tensor is made on it."""
+        pool = self.xp.get_default_memory_pool()
+        used, held = self.peaks.get(index, (0, 0))
+        self.peaks[index] = max(used, pool.used_bytes()), max(held, pool.total_bytes())
 
     def from_array(self, a: Any) -> Any:
         d = dtypes.from_numpy(a.dtype)
@@ -64,14 +73,14 @@ class _Backend:
 
 
 @lru_cache(maxsize=1)
-def _backend() -> _Backend:
+def backend() -> _Backend:
     cupy, why = _load()
     if cupy is None:
         raise RuntimeError(f"CUDA is not available: {why}. Use device='cpu', or check cuda.is_available() first.")
     return _Backend(cupy)
 
 
-table.set_cuda_backend(_backend)
+table.set_cuda_backend(backend)
 
 
 def is_available() -> bool:
@@ -90,59 +99,81 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    return int(_backend().xp.cuda.Device().id)
+    return int(backend().xp.cuda.Device().id)
 
 
-def _index(d: Any) -> int:
+def index_of(d: Any) -> int:
     if d is None:
         return current_device()
     return d if isinstance(d, int) else _device_type(d).index or 0
 
 
 def set_device(device: Any) -> None:
-    _backend().xp.cuda.Device(_index(device)).use()
+    backend().xp.cuda.Device(index_of(device)).use()
 
 
 @contextlib.contextmanager
 def device(device: Any) -> Iterator[None]:
     """Make `device` the current one for a block."""
-    with _backend().xp.cuda.Device(_index(device)):
+    with backend().xp.cuda.Device(index_of(device)):
         yield
 
 
 def synchronize(device: Any = None) -> None:
     """Wait for all work on the device."""
-    _backend().xp.cuda.Device(_index(device)).synchronize()
+    backend().xp.cuda.Device(index_of(device)).synchronize()
 
 
 def get_device_name(device: Any = None) -> str:
-    name = _backend().xp.cuda.runtime.getDeviceProperties(_index(device))["name"]
+    name = backend().xp.cuda.runtime.getDeviceProperties(index_of(device))["name"]
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    text = _backend().xp.cuda.Device(_index(device)).compute_capability
+    text = backend().xp.cuda.Device(index_of(device)).compute_capability
     return int(text[:-1]), int(text[-1])
-
-
-def empty_cache() -> None:
-    """Give cached blocks back to the driver; nothing where there is no GPU."""
-    if is_available():
-        _backend().xp.get_default_memory_pool().free_all_blocks()
-
-
-def memory_allocated(device: Any = None) -> int:
-    """Bytes that live tensors hold; 0 where there is no GPU."""
-    return int(_backend().xp.get_default_memory_pool().used_bytes()) if is_available() else 0
-
-
-def memory_reserved(device: Any = None) -> int:
-    return int(_backend().xp.get_default_memory_pool().total_bytes()) if is_available() else 0
 
 
 def is_bf16_supported() -> bool:
     return is_available() and get_device_capability() >= (8, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceProperties:
+    """What a device is. total_memory: bytes; major, minor: its compute capability."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    warp_size: int
+    max_threads_per_multi_processor: int
+    regs_per_multiprocessor: int
+    shared_memory_per_block: int
+    shared_memory_per_multiprocessor: int
+    L2_cache_size: int
+    is_integrated: bool
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    """What a device is. Raises: RuntimeError where there is none."""
+    p = backend().xp.cuda.runtime.getDeviceProperties(index_of(device))
+    name = p["name"].decode() if isinstance(p["name"], bytes) else str(p["name"])
+    return DeviceProperties(name, p["major"], p["minor"], p["totalGlobalMem"], p["multiProcessorCount"], p["warpSize"],
+                            p["maxThreadsPerMultiProcessor"], p["regsPerMultiprocessor"], p["sharedMemPerBlock"],
+                            p["sharedMemPerMultiprocessor"], p["l2CacheSize"], bool(p["integrated"]))  # fmt: skip
+
+
+def get_arch_list() -> list[str]:
+    """Architectures that code was compiled for beforehand: none, it is compiled for the device at hand."""
+    return []
+
+
+def init() -> None:
+    """Start CUDA now and not on first use. Raises: RuntimeError where there is no device."""
+    backend()
+
+
 def is_initialized() -> bool:
-    return _backend.cache_info().currsize > 0
+    return backend.cache_info().currsize > 0

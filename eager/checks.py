@@ -1,0 +1,75 @@
+"""Assertions that model code makes of its values, and the names of torch's symbolic numbers."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eager.tensor import Tensor
+
+__all__ = ["SymBool", "SymFloat", "SymInt"]
+
+
+class SymInt:
+    """The class of torch's symbolic ints. Nothing is one: captured code sees ordinary ints, whose guards make them symbolic."""
+
+
+class SymFloat:
+    """As `SymInt`, of floats."""
+
+
+class SymBool:
+    """As `SymInt`, of bools."""
+
+
+def _fail(kind: type[Exception], message: Callable[[], str] | None, default: str) -> None:
+    raise kind(message() if message is not None else default)
+
+
+def check(cond: bool, message: Callable[[], str] | None = None) -> None:
+    """`torch._check`. Raises: RuntimeError with `message()` unless `cond` is True; TypeError unless it is a bool."""
+    _check_with(RuntimeError, cond, message)
+
+
+def check_value(cond: bool, message: Callable[[], str] | None = None) -> None:
+    """As `check`, raising ValueError."""
+    _check_with(ValueError, cond, message)
+
+
+def check_index(cond: bool, message: Callable[[], str] | None = None) -> None:
+    """As `check`, raising IndexError."""
+    _check_with(IndexError, cond, message)
+
+
+def check_type(cond: bool, message: Callable[[], str] | None = None) -> None:
+    """As `check`, raising TypeError."""
+    _check_with(TypeError, cond, message)
+
+
+def check_not_implemented(cond: bool, message: Callable[[], str] | None = None) -> None:
+    """As `check`, raising NotImplementedError."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_with(kind: type[Exception], cond: Any, message: Callable[[], str] | None) -> None:
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        if message is not None and not callable(message):
+            raise TypeError("message must be a callable")
+        _fail(kind, message, "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
+              "enhancement request to PyTorch.)")  # fmt: skip
+
+
+def check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int | None = None) -> None:  # noqa: A002
+    """That `i` can be a size: not negative, at most `max`. Raises: RuntimeError."""
+    check(i >= 0, message)
+    if max is not None:
+        check(i <= max, message)
+
+
+def assert_async(tensor: Tensor, message: str = "") -> None:
+    """That a one-element tensor is not zero. Raises: RuntimeError."""
+    if tensor.numel() != 1:
+        raise RuntimeError(f"_assert_async: expected a tensor of one element, got {list(tensor.shape)}")
+    if not bool(tensor):
+        raise RuntimeError(message or "Expected Tensor with single nonzero value, but got zero")

@@ -1,0 +1,59 @@
+"""`torch.cuda`: devices, memory, seeds and streams. All of it can be asked without a GPU, and says so."""
+from __future__ import annotations
+
+from eager.cuda import memory, random, streams
+from eager.cuda.backend import (
+    DeviceProperties,
+    current_device,
+    device,
+    device_count,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    init,
+    is_available,
+    is_bf16_supported,
+    is_initialized,
+    set_device,
+    synchronize,
+    why_not_available,
+)
+from eager.cuda.memory import (
+    OutOfMemoryError,
+    empty_cache,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+)
+from eager.cuda.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from eager.cuda.streams import (
+    Event,
+    Stream,
+    current_stream,
+    default_stream,
+    is_current_stream_capturing,
+    set_stream,
+    stream,
+)
+
+_CudaDeviceProperties = DeviceProperties  # torch's name of the class

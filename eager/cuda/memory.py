@@ -1,0 +1,86 @@
+"""Memory of CUDA devices: CuPy's pool under torch's names. Zeros where there is no GPU.
+
+Peaks are taken whenever a tensor is made; memory that an op uses for itself while it runs is not seen.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from eager.cuda.backend import backend, index_of, is_available
+
+__all__ = ["OutOfMemoryError", "empty_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
+           "memory_reserved", "memory_stats", "memory_summary", "reset_peak_memory_stats"]  # fmt: skip
+
+
+class OutOfMemoryError(RuntimeError):
+    """The device has no memory left for an allocation."""
+
+
+def _pool() -> Any:
+    return backend().xp.get_default_memory_pool()
+
+
+def empty_cache() -> None:
+    """Give cached blocks back to the driver; nothing where there is no GPU."""
+    if is_available():
+        _pool().free_all_blocks()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that live tensors hold."""
+    return int(_pool().used_bytes()) if is_available() else 0
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes that the pool holds, in use or kept for reuse."""
+    return int(_pool().total_bytes()) if is_available() else 0
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes that tensors held since the start, or since `reset_peak_memory_stats`."""
+    return _peak(device)[0]
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes that the pool held."""
+    return _peak(device)[1]
+
+
+def _peak(device: Any) -> tuple[int, int]:
+    return backend().peaks.get(index_of(device), (0, 0)) if is_available() else (0, 0)
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Let the peaks begin at what is held now."""
+    if is_available():
+        index = index_of(device)
+        backend().peaks.pop(index, None)
+        backend().note_use(index)
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """(free, total) bytes of a device. Raises: RuntimeError where there is none."""
+    with backend().xp.cuda.Device(index_of(device)):
+        free, total = backend().xp.cuda.runtime.memGetInfo()
+    return int(free), int(total)
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """The figures above under torch's keys."""
+    return {
+        "allocated_bytes.all.current": memory_allocated(device), "allocated_bytes.all.peak": max_memory_allocated(device),
+        "reserved_bytes.all.current": memory_reserved(device), "reserved_bytes.all.peak": max_memory_reserved(device),
+    }  # fmt: skip
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """The figures above as a table."""
+    rows = [("allocated", memory_allocated(device), max_memory_allocated(device)),
+            ("reserved", memory_reserved(device), max_memory_reserved(device))]  # fmt: skip
+    lines = [f"{'':10}  {'now (MiB)':>12}  {'peak (MiB)':>12}"]
+    return "\n".join(lines + [f"{name:10}  {now / 2**20:12.1f}  {peak / 2**20:12.1f}" for name, now, peak in rows])
+
+
+# Older names.
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats

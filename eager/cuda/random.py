@@ -1,0 +1,67 @@
+"""Seeds and states of the CUDA devices' generators. Without a GPU a seed is kept for the devices that may come."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from eager import random
+from eager.cuda.backend import current_device, device_count, is_available
+from eager.device import device
+
+__all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state",
+           "set_rng_state_all"]  # fmt: skip
+
+
+def _generator(where: Any) -> random.Generator:
+    """Raises: RuntimeError where there is no GPU."""
+    found = device(where) if not isinstance(where, int) else device("cuda", where)
+    index = found.index if found.index is not None else current_device()
+    return random.cuda_generator(index)
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the current device's generator. Nothing to do where there is no GPU."""
+    if is_available():
+        random.cuda_generator(current_device()).manual_seed(int(seed))
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed the generators of all devices, and of those not used so far."""
+    random.seed_cuda(int(seed))
+
+
+def seed() -> None:
+    """Seed the current device's generator with a random number."""
+    if is_available():
+        random.cuda_generator(current_device()).seed()
+
+
+def seed_all() -> None:
+    """Seed all devices with one random number."""
+    random.seed_cuda(random.Generator().seed())
+
+
+def initial_seed() -> int:
+    """The seed of the current device's generator. Raises: RuntimeError where there is no GPU."""
+    return random.cuda_generator(current_device()).initial_seed()
+
+
+def get_rng_state(device: Any = "cuda") -> Any:
+    """The state of a device's generator, a uint8 tensor on the CPU. Raises: RuntimeError where there is no GPU."""
+    return _generator(device).get_state()
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Restore a device's generator. Raises: RuntimeError where there is no GPU."""
+    _generator(device).set_state(new_state)
+
+
+def get_rng_state_all() -> list[Any]:
+    """States of all devices; none where there is no GPU."""
+    return [random.cuda_generator(i).get_state() for i in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Restore all devices."""
+    for i, state in enumerate(new_states):
+        random.cuda_generator(i).set_state(state)

@@ -1,0 +1,107 @@
+"""`torch.distributed`: there is one process, and this says so.
+
+Portable code asks `is_available()` and `is_initialized()` and then does without; both are False. What needs a process group
+raises what torch raises where none was made, and making one raises NotImplementedError.
+"""
+from __future__ import annotations
+
+import enum
+from typing import Any, NoReturn
+
+__all__ = [
+    "Backend", "GroupMember", "ProcessGroup", "ReduceOp", "all_gather", "all_gather_object", "all_reduce", "all_to_all", "barrier",
+    "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank", "get_world_size", "group",
+    "init_process_group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+    "is_torchelastic_launched", "new_group", "recv", "reduce", "reduce_scatter", "scatter", "send",
+]  # fmt: skip
+
+_NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
+
+
+class ReduceOp(enum.Enum):
+    """How values of several processes are combined."""
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7
+
+
+class Backend(str):
+    """The name of a transport."""
+
+    __slots__ = ()
+    UNDEFINED, GLOO, NCCL, MPI = "undefined", "gloo", "nccl", "mpi"
+
+
+class ProcessGroup:
+    """A set of processes. There are none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _missing("ProcessGroup")
+
+
+class GroupMember:
+    """Placeholders for groups: none was made."""
+
+    WORLD: ProcessGroup | None = None
+    NON_GROUP_MEMBER = object()
+
+
+group = GroupMember
+
+
+def _missing(what: str) -> NoReturn:
+    raise NotImplementedError(f"distributed.{what}: framejit runs in one process; ask distributed.is_available() first, it is False")
+
+
+def is_available() -> bool:
+    """Whether several processes can work together: no."""
+    return False
+
+
+def is_initialized() -> bool:
+    """Whether a process group was made: never."""
+    return False
+
+
+def is_nccl_available() -> bool:
+    return False
+
+
+def is_gloo_available() -> bool:
+    return False
+
+
+def is_mpi_available() -> bool:
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    return False
+
+
+def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:
+    """Not available. Raises: NotImplementedError."""
+    _missing("init_process_group")
+
+
+def _needs_group(name: str) -> Any:
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
+        raise ValueError(_NO_GROUP)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "Needs a process group. Raises: ValueError, for there is none."
+    return call
+
+
+get_rank, get_world_size, get_backend = (_needs_group(n) for n in ("get_rank", "get_world_size", "get_backend"))
+destroy_process_group, new_group, barrier = (_needs_group(n) for n in ("destroy_process_group", "new_group", "barrier"))
+all_reduce, all_gather, all_gather_object = (_needs_group(n) for n in ("all_reduce", "all_gather", "all_gather_object"))
+broadcast, broadcast_object_list, reduce = (_needs_group(n) for n in ("broadcast", "broadcast_object_list", "reduce"))
+gather, scatter, reduce_scatter = (_needs_group(n) for n in ("gather", "scatter", "reduce_scatter"))
+all_to_all, send, recv = (_needs_group(n) for n in ("all_to_all", "send", "recv"))

@@ -14,8 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from eager import _native, dtypes
-from eager.cuda.backend import is_available
+from eager import _native, cuda, dtypes
 from eager.device import device
 from eager.ops.table import array_module, empty, from_array
 from eager.spec import TensorSpec
@@ -114,7 +113,7 @@ def pin_memory(self: Any, device: Any = None) -> Any:
         return self
     if self.device.type != "cpu":
         raise RuntimeError(f"cannot pin 'torch.{self.device.type}.{self.dtype.name}' only dense CPU tensors can be pinned")
-    if not is_available():
+    if not cuda.is_available():
         raise RuntimeError("Cannot access accelerator device when none is available.")
     source = self.detach().contiguous()._array
     block = array_module(_device("cuda")).cuda.alloc_pinned_memory(max(1, source.nbytes))

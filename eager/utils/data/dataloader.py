@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
+from eager import cuda
 from eager._utils import ExceptionWrapper
-from eager.cuda.backend import is_available
 from eager.random import Generator
 from eager.utils.data._utils.collate import default_collate, default_convert
 from eager.utils.data._utils.fetch import Fetcher, IterableFetcher, MapFetcher
@@ -232,7 +232,7 @@ class _BaseIterator:
         self._begin(loader)
         # Drawn for every pass, with workers or without, so that the generator goes on from the same place.
         self._base_seed = draw_seed(loader.generator)
-        self._pin = loader.pin_memory and is_available()
+        self._pin = loader.pin_memory and cuda.is_available()
         if loader.pin_memory_device:
             warnings.warn("pin_memory_device is deprecated, the current accelerator will be used as the device,ignore "
                           f"pin_memory_device='{loader.pin_memory_device}'.", stacklevel=4)  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import eager as torch
@@ -51,8 +52,7 @@ def _minilm(rounds: int) -> list[Figure]:
     first_s = {}
     with torch.no_grad():
         for mode in MODES:
-            compiled = torch.compile(model, mode=mode)
-            variants[mode] = lambda call=compiled: call(*inputs)
+            variants[mode] = partial(torch.compile(model, mode=mode), *inputs)
             start = time.perf_counter()
             variants[mode]()
             first_s[mode] = time.perf_counter() - start

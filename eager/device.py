@@ -24,7 +24,7 @@ class device:  # noqa: N801 - torch's name
         if isinstance(type, device):
             return type
         if isinstance(type, int):
-            type, index = "cuda", type
+            return device("cuda", type)
         if not isinstance(type, str):
             raise TypeError(f"device(): expected a string, an int or a device, got {type.__class__.__name__}")
         if ":" in type:

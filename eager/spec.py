@@ -37,7 +37,7 @@ class TensorSpec:
     device: device = CPU
 
     @staticmethod
-    def contiguous(shape: Sequence[int], dtype: dtype, device: device = CPU) -> TensorSpec:
+    def contiguous(shape: Sequence[int], dtype: Any, device: Any = CPU) -> TensorSpec:
         return TensorSpec(tuple(shape), dtype, contiguous_strides(shape), device)
 
     def stride(self) -> tuple[int, ...]:

@@ -323,7 +323,7 @@ def _encode(value: Any) -> Any:
     if _CLASSES.get(name) is not type(value):
         raise TypeError(f"ArtifactPlan.to_json: cannot store a {name} ({value!r}); allowed: numbers, strings, None, "
                         "tuples and the classes of inductor.artifact")
-    return {"": name, **{f: _encode(getattr(value, f)) for f in value.__dataclass_fields__}}
+    return {"": name, **{f: _encode(getattr(value, f)) for f in value.__dataclass_fields__}}  # type: ignore[attr-defined]
 
 
 def _decode(value: Any) -> Any:

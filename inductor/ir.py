@@ -156,7 +156,7 @@ def _intern(cls: type[Any], key: tuple[Any, ...], fields: tuple[Any, ...]) -> An
         with _lock:
             v = _table.get(key)
             if v is None:
-                v = cls.__new__(cls)
+                v = object.__new__(cls)
                 for name, x in zip(_FIELDS[cls], fields, strict=True):
                     setattr(v, name, x)
                 _table[key] = v

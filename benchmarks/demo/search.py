@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def run(advance: Advance) -> Result:
                 vectors[name], first_s[name] = _encode(name, encode, ids, mask, advance)
             counted[name] = counts
         batch = torch.from_numpy(ids[:BATCH]), torch.from_numpy(mask[:BATCH])
-        calls: dict[str, Callable[[], Any]] = {n: lambda encode=e: encode(*batch) for n, e in variants.items()}
+        calls: dict[str, Callable[[], Any]] = {n: partial(e, *batch) for n, e in variants.items()}
         warm_ms = interleaved_ms(calls, rounds=ROUNDS)
         advance("MiniLM: timing")
     vectors = {name: v[: len(QUESTIONS) + len(found)] for name, v in vectors.items()}

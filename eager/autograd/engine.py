@@ -162,7 +162,7 @@ class _Run:
                 waiting[child] -= 1
                 if waiting[child] == 0:
                     heapq.heappush(ready, (-child.sequence, id(child), child))
-            grads = g = None  # so that a leaf may keep a gradient that nobody else holds, instead of a copy
+            grads, g = (), None  # so that a leaf may keep a gradient that nobody else holds, instead of a copy
 
     def _step(self, node: Node) -> Sequence[Any]:
         """Deliver what has come to `node` and apply it, if anything beyond is wanted."""

@@ -121,7 +121,7 @@ def print_epilogue(ep: Epilogue, places: Mapping[str, Place], stored: set[str]) 
 
     inner: list[str] = []
     outer: list[str] = []
-    scope = Scope(outer, inner, [ir.axis(_COLUMN, ep.cut)], load, {}, [0])  # type: ignore[arg-type]
+    scope = Scope(outer, inner, [ir.axis(_COLUMN, ep.cut)], load, {}, [0])  # type: ignore[list-item]
     # All values before any store: a store may go where the product lies, which a later value still reads.
     values = [scope.print(s.value) for s in ep.stores]
     for s, value in zip(ep.stores, values, strict=True):

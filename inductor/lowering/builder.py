@@ -103,7 +103,7 @@ class Builder:
             return self.pointwise(layout, lambda p: ir.const(empty, layout.dtype))
         ranges, point = axes_of(layout)
         inner: list[E.IntLike] = []
-        sizes = []
+        sizes: list[int] = []
         for n in reduced:
             inner.append(0 if n == 1 else ir.reduced_axis(len(sizes), n))
             if n != 1:

@@ -32,14 +32,17 @@ class _Lowering:
         self.env: dict[Node, Any] = {}
 
     def program(self) -> ir.Program:
-        inputs, constants = [], []
+        inputs: list[str] = []
+        constants: list[tuple[str, str]] = []
         for node in self.graph.nodes:
             if node.op == "placeholder":
                 name = f"in{len(inputs)}"
+                assert isinstance(node.info.spec, TensorSpec)
                 self.env[node] = self.b.given(name, node.info.spec)
                 inputs.append(name)
             elif node.op == "get_attr":
                 name = f"const{len(constants)}"
+                assert isinstance(node.target, str)
                 self.env[node] = self.b.given(name, spec_of(self.graph.root[node.target]))
                 constants.append((name, node.target))
             elif node.op == "call_function":
@@ -66,17 +69,16 @@ class _Lowering:
 
     def _lower(self, op: Op, node: Node, args: tuple[Any, ...]) -> Any:
         spec = node.info.spec
-        single = isinstance(spec, TensorSpec)
-        if (single and spec.dtype.is_complex) or any(r.dtype.is_complex for r in ir.refs_of(args)):
+        if not isinstance(spec, TensorSpec) or spec.dtype.is_complex or any(r.dtype.is_complex for r in ir.refs_of(args)):
             return self._extern(op, node, args)
         found: Any = None
-        if op.name in RULES and single:
+        if op.name in RULES:
             found = RULES[op.name](self.b, spec, *args)
-        elif op.kind is Kind.POINTWISE and op.scalar is not None and single:
+        elif op.kind is Kind.POINTWISE and op.scalar is not None:
             found = self._pointwise(op, spec, args)
-        elif op.kind is Kind.REDUCTION and op.reduce is not None and single:
+        elif op.kind is Kind.REDUCTION and op.reduce is not None:
             found = self._reduction(op, spec, args)
-        elif op.kind is Kind.VIEW and single:
+        elif op.kind is Kind.VIEW:
             return self._view(op, args)
         return self._extern(op, node, args) if found is None else found
 
@@ -159,7 +161,7 @@ class _Lowering:
 
     def _extern(self, op: Op, node: Node, args: tuple[Any, ...]) -> Any:
         spec = node.info.spec
-        specs = [spec] if isinstance(spec, TensorSpec) else list(spec or ())
+        specs: list[Any] = [spec] if isinstance(spec, TensorSpec) else list(spec or ())
         results = self.b.extern(op.name, args, specs)
         return results[0] if isinstance(spec, TensorSpec) else tuple(results)
 

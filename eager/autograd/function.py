@@ -60,6 +60,16 @@ class BackwardCFunction(Node, FunctionCtx):
         self._released = False
         self._positions = positions
 
+    def forward_mode(self, tangents: Sequence[Any]) -> Any:
+        """What the function's `jvp` says; its `ctx.saved_tensors` is what `save_for_forward` was given, if anything."""
+        kept, before = self._saved, self.to_save
+        self.to_save = self.saved_for_forward or self.saved_tensors
+        self._saved = None
+        try:
+            return self._forward_cls.jvp(self, *tangents)
+        finally:
+            self._saved, self.to_save = kept, before
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` was given. Raises RuntimeError if freed, or written to in place since."""
@@ -209,6 +219,11 @@ class Function:
 def run(cls: type[Function], args: tuple[Any, ...], forward: Callable[..., Any] | None) -> Any:
     """One call of a custom function on the present tape. forward: what to run in place of the class's own, in
     which case the class has a setup_context."""
+    return run_with_ctx(cls, args, forward)[0]
+
+
+def run_with_ctx(cls: type[Function], args: tuple[Any, ...], forward: Callable[..., Any] | None) -> tuple[Any, Any]:
+    """(result, ctx) of one call; see `run`."""
     positions = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
     recording = _native.grad_enabled()
     ctx = cls._backward_cls([edge_of(args[i]) if recording else None for i in positions], positions)
@@ -230,7 +245,7 @@ def run(cls: type[Function], args: tuple[Any, ...], forward: Callable[..., Any] 
     _check_marks(ctx, outputs)
     if any(e is not None for e in ctx.edges):
         outputs = _attach(ctx, args, outputs)
-    return outputs[0] if single else tuple(outputs)
+    return (outputs[0] if single else tuple(outputs)), ctx
 
 
 def _check_marks(ctx: Any, outputs: list[Any]) -> None:

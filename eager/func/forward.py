@@ -15,8 +15,9 @@ from typing import Any
 
 from eager import _native
 from eager.autograd import hooks
+from eager.autograd.function import run_with_ctx
 from eager.autograd.inplace import check_result
-from eager.dispatch import without
+from eager.dispatch import active_level, without
 from eager.func.level import Level, Wrapped
 from eager.func.lifting import Lifting, require_setup_context
 from eager.func.linear import BILINEAR, LINEAR, ZEROED
@@ -160,17 +161,18 @@ class Forward(Level):
         if not any(self.owns(a) for a in args):
             with without(self):
                 return self.wrap_results(cls.apply(*args))
-        require_setup_context(cls)
         values, tangents = self.values(args), [self.tangent(a) for a in args]
         with without(self):
-            result = cls.apply(*values)
-            ctx = cls._backward_cls([], [])
-            cls.setup_context(ctx, values, result)
+            if active_level() is None:
+                result, ctx = run_with_ctx(cls, values, None)
+            else:
+                require_setup_context(cls)
+                result, ctx = cls.apply(*values), cls._backward_cls([], [])
+                cls.setup_context(ctx, values, result)
             if ctx.materialize_grads:
                 tangents = [hooks.zeros(v) if t is None and isinstance(v, TensorBase) and v.dtype.category >= 2 else t
                             for v, t in zip(values, tangents, strict=True)]  # fmt: skip
-            ctx.to_save = ctx.saved_for_forward or ctx.to_save
-            found = cls.jvp(ctx, *tangents)
+            found = ctx.forward_mode(tangents)
         if not isinstance(result, tuple):
             return self.dual(result, found)
         found = found if isinstance(found, tuple) else (found,)

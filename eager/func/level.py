@@ -44,8 +44,8 @@ class Wrapped(Tensor):
                            "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
                            "requires_grad_() outside of a function being transformed instead.")  # fmt: skip
 
-    @property  # type: ignore[override]
-    def _holds_many(self) -> bool:
+    @property
+    def _holds_many(self) -> bool:  # type: ignore[override]
         return bool(self._value._holds_many)
 
     def _adopt(self, t: Any) -> Any:

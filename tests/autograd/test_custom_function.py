@@ -249,6 +249,34 @@ def test_transforms_of_custom_functions():
     np.testing.assert_allclose(jacfwd(lambda x: Product.apply(x, y, 1.0))(x).numpy(), np.diag(y.numpy()))
 
 
+def test_forward_mode_of_either_style():
+    class Old(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(x)
+            ctx.save_for_forward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0].exp()
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * ctx.saved_tensors[0]
+
+    x = leaf(0.0, 1.0)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones(2))
+        y, t = torch.autograd.forward_ad.unpack_dual(Old.apply(dual))
+        _, u = torch.autograd.forward_ad.unpack_dual(Product.apply(dual, dual, 3.0))
+    np.testing.assert_allclose(t.detach().numpy(), np.exp([0.0, 1.0]), rtol=1e-6)
+    assert u.tolist() == [0.0, 6.0]
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp([0.0, 1.0]), rtol=1e-6)
+
+
 def test_a_generated_vmap_rule_maps_forward_and_backward():
     rows = torch.arange(6.0).reshape(3, 2).requires_grad_()
     out = vmap(Sine.apply)(rows)

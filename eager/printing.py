@@ -137,13 +137,13 @@ def format_tensor(t: Any) -> str:
         if t.ndim != 1:
             suffix.append(f"size={tuple(t.shape)}")
     else:
-        body = _body(t, len(prefix))
+        body = values_text(t, len(prefix))
     if not _implied(t) or (t.numel() == 0 and t.dtype is not dtypes.get_default_dtype()):
         suffix.append(f"dtype={t.dtype}")
     return _join(prefix + body, suffix + _grad_suffix(t))
 
 
-def _body(t: Any, indent: int) -> str:
+def values_text(t: Any, indent: int) -> str:
     """The values, all or in summary."""
     a = t.detach().cpu()._array
     if t.dtype.itemsize == 2 and t.dtype.is_floating_point:

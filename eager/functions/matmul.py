@@ -13,11 +13,13 @@ def _out(result: Any, out: Any) -> Any:
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Matrix product with numpy's rules for 1-d operands and broadcasting."""
+    if input.is_sparse:
+        return _out(input.matmul(other), out)
     return _out(OPS["matmul"](input, other), out)
 
 
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
-    return _out(OPS["mm"](input, mat2), out)
+    return _out(input.mm(mat2) if input.is_sparse else OPS["mm"](input, mat2), out)
 
 
 def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:

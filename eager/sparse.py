@@ -280,6 +280,8 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     if at.shape[1] != held.shape[0]:
         raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {at.shape[1]}, nnz from values: "
                            f"{held.shape[0]}")  # fmt: skip
+    if size is None and at.is_fake:
+        raise NotImplementedError("sparse_coo_tensor: without a size, the shape depends on data, which the indices do not have; give size")
     d, least = at.shape[0], []
     if at.numel() and not at.is_fake:
         if int(at.min()) < 0:

@@ -382,7 +382,8 @@ class AttributeAccess:
         from_meta = type_attribute(meta, name, _ABSENT) if meta is not type else _ABSENT
         if meta is not type and type_attribute(meta, "__getattribute__") is not type.__getattribute__:
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattribute__)")
-        if from_meta is not _ABSENT and (raw is _ABSENT or _is_data_descriptor(from_meta)):
+        overrides = _is_data_descriptor(from_meta) and hasattr(type(from_meta), "__get__")
+        if from_meta is not _ABSENT and (raw is _ABSENT or overrides):
             return self._bind(value, meta, name, from_meta)
         if raw is _ABSENT:
             return self._missing_class_attribute(value, name)

@@ -31,11 +31,12 @@ from dynamo.values.iterators import (
     EnumerateIterator,
     FilterIterator,
     MapIterator,
+    ReversedIterator,
     ZipIterator,
 )
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import BuiltinMethod, BuiltinValue, ClassValue, ExceptionValue, SuperValue, UserObject
-from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
+from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.tensor import TensorMethod, TensorValue
 from dynamo.wrap import is_named_tuple
 from eager import _native as eager_native
@@ -681,8 +682,8 @@ def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value, RangeValue):
         return cap.range_iterator(value.value[::-1])
-    if isinstance(value, Sequence):
-        return cap.sequence_iterator(value.items[::-1], NONE)
+    if isinstance(value, ListValue | TupleValue) and value.family in (list, tuple):
+        return ReversedIterator(value)
     if isinstance(value, Constant) and isinstance(value.value, str | bytes):
         return cap.sequence_iterator(cap.unpack(value)[::-1], NONE)
     if isinstance(value, TensorValue):

@@ -136,6 +136,9 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         for k, candidate in enumerate(self.frames):
             if k and not candidate.chainable:
                 raise Restart(self.frames[k - 1].step_number, cause, detail)
+        if cause is breaks.FRAME_INTROSPECTION and len(self.frames) > 1:
+            # What looks at its callers must find them: the outermost call runs as an ordinary one.
+            raise Restart(self.frames[0].step_number, cause, detail)
         if self.mutations != frame.mutations_before:
             raise Restart(frame.step_number, cause, detail)
         frame.stack = frame.stack_before

@@ -59,7 +59,9 @@ def _text(operand: Any) -> str:
         return operand.__qualname__
     if isinstance(operand, tuple):
         return f"({', '.join(map(_text, operand))})"
-    if isinstance(operand, _PLAIN):
+    if type(operand) is int and operand.bit_length() > 64:
+        return f"<an int of {operand.bit_length()} bits>"
+    if type(operand) in _PLAIN:
         return repr(operand)
     return f"<{type(operand).__qualname__}{' ' + name if isinstance(name := getattr(operand, '__qualname__', None), str) else ''}>"
 
@@ -98,9 +100,12 @@ class GuardSet:
 
 
 def _identity(operand: Any) -> Any:
-    if isinstance(operand, int | float | str | bytes | bool | None):
-        return type(operand), repr(operand)
-    if isinstance(operand, tuple):
+    kind = type(operand)
+    if kind in (int, str, bytes, bool):
+        return kind, operand
+    if kind is float:
+        return kind, repr(operand)  # tells -0.0 from 0.0
+    if kind is tuple:
         return tuple(map(_identity, operand))
     return id(operand)
 

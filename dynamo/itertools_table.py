@@ -5,12 +5,15 @@ Part of the builtin table; importing this module adds its rows.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from dynamo import breaks
 from dynamo.builtin_table import CLASSES, FUNCTIONS, ONE, ZERO, Args, Kwargs
+from dynamo.errors import Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.iterators import HostIterator
@@ -25,9 +28,29 @@ def _is_none(value: Value) -> bool:
 
 
 
+# What the C constructor does at once: call iter() on these arguments, or take all their items.
+_ITERATED: Final = {
+    itertools.islice: slice(0, 1), itertools.cycle: slice(0, 1), itertools.accumulate: slice(0, 1),
+    itertools.takewhile: slice(1, 2), itertools.dropwhile: slice(1, 2), itertools.starmap: slice(1, 2),
+    itertools.pairwise: slice(0, 1), itertools.zip_longest: slice(None),
+}  # fmt: skip
+_TAKEN: Final = {itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1)}
+
+
 def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], None]:
     def register(make: Callable[..., Iterator[Value]]) -> None:
+        signature = inspect.signature(make)
+
         def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+            try:
+                signature.bind(cap, *args, **kwargs)
+            except TypeError:
+                raise Unsupported(breaks.UNKNOWN_CALL, f"{kind.__name__}() with these arguments") from None
+            args = list(args)
+            for where in (_ITERATED.get(kind), _TAKEN.get(kind)):
+                if where is not None:
+                    taken = where is _TAKEN.get(kind)
+                    args[where] = [TupleValue(cap.unpack(a)) if taken else cap.iterate(a) for a in args[where]]
             return HostIterator(kind, lambda cap: make(cap, *args, **kwargs), cap.steps)
 
         CLASSES[kind] = row

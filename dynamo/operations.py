@@ -6,6 +6,7 @@ user classes run their special methods (reflected ones too), and what is left en
 
 from __future__ import annotations
 
+import collections
 import enum
 import operator
 import types
@@ -71,28 +72,28 @@ class Operations:
         return self.raise_(TypeError, message)
 
     # -- operators ---------------------------------------------------------------------------------------------
-    def binary(self, fn: Any, a: Value, b: Value) -> Value:
-        """fn(a, b) for an operator of BINARY."""
+    def binary(self, fn: Any, a: Value, b: Value, written: Any = None) -> Value:
+        """fn(a, b) for an operator of BINARY. written: the in-place operator in its stead, for messages."""
         a, b = self.realize(a), self.realize(b)
+        written = written or fn
         if isinstance(a, Constant) and isinstance(b, Constant):
-            return self._constants(fn, a, b)
-        method, reflected = BINARY[fn]
+            return self._constants(written, a, b)
         if isinstance(a, UserObject) or isinstance(b, UserObject):
-            return self._special(fn, method, reflected, a, b)
+            return self._special(fn, written, a, b)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             return self.tensor_call(fn, [a, b], {})
-        return self._containers(fn, a, b)
+        return self._containers(fn, written, a, b)
 
     def _constants(self, fn: Any, a: Constant, b: Constant) -> Value:
-        if fn in (operator.pow, operator.lshift) and type(a.value) is int and type(b.value) is int and b.value > 10_000:
+        grows = fn in (operator.pow, operator.lshift, operator.ipow, operator.ilshift)
+        if grows and type(a.value) is int and type(b.value) is int and b.value > 10_000:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of huge numbers")
         result = self.host(fn, a.value, b.value)
         return self.wrap_new(result)
 
-    def _containers(self, fn: Any, a: Value, b: Value) -> Value:
-        sequences = isinstance(a, Sequence) and isinstance(b, Sequence)
-        if fn is operator.add and sequences and issubclass(a.cls, tuple) == issubclass(b.cls, tuple):  # type: ignore[attr-defined]
-            return a.like([*a.items, *b.items])  # type: ignore[attr-defined,no-any-return]
+    def _containers(self, fn: Any, written: Any, a: Value, b: Value) -> Value:
+        if fn is operator.add and isinstance(a, Sequence) and isinstance(b, Sequence) and a.family is b.family:
+            return a.like([*a.items, *b.items])
         if fn is operator.mul:
             seq, n = (a, b) if isinstance(a, Sequence) else (b, a)
             if isinstance(seq, Sequence) and isinstance(n, Constant):
@@ -105,7 +106,7 @@ class Operations:
             return self._percent(a, b)
         known = (Constant, Sequence, DictValue, SetValue, RangeValue, ClassValue, FunctionValue)
         if isinstance(a, known) and isinstance(b, known) and not isinstance(a, ClassValue) and not isinstance(b, ClassValue):
-            self.host(fn, _sample(a), _sample(b))  # TypeError: Python's own
+            self.host(written, _sample(a), _sample(b))  # TypeError: Python's own
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
 
     def _percent(self, a: Constant, b: Value) -> Value:
@@ -114,8 +115,9 @@ class Operations:
         except NotConstant:
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, "formatting of a value that is not constant") from None
 
-    def _special(self, fn: Any, method: str, reflected: str, a: Value, b: Value) -> Value:
+    def _special(self, fn: Any, written: Any, a: Value, b: Value) -> Value:
         """Special methods by Python's order: a subclass's reflected method goes first."""
+        method, reflected = BINARY[fn]
         ta, tb = a.python_type(), b.python_type()
         attempts = [(a, method, b), (b, reflected, a)]
         if tb is not ta and issubclass(tb, ta) and self._overrides(ta, tb, reflected):
@@ -134,7 +136,7 @@ class Operations:
             result = self.realize(self.call_method(left, name, [right], {}))
             if not (isinstance(result, Constant) and result.value is NotImplemented):
                 return result
-        symbol = _OPERATOR_TEXT.get(fn, fn.__name__)
+        symbol = _OPERATOR_TEXT[fn] if written is fn else _OPERATOR_TEXT[fn].removesuffix(" or pow()") + "="
         message = f"unsupported operand type(s) for {symbol}: '{ta.__name__}' and '{tb.__name__}'"
         return self.raise_type_error(message)  # type: ignore[no-any-return]
 
@@ -154,7 +156,7 @@ class Operations:
                     return result
         elif self._combines_inplace(a, method, b):
             return self.call_method(a, method, [b], {})
-        return self.binary(plain, a, b)
+        return self.binary(plain, a, b, fn)
 
     def _combines_inplace(self, a: Value, method: str, b: Value) -> bool:
         if isinstance(a, ListValue):
@@ -205,7 +207,7 @@ class Operations:
         raise Unsupported(breaks.OPAQUE_OBJECT, f"comparison of {a.describe()} and {b.describe()}")
 
     def _compare_sequences(self, fn: Any, a: Sequence, b: Sequence) -> Value:
-        if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple):
+        if a.family is not b.family:
             message = f"'{_SYMBOLS[fn]}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'"
             return self.raise_type_error(message)  # type: ignore[no-any-return]
         i = self._common_start(a, b)
@@ -258,7 +260,7 @@ class Operations:
         if isinstance(a, TensorValue) or isinstance(b, TensorValue) or isinstance(a, UserObject) or isinstance(b, UserObject):
             return self.truth(self.compare(operator.eq, a, b))
         if isinstance(a, Sequence) and isinstance(b, Sequence):
-            if issubclass(a.python_type(), tuple) != issubclass(b.python_type(), tuple) or len(a.items) != len(b.items):
+            if a.family is not b.family or len(a.items) != len(b.items):
                 return False
             i = self._common_start(a, b)
             return (i >= len(a.items) or i >= len(b.items)) and len(a.items) == len(b.items)
@@ -532,7 +534,7 @@ def _sample(value: Value) -> Any:
     if isinstance(value, Constant):
         return value.value
     kind = value.python_type()
-    return kind() if kind in (list, tuple, dict, set, frozenset) else kind(0) if kind is range else _identity
+    return kind() if kind in (list, tuple, dict, set, frozenset, collections.deque) else kind(0) if kind is range else _identity
 
 
 def _identity(x: Any) -> Any:

@@ -175,18 +175,18 @@ class Wrapping:
             source = self._held(real, source)
         if kind in TENSOR_TYPES:
             return self.wrap_tensor(real, source)
-        if isinstance(real, Module):
+        if issubclass(kind, Module):  # isinstance would ask the object for its __class__
             return UserObject(kind, real, self._held(real, source))
         if kind is types.FunctionType:
             return self._wrap_function(real, source)
-        if isinstance(real, type):
+        if issubclass(kind, type):
             return ClassValue(real, self._held(real, source))
-        if isinstance(real, types.ModuleType):
+        if issubclass(kind, types.ModuleType):
             return PythonModule(real, self._held(real, source))
         maker = _MAKERS.get(kind)
         if maker is not None:
             return maker(self, real, source)
-        if isinstance(real, BUILTIN_FUNCTION_TYPES) or trust.is_allowed(real):
+        if issubclass(kind, BUILTIN_FUNCTION_TYPES) or trust.is_allowed(real):
             return self._wrap_builtin(real, source)
         return self._wrap_instance(real, kind, source)
 
@@ -212,16 +212,16 @@ class Wrapping:
         return BuiltinValue(real, self._held(real, source))
 
     def _wrap_instance(self, real: Any, kind: type, source: Source) -> Value:
-        if isinstance(real, enum.Enum):
+        if issubclass(kind, enum.Enum):
             return UserObject(kind, real, self._held(real, source))
-        if isinstance(real, _native.CompiledFunction):
+        if kind is _native.CompiledFunction:
             return self.wrap(real.__wrapped__, ConstSource(real.__wrapped__, self._held(real, source).name))
-        if isinstance(real, tuple) and is_named_tuple(kind):
+        if is_named_tuple(kind):
             return _tuple(self, real, source)
-        if isinstance(real, BaseException) and is_exception_class(kind):
+        if issubclass(kind, BaseException) and is_exception_class(kind):
             self.guard("type", source, kind)
             return ExceptionValue(kind, [], real, source)
-        if is_python_class(kind) and not isinstance(real, Tensor | BaseException):
+        if is_python_class(kind) and not issubclass(kind, Tensor | BaseException):
             self.guard("type", source, kind)
             return UserObject(kind, real, source)
         return Opaque(real, source)

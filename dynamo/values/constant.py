@@ -54,6 +54,8 @@ class Constant(Value):
         return self.value
 
     def describe(self) -> str:
+        if type(self.value) is int and self.value.bit_length() > 64:
+            return f"an int of {self.value.bit_length()} bits"
         return repr(self.value)
 
     def truth(self, cap: Capture) -> bool:

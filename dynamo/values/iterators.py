@@ -55,14 +55,17 @@ class SequenceIterator(Iterator):
         self.at = 0
         self.done = False
         self.size = len(owner.entries) if isinstance(owner, SetValue) else -1
+        self.version = owner.version if isinstance(owner, ListValue) else 0
         if isinstance(owner, ListValue) and owner.items is items:
-            self.kind = type(iter([]))
+            self.kind = type(iter(owner.cls()))
         else:
             self.kind = type(iter(()))
 
     def next(self, cap: Capture) -> Value | None:
         if isinstance(self.owner, SetValue) and not self.done and len(self.owner.entries) != self.size:
             cap.raise_(RuntimeError, "Set changed size during iteration")
+        if isinstance(self.owner, ListValue) and self.owner.cls is not list and self.owner.version != self.version:
+            cap.raise_(RuntimeError, "deque mutated during iteration")
         if self.done or self.at >= len(self.items):
             cap.mutating(self)
             self.done = True
@@ -78,9 +81,32 @@ class SequenceIterator(Iterator):
         if live and self.at == 0:
             return f"iter({cg.filled(self.owner)})"
         if live:
-            return f"{cg.helper('advanced')}(iter({cg.filled(self.owner)}), {self.at})"
+            go_on = "advanced" if self.kind in (type(iter([])), type(iter(()))) else "skipped"
+            return f"{cg.helper(go_on)}(iter({cg.filled(self.owner)}), {self.at})"
         rest = "".join(cg.value(v) + ", " for v in self.items[self.at :])
         return f"iter(({rest}))"
+
+
+class ReversedIterator(Iterator):
+    """reversed() of a list or tuple: from the end of what it was, over what it is."""
+
+    def __init__(self, owner: ListValue | TupleValue) -> None:
+        self.owner = owner
+        self.at = len(owner.items) - 1
+        self.kind = type(reversed(owner.cls())) if owner.cls is list else reversed
+
+    def next(self, cap: Capture) -> Value | None:
+        cap.mutating(self)
+        if not 0 <= self.at < len(self.owner.items):
+            self.at = -1
+            return None
+        self.at -= 1
+        return self.owner.items[self.at + 1]
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.at < 0:
+            return "iter(())"
+        return f"{cg.helper('advanced')}(reversed({cg.filled(self.owner)}), {self.at})"
 
 
 class RangeIterator(Iterator):
@@ -269,6 +295,8 @@ class HostIterator(Iterator):
         cap.mutating(self)
         if self._running is None:
             self._running = self._make(cap)
+        if getattr(self._running, "gi_running", False):
+            raise Unsupported(breaks.OPAQUE_ITERATOR, f"an {self.kind.__name__} object that asks itself for an item")
         return next(self._running, None)
 
     def reconstruct(self, cg: CodeGen) -> str:

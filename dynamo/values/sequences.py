@@ -39,6 +39,11 @@ class Sequence(Value):
     def python_type(self) -> type:
         return self.cls
 
+    @property
+    def family(self) -> type:
+        """list, deque or tuple: only what is of one family compares and adds."""
+        return tuple if issubclass(self.cls, tuple) else self.cls
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.items})"
 
@@ -57,7 +62,7 @@ class Sequence(Value):
     def getitem(self, cap: Capture, index: Value) -> Value:
         """self[index], slices included."""
         key = cap.index_constant(index)
-        found = cap.host(operator.getitem, self.items if self.cls is list else tuple(self.items), key)
+        found = cap.host(operator.getitem, self.items if self.cls is list else self.family(self.items), key)
         if isinstance(key, slice):
             return self.like(found)
         return found
@@ -153,14 +158,18 @@ class ListValue(Sequence):
         super().__init__(items, source, cls)
         self.maxlen = maxlen
         self.mutated = False
+        self.version = 0  # counts mutations: a deque's iterators notice them
 
     def like(self, items: list[Value]) -> Value:
-        return ListValue(list(items))
+        made = ListValue(list(items), None, self.cls, self.maxlen)
+        made.trim(False)
+        return made
 
     def changed(self, cap: Capture) -> None:
         """Note a mutation that is about to happen."""
         cap.mutating(self)
         self.mutated = True
+        self.version += 1
 
     def trim(self, left: bool) -> None:
         if self.maxlen is not None and len(self.items) > self.maxlen:
@@ -232,6 +241,8 @@ class ListValue(Sequence):
             cap.host(operator.setitem, self.items, key, list(new))
         else:
             cap.host(operator.setitem, self.items, key, args[1])
+            if self.cls is not list:
+                self.version -= 1  # an item replaced does not disturb a deque's iterators
         self.changed(cap)
         return NONE
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from eager import _native
 from eager.autograd.state import anomaly, per_thread
-from eager.spec import TensorSpec, spec_of
+from eager.spec import TensorSpec, contiguous_strides, is_dense, spec_of
 
 TensorBase = _native.TensorBase
 _sequence = itertools.count()
@@ -255,7 +255,7 @@ def add_gradient(t: Any, g: Any) -> None:
     """Add `g` to `t.grad`: in place, unless gradients of gradients are recorded."""
     old = t._grad
     if old is None:
-        t._grad = first_gradient(g)
+        t._grad = first_gradient(g, t)
     elif _native.grad_enabled():
         t._grad = old + g
     else:
@@ -266,12 +266,28 @@ def add_gradient(t: Any, g: Any) -> None:
 _ENGINE_HOLDS = 5
 
 
-def first_gradient(g: Any) -> Any:
-    """What `.grad` becomes from a first gradient: memory of its own, for it may be added to in place.
+def first_gradient(g: Any, t: Any) -> Any:
+    """What `.grad` of `t` becomes from a first gradient: memory of its own, for it may be added to in place.
 
     That is the gradient itself where only the engine holds it, else a copy. With `create_graph` it keeps its history.
+    It lies in memory as `t` does (row-major where t has gaps): users flatten gradients as they flatten parameters.
     """
+    if not (g._is_contiguous() and t._is_contiguous()):
+        moved = _laid_out(g, t)
+        if moved is not None:
+            return moved
     return g if _native.sole_owner(g, _ENGINE_HOLDS) else g.clone()
+
+
+def _laid_out(g: Any, t: Any) -> Any:
+    """A copy of `g` with the strides that a gradient of `t` has; None if it has them already."""
+    strides = t.stride() if is_dense(t.shape, t.stride()) else contiguous_strides(t.shape)
+    if all(n == 1 or a == b for n, a, b in zip(t.shape, g.stride(), strides, strict=True)):
+        return None
+    order = sorted(range(len(strides)), key=lambda d: -strides[d])
+    if order == sorted(order):
+        return g.contiguous()
+    return g.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
 
 
 class OpNode(Node):

@@ -137,6 +137,26 @@ def test_create_graph_accumulates_out_of_place():
     assert g.item() == 14.0
 
 
+def test_gradients_lie_in_memory_as_their_leaves_do():
+    w = torch.randn(3, 4, requires_grad=True)
+    (torch.randn(5, 4) @ w.t()).sum().backward()
+    assert w.grad.view(-1).shape == (12,)
+    first = w.grad.clone()
+    (w.t() * torch.ones(4, 3)).sum().backward()
+    assert torch.allclose(w.grad, first + 1)
+    turned = torch.randn(4, 3).t().requires_grad_()
+    (turned * torch.randn(3, 4)).sum().backward()
+    assert turned.grad.stride() == turned.stride() == (1, 3)
+    gappy = torch.randn(3, 8)[:, ::2].requires_grad_()
+    (gappy.t() * 2).sum().backward()
+    assert gappy.grad.is_contiguous()
+    expanded = torch.ones(3, requires_grad=True)
+    expanded.sum().backward()
+    assert expanded.grad.stride() == (1,)
+    expanded.grad.add_(1)
+    assert expanded.grad.tolist() == [2.0] * 3
+
+
 # ---- hooks ----
 
 

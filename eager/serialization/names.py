@@ -6,7 +6,8 @@ names of torch's, so that mostly the first word is all that differs.
 """
 from __future__ import annotations
 
-import importlib
+import functools
+import sys
 from typing import Any
 
 from eager import dtypes, nn
@@ -60,12 +61,10 @@ def written_name(obj: Any) -> tuple[str, str] | None:
 
 def found_object(module: str, name: str) -> Any:
     """What torch's `module.name` is here. Raises AttributeError if there is no such thing."""
-    own = "eager" + _PUBLIC.get(module, module).removeprefix("torch")
+    path = _PUBLIC.get(module, module).split(".")[1:] + name.split(".")
     try:
-        found: Any = importlib.import_module(own)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError):
+        found: Any = functools.reduce(getattr, path, sys.modules["eager"])
+    except AttributeError:
         raise AttributeError(f"load: the file names {module}.{name}, which does not exist here") from None
     return found
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import importlib
 import io
 import pickle
 import warnings
@@ -243,6 +244,26 @@ GROUPS: dict[str, list[str]] = {
         "nn.utils.remove_weight_norm(m)", "nn.utils.remove_spectral_norm(m)",
         "sorted(nn.utils.spectral_norm(nn.Linear(2, 3)).state_dict())",
     ],
+    "flex attention": [
+        "!fa = importlib.import_module(torch.__name__ + '.nn.attention.flex_attention')",
+        "!causal = lambda b, h, q, k: q >= k", "!near = lambda b, h, q, k: (q - k).abs() <= 2",
+        "!slope = lambda s, b, h, q, k: s - (h + 1) * (q - k)",
+        "!bm = fa.create_block_mask(fa.and_masks(causal, near), None, None, 6, 6, device='cpu', BLOCK_SIZE=2)",
+        "repr(bm)", "str(bm)", "bm.shape", "bm.numel()", "bm.sparsity()", "bm.to_dense()", "bm.as_tuple()[:10]",
+        "!one = lambda b, h, q, k: (h == 1) & (b == 0)",
+        "!b2 = fa.create_block_mask(fa.or_masks(causal, one), 2, 2, 5, 7, device='cpu', BLOCK_SIZE=(2, 3))",
+        "b2.to_dense()", "b2.full_kv_indices", "b2._adjust(3, 4).to_dense()", "b2[0, 1].kv_indices", "b2[-1].shape",
+        "b2.to('cpu').q_indices",
+        "b2.to_string(grid_size=2, limit=1)", "fa.create_mask(causal, 1, 1, 3, 4, device='cpu')",
+        "fa.create_mask(lambda s, b, h, q, k: torch.where(q > k, s, -float('inf')), 1, 2, 2, 2, device='cpu')",
+        "fa.BlockMask.from_kv_blocks(torch.tensor([[[1, 2]]]).int(), torch.tensor([[[[0, 1], [0, 1]]]]).int(), BLOCK_SIZE=3).q_num_blocks",
+        "!x = torch.linspace(-1, 1, 48).reshape(1, 2, 6, 4); fa.flex_attention(x, x, x)",  # torch recommends its compiler, once
+        "fa.flex_attention(x, x, x, block_mask=bm)", "fa.flex_attention(x, x.flip(2), x, score_mod=slope, scale=0.3)",
+        "fa.flex_attention(x, x, x, block_mask=bm, return_aux=fa.AuxRequest(lse=True))[1].lse",
+        "fa.flex_attention(x, x[:, :1], x[:, :1])", "fa.flex_attention(x, x[:, :1], x[:, :1], enable_gqa=True).shape",
+        "fa.flex_attention(x[0], x[0], x[0])", "fa.flex_attention(x[:, :, :3], x, x, block_mask=bm)",
+        "fa.flex_attention(x, x, x, block_mask=bm[0])", "fa.flex_attention(x, x, x, return_lse=True, return_aux=fa.AuxRequest())",
+    ],
     "layer errors": [
         "nn.Linear(2, 2)(torch.ones(3, 3))", "nn.BatchNorm2d(2)(torch.ones(2, 2))", "nn.BatchNorm1d(2)(torch.ones(1, 2))",
         "nn.Embedding(3, 2)(torch.tensor([5]))", "nn.LayerNorm(3)(torch.ones(2, 2))", "nn.GroupNorm(3, 4)", "nn.Dropout(2.)",
@@ -297,7 +318,7 @@ def show(value: Any) -> Any:
 def outcomes(torch: Any, group: str) -> list[list[Any]]:
     """[line, result or error, warnings] of every line that is compared."""
     space: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "collections": collections, "copy": copy,
-                             "pickle": pickle, "io": io, "show": show}  # fmt: skip
+                             "pickle": pickle, "io": io, "importlib": importlib, "show": show}  # fmt: skip
     exec(NET, space)
     result = []
     for line in GROUPS[group]:

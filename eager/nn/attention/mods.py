@@ -1,0 +1,78 @@
+"""Functions of (batch, head, query index, key index) that say which elements are seen, and scores changed by such.
+
+They are written for single elements; here they are called once with index tensors that broadcast against each other.
+"""
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from eager import dtypes
+from eager.device import CPU
+from eager.device import device as Device  # noqa: N812 - `device` is an argument here
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+
+MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
+    """A mask that hides nothing."""
+    return OPS["full"]((), True, dtypes.bool_, batch.device)
+
+
+def or_masks(*mask_mods: MaskMod) -> MaskMod:
+    """A mask that shows what any of the given ones shows. Raises RuntimeError for something that is no function."""
+    if not all(callable(m) for m in mask_mods):
+        raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
+
+    def or_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        result: Any = OPS["full"]((), False, dtypes.bool_, b.device)
+        for m in mask_mods:
+            result = result | m(b, h, q_idx, kv_idx)
+        return result
+
+    return or_mask
+
+
+def and_masks(*mask_mods: MaskMod) -> MaskMod:
+    """A mask that shows what all of the given ones show. Raises RuntimeError for something that is no function."""
+    if not all(callable(m) for m in mask_mods):
+        raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
+
+    def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        result: Any = OPS["full"]((), True, dtypes.bool_, b.device)
+        for m in mask_mods:
+            result = result & m(b, h, q_idx, kv_idx)
+        return result
+
+    return and_mask
+
+
+def is_score_mod(fn: Callable[..., Any]) -> bool:
+    """Whether a function takes a score before the indices. Raises AssertionError for another number of arguments."""
+    count = sum(1 for p in inspect.signature(fn).parameters.values()
+                if p.default is inspect.Parameter.empty and p.kind is not inspect.Parameter.VAR_POSITIONAL)  # fmt: skip
+    if count not in (4, 5):
+        raise AssertionError(f"a mask_mod takes 4 arguments and a score_mod 5, but {fn!r} takes {count}")
+    return count == 5
+
+
+def indices(sizes: tuple[int, int, int, int], device: Any) -> tuple[Tensor, ...]:
+    """Index tensors of the four dims, each along its own."""
+    where = CPU if device is None else Device(device)
+    return tuple(OPS["arange"](0, n, 1, dtypes.int64, where).view(*(n if j == i else 1 for j in range(4)))
+                 for i, n in enumerate(sizes))  # fmt: skip
+
+
+def create_mask(mod_fn: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:  # noqa: N803 - torch's names
+    """bool (b, h, q, kv): what a mask_mod shows, or what a score_mod does not put at -inf."""
+    sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
+    places = indices(sizes, device)
+    if is_score_mod(mod_fn):
+        zeros = OPS["full"](sizes, 0.0, dtypes.float32, places[0].device)
+        return OPS["expand"](mod_fn(zeros, *places) != -math.inf, sizes).contiguous()
+    return OPS["expand"](mod_fn(*places), sizes).contiguous()

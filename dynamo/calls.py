@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 

@@ -13,8 +13,9 @@
 #endif
 
 /* A function compiled for wide vectors as well; which form runs is chosen by the CPU's features when the library is
- * loaded. (`arch=` with the name of a CPU would ask for that very model.) */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+ * loaded. (`arch=` with the name of a CPU would ask for that very model.) Not under a sanitizer, which is not ready yet
+ * when that choice runs. */
+#if !defined(__SANITIZE_ADDRESS__) && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GNUC__ >= 12
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

@@ -4,7 +4,6 @@
 """
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -43,6 +42,7 @@ __all__ = ["kl_divergence", "register_kl"]
 
 Formula = Callable[[Any, Any], Tensor]
 _REGISTRY: dict[tuple[type, type], Formula] = {}
+_FOUND: dict[tuple[type, type], Formula] = {}  # for the classes asked for so far
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
@@ -53,13 +53,12 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
     def register(formula: Formula) -> Formula:
         _REGISTRY[type_p, type_q] = formula
-        _find.cache_clear()
+        _FOUND.clear()
         return formula
 
     return register
 
 
-@functools.cache
 def _find(type_p: type, type_q: type) -> Formula | None:
     """The formula of the nearest classes; of p's nearest first, with a warning where q's nearest has another."""
     matches = [(p, q) for p, q in _REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
@@ -79,9 +78,13 @@ def _find(type_p: type, type_q: type) -> Formula | None:
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """KL(p || q), one per batch element. Raises: NotImplementedError for a pair without a formula."""
-    formula = _find(type(p), type(q))
+    key = (type(p), type(q))
+    formula = _FOUND.get(key)
     if formula is None:
-        raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
+        formula = _find(*key)
+        if formula is None:
+            raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
+        _FOUND[key] = formula
     return formula(p, q)
 
 

@@ -76,6 +76,6 @@ if __name__ == "__main__":
 
     warnings.simplefilter("ignore")
     data = {"made_by": f"torch {torch.__version__}", **collect(torch)}
-    (HERE / "distributions_reference.json").write_text(json.dumps(data, indent=0, sort_keys=True) + "\n")
+    (HERE / "distributions_reference.json").write_text(json.dumps(data, separators=(",", ":"), sort_keys=True) + "\n")
     count = sum(len(part) for part in data.values() if isinstance(part, dict))
     print(f"{count} cases with torch {torch.__version__}", file=sys.stderr)

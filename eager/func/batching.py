@@ -186,8 +186,11 @@ class Batching(Level):
         if op.kind is not Kind.EFFECT:
             raise NotImplementedError("vmap(randomness='different'): draws from an explicit generator are not implemented")
         at = next(i for i, p in enumerate(op.schema.params) if p.name == "n")
-        state = op(*args[:at], args[at] * self.size, *args[at + 1 :])
-        return self.wrap(self.front(state))
+        n = args[at]
+        state = op(*args[:at], n * self.size, *args[at + 1 :])
+        seed, offset = OPS["select"](state, 0, 0), OPS["select"](state, 0, 1)
+        own = OPS["arange"](0, self.size, 1, state.dtype, state.device) * n + offset  # where each row's numbers begin
+        return self.wrap(OPS["stack"]([OPS["expand"](seed, (self.size,)), own], 1))
 
     def custom_function(self, cls: Any, args: tuple[Any, ...]) -> Any:
         """A custom function over a batch: by its `vmap` staticmethod, or its forward op by op."""

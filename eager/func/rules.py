@@ -132,6 +132,16 @@ def last_dims(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     return padded(b, op, args)
 
 
+def searched(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
+    """`searchsorted`: one sorted line serves values of any shape; a line per row needs values of its rank."""
+    sequence, values, *rest = args
+    if not isinstance(values, TensorBase):
+        return NotImplemented
+    if not b.is_batched(sequence) and sequence.ndim == 1:
+        return op(sequence, b.front(values), *rest)
+    return last_dims(b, op, args)
+
+
 def folded(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     """Ops on (n, c, *): the rows join n. A list of sizes that starts with n and c is of the whole input."""
     x = args[0]
@@ -175,8 +185,9 @@ _BY_RULE: dict[Rule, str] = {
     stack: "stack",
     roll: "roll",
     cat: "cat",
-    padded: "tril triu constant_pad_nd view_as_complex view_as_real real imag conj",
-    last_dims: "inverse det slogdet solve solve_triangular cholesky qr svd svdvals eigh eig pinv matrix_exp",
+    padded: "tril triu constant_pad_nd view_as_complex view_as_real real imag conj frexp",
+    last_dims: "inverse det slogdet solve solve_triangular cholesky qr svd svdvals eigh eig pinv matrix_exp lu_factor pivot_order geqrf",
+    searched: "searchsorted",
     folded: "max_pool avg_pool avg_pool_backward adaptive_avg_pool adaptive_avg_pool_backward adaptive_max_pool im2col col2im",
     repeated: "repeat",
     normalised: "native_layer_norm rms_norm",

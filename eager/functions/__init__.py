@@ -16,6 +16,7 @@ from eager.functions import (
     indexing,
     joining,
     linalg,
+    lowrank,
     matmul,
     memory,
     pointwise,
@@ -30,6 +31,7 @@ from eager.functions import (
     special,
     spectral,
     statistics,
+    symbolic,
     views,
 )
 from eager.functions.keywords import accept_numpy_names
@@ -38,7 +40,7 @@ from eager.tensor import Tensor, attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, linalg,
-            complex_numbers, special, copies, foreach, properties, sampling, spectral, statistics)  # fmt: skip
+            complex_numbers, special, copies, foreach, properties, sampling, spectral, statistics, lowrank, symbolic)  # fmt: skip
 # in-place forms that are functions as well
 _IN_PLACE = (
     "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min clip cos cosh "

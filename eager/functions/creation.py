@@ -116,7 +116,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # no
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.from_numpy(data.dtype) is dtype):
         data = from_array(data)
     if isinstance(data, TensorBase):
-        return data.to(device=device, dtype=dtype) if device is not None or dtype is not None else data
+        made: Any = data.to(device=device, dtype=dtype) if device is not None or dtype is not None else data
+        return made
     return tensor(data, dtype=dtype, device=device)
 
 

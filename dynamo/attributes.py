@@ -65,6 +65,7 @@ class AttributeAccess:
     """Part of Capture: attribute reads and writes."""
 
     effects: Effects
+    by_id: dict[int, Value]
 
     if TYPE_CHECKING:
 
@@ -208,11 +209,22 @@ class AttributeAccess:
             assert obj.source is not None
             source = DictAttrSource(obj.source, registry)
             self.guard("is", source, entries)
+            written = self._written_registry(entries)
+            if written is not None:
+                found = written.entries.get(self.hash_key(Constant(name)))
+                if found is not None:
+                    return self.realize(found[1])
+                continue
             held = ConstSource(entries, source.name)
             if name in entries:
                 return self.wrap(entries[name], DictItemSource(ConstSource(entries, obj.source.name), name))
             self.guard("dict_absent", held, name)
         return None
+
+    def _written_registry(self, entries: Any) -> DictValue | None:
+        """A module's registry as the captured program has changed it, if it has."""
+        known = self.by_id.get(id(entries))
+        return known if isinstance(known, DictValue) and known.mutated else None
 
     # -- descriptors -------------------------------------------------------------------------------------------
     def _read_descriptor(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
@@ -328,7 +340,8 @@ class AttributeAccess:
 
     def _set_module_attribute(self, obj: UserObject, name: str, value: Value) -> None:
         value = self.realize(value)
-        registered = any(name in obj.real.__dict__.get(r, ()) for r in ("_parameters", "_buffers", "_modules"))
+        registries = [obj.real.__dict__.get(r, {}) for r in ("_parameters", "_buffers", "_modules")]
+        registered = any(name in r or self._written_registry(r) is not None for r in registries)
         is_module = isinstance(value, UserObject) and issubclass(value.cls, Module)
         from_class = type_attribute(obj.cls, name, _ABSENT)
         if registered or is_module or value.python_type().__name__ in ("Parameter", "Buffer") or _is_data_descriptor(from_class):

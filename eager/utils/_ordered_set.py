@@ -1,0 +1,109 @@
+"""OrderedSet: a set that keeps the order in which its elements came."""
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, MutableSet, Reversible
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+__all__ = ["OrderedSet"]
+
+
+class OrderedSet(MutableSet[T], Reversible[T]):
+    """A set with the interface of the built-in one, iterated in the order of insertion. `pop` takes the last."""
+
+    __slots__ = ("_dict",)
+
+    def __init__(self, iterable: Iterable[T] = ()) -> None:
+        self._dict = dict.fromkeys(iterable)
+
+    def __contains__(self, elem: object) -> bool:
+        return elem in self._dict
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._dict)
+
+    def __reversed__(self) -> Iterator[T]:
+        return reversed(self._dict)
+
+    def __len__(self) -> int:
+        return len(self._dict)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self)})"
+
+    def add(self, elem: T) -> None:
+        self._dict[elem] = None
+
+    def discard(self, elem: T) -> None:
+        self._dict.pop(elem, None)
+
+    def clear(self) -> None:
+        self._dict.clear()
+
+    def pop(self) -> T:
+        """Remove and return the last element. Raises KeyError if there is none."""
+        if not self._dict:
+            raise KeyError("pop from an empty set")
+        return self._dict.popitem()[0]
+
+    def copy(self) -> OrderedSet[T]:
+        return OrderedSet(self)
+
+    def update(self, *others: Iterable[T]) -> None:
+        for other in others:
+            self._dict.update(dict.fromkeys(other))
+
+    def union(self, *others: Iterable[T]) -> OrderedSet[T]:
+        """This set's elements, then the others' that it has not."""
+        made = self.copy()
+        made.update(*others)
+        return made
+
+    def intersection(self, *others: Iterable[T]) -> OrderedSet[T]:
+        kept = [_members(other) for other in others]
+        return OrderedSet(x for x in self if all(x in other for other in kept))
+
+    def intersection_update(self, *others: Iterable[T]) -> None:
+        self._dict = self.intersection(*others)._dict
+
+    def difference(self, *others: Iterable[T]) -> OrderedSet[T]:
+        left_out = [_members(other) for other in others]
+        return OrderedSet(x for x in self if not any(x in other for other in left_out))
+
+    def difference_update(self, *others: Iterable[T]) -> None:
+        self._dict = self.difference(*others)._dict
+
+    def symmetric_difference(self, other: Iterable[T]) -> OrderedSet[T]:
+        second = OrderedSet(other)
+        return self.difference(second).union(second.difference(self))
+
+    def symmetric_difference_update(self, other: Iterable[T]) -> None:
+        self._dict = self.symmetric_difference(other)._dict
+
+    def issubset(self, other: Iterable[T]) -> bool:
+        members = _members(other)
+        return all(x in members for x in self)
+
+    def issuperset(self, other: Iterable[T]) -> bool:
+        return all(x in self._dict for x in other)
+
+    def isdisjoint(self, other: Iterable[Any]) -> bool:
+        return not any(x in self._dict for x in other)
+
+    # The operators of the base class, for any iterable on the right, in this set's order first.
+    def __or__(self, other: Iterable[Any]) -> OrderedSet[Any]:
+        return self.union(other)
+
+    def __and__(self, other: Iterable[Any]) -> OrderedSet[Any]:
+        return self.intersection(other)
+
+    def __sub__(self, other: Iterable[Any]) -> OrderedSet[Any]:
+        return self.difference(other)
+
+    def __xor__(self, other: Iterable[Any]) -> OrderedSet[Any]:
+        return self.symmetric_difference(other)
+
+
+def _members(x: Iterable[T]) -> Collection[T]:
+    return x if isinstance(x, (OrderedSet, set, frozenset, dict)) else set(x)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 from eager import ambient
 
@@ -14,7 +14,7 @@ class device:  # noqa: N801 - torch's name
     """Where a tensor's data is: `device("cpu")`, `device("cuda:1")`, `device("cuda", 1)`, `device("meta")`."""
 
     __slots__ = ("type", "index", "code")
-    _interned: dict[tuple[str, int | None], device] = {}
+    _interned: ClassVar[dict[tuple[str, int | None], device]] = {}
 
     type: str
     index: int | None

@@ -310,9 +310,11 @@ class _Printer:
         loop = ["#pragma omp simd" + "".join(a.clause() for a in accumulators), "for (i64 i0 = first; i0 < last; i0++) {",
                 *(f"  {x}" for x in inner), "}"]  # fmt: skip
         body = [*outer, "for (i64 at = begin; at < end; at++) {",
-                f"  const i64 first = at * {REDUCTION_BLOCK}, last = first + {REDUCTION_BLOCK} < {count} ? first + {REDUCTION_BLOCK} : {count};",
+                f"  const i64 first = at * {REDUCTION_BLOCK};",
+                f"  const i64 last = first + {REDUCTION_BLOCK} < {count} ? first + {REDUCTION_BLOCK} : {count};",
                 *(f"  {a.declare()}" for a in accumulators), *(f"  {x}" for x in loop),
-                *(f"  (({TYPE[a.dtype]}*)(parts + {8 * blocks * j}))[at] = {a.name};" for j, a in enumerate(accumulators)), "}"]  # fmt: skip
+                *(f"  (({TYPE[a.dtype]}*)(parts + {8 * blocks * j}))[at] = {a.name};" for j, a in enumerate(accumulators)),
+                "}"]  # fmt: skip
         finish: list[str] = []
         for j, a in enumerate(accumulators):
             finish += [f"{TYPE[a.dtype]} {a.name} = {a.identity()};",

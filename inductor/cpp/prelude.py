@@ -257,4 +257,5 @@ def _substitute(text: str, types: dict[str, str]) -> str:
 def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     """The prelude for a machine whose libmvec exports `vector_functions` (see `Toolchain.vector_functions`)."""
     floats = _substitute(_FLOAT, {"T": "f32"}).replace("@(", "f(") + _substitute(_FLOAT, {"T": "f64"}).replace("@(", "(")
-    return (_TYPES + RUNTIME_ABI + _BITS + _EXP + _declarations(frozenset(vector_functions)) + floats + _integers() + _SPECIAL + _REDUCTIONS)  # fmt: skip
+    declared = _declarations(frozenset(vector_functions))
+    return _TYPES + RUNTIME_ABI + _BITS + _EXP + declared + floats + _integers() + _SPECIAL + _REDUCTIONS

@@ -98,7 +98,7 @@ class _Lowering:
                 if isinstance(a, ir.Ref):
                     v = self.b.broadcast(a, p)
                     values.append(Scalar(v if i in as_given else cast_value(v, compute)))
-                elif (i in op._tensor_at and a is not None and op.promotion not in ("raw", "select")) or (i in op._tensor_at and a is not None and i not in as_given):
+                elif i in op._tensor_at and a is not None and (op.promotion not in ("raw", "select") or i not in as_given):
                     values.append(Scalar(ir.const(a, compute)))
                 else:
                     values.append(a)

@@ -41,7 +41,8 @@ _CALLS: Final = {
     "minimum": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
     "where": "tl.where({0}, {1}, {2})", "isnan": "({0} != {0})", "isinf": "(tl.abs({0}) == float('inf'))",
     "isfinite": "(tl.abs({0}) < float('inf'))", "sign": "(tl.where({0} > 0, 1, 0) - tl.where({0} < 0, 1, 0)).to({T})",
-    "round": "libdevice.rint({0})", "copysign": "libdevice.copysign({0}, {1})", "check_index": "{0}", "wrap_index": "tl.where({0} < 0, {0} + {1}, {0})",
+    "round": "libdevice.rint({0})", "copysign": "libdevice.copysign({0}, {1})",
+    "check_index": "{0}", "wrap_index": "tl.where({0} < 0, {0} + {1}, {0})",
 }  # fmt: skip
 _LIBDEVICE: Final = frozenset(
     "expm1 log10 log1p tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf erfc erfinv lgamma digamma trunc fmod "

@@ -90,7 +90,7 @@ def test_every_broadcast(a, b, turn, double):
 
 
 def test_large_arrays_on_several_threads():
-    x, row, column = RNG.standard_normal((700, 513)).astype("f4"), RNG.standard_normal(513).astype("f4"), RNG.standard_normal((700, 1)).astype("f4")
+    x, row, column = (RNG.standard_normal(shape).astype("f4") for shape in ((700, 513), (513,), (700, 1)))
     tx, tr, tc = (torch.from_numpy(a) for a in (x, row, column))
     np.testing.assert_array_equal((tx + tr).numpy(), x + row)
     np.testing.assert_array_equal((tx * tc).numpy(), x * column)

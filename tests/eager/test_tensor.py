@@ -39,7 +39,7 @@ def test_views_share_storage_and_version():
 
 def test_view_that_needs_a_copy_raises_and_reshape_copies():
     x = torch.arange(6).reshape(2, 3).t()
-    with pytest.raises(RuntimeError, match="Use .reshape"):
+    with pytest.raises(RuntimeError, match=r"Use \.reshape"):
         x.view(6)
     assert x.reshape(6).tolist() == [0, 3, 1, 4, 2, 5]
 

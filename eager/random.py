@@ -56,6 +56,14 @@ class Generator:
         self._seed, self._offset = int(a[0]), int(a[1])
         return self
 
+    def __getstate__(self) -> tuple[Any, int, int]:
+        return self.device, self._seed, self._offset
+
+    def __setstate__(self, state: tuple[Any, int, int]) -> None:
+        """The same stream at the same place, with a lock of its own."""
+        self.device, self._seed, self._offset = state
+        self._lock = threading.Lock()
+
     def clone_state(self) -> Generator:
         g = Generator(self.device)
         g._seed, g._offset = self._seed, self._offset

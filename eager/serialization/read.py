@@ -158,7 +158,8 @@ class _Archive:
         piece = memoryview(self.data)[start : start + info.file_size]
         # A mapped file is not read through at once; a sum of zero is that of a file written without sums.
         if self.copy and info.CRC and zlib.crc32(piece) != info.CRC:
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: {_what(self.f)} is damaged (its checksum differs)")
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: {_what(self.f)} is damaged (its checksum differs; "
+                               "a file that was written through a shared mapping is loaded with mmap=True)")  # fmt: skip
         return piece
 
 

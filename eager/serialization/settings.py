@@ -93,6 +93,7 @@ def get_default_mmap_options() -> int:
 class set_default_mmap_options:  # noqa: N801 - torch's name
     """Set how `load(mmap=True)` maps files, for good or, as a context manager, for a block.
 
+    Writes through MAP_SHARED change the file, but not its checksums: it is to be loaded with mmap from then on.
     Raises: ValueError for flags other than MAP_PRIVATE and MAP_SHARED.
     """
 

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import base64
+import copy
 import io
 import json
+import pickle
 import pickletools
 import zipfile
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import eager
+from eager.serialization import write
 
 from . import objects
 
@@ -118,3 +121,60 @@ def test_compressed_archives_are_read() -> None:
         for name in old.namelist():
             new.writestr(name, old.read(name))
     assert eager.equal(eager.load(io.BytesIO(packed.getvalue()))["w"], eager.arange(1000.0))
+
+
+def test_large_records_are_aligned_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records beyond 2 GiB have longer headers; here every record has."""
+    monkeypatch.setattr(write, "_ZIP64_FROM", 100)
+    made = {"a": eager.arange(500.0), "b": eager.arange(3), "c": eager.arange(1000)}
+    eager.save(made, tmp_path / "large.pt")
+    assert zipfile.ZipFile(tmp_path / "large.pt").testzip() is None
+    for mapped in (False, True):
+        got = eager.load(tmp_path / "large.pt", mmap=mapped)
+        assert all(eager.equal(got[k], made[k]) for k in made)
+        assert not mapped or all(t.data_ptr() % 64 == 0 for t in got.values())
+
+
+def test_generators_go_on_from_where_they_were(tmp_path: Path) -> None:
+    generator = eager.Generator().manual_seed(5)
+    eager.rand(3, generator=generator)
+    copies = [copy.deepcopy(generator), pickle.loads(pickle.dumps(generator))]
+    state = io.BytesIO()
+    eager.save({"state": generator.get_state(), "default": eager.get_rng_state()}, state)
+    state.seek(0)
+    copies.append(eager.Generator())
+    copies[-1].set_state(eager.load(state)["state"])
+    eager.save(generator, tmp_path / "g.pt")
+    copies.append(eager.load(tmp_path / "g.pt", weights_only=False))
+    want = eager.rand(4, generator=generator)
+    assert all(eager.equal(eager.rand(4, generator=g), want) for g in copies)
+
+
+def test_mapping_may_share_the_file(tmp_path: Path) -> None:
+    eager.save({"w": eager.arange(4.0)}, tmp_path / "m.pt")
+    with eager.serialization.set_default_mmap_options(eager.serialization.MAP_SHARED):
+        assert eager.serialization.get_default_mmap_options() == eager.serialization.MAP_SHARED
+        eager.load(tmp_path / "m.pt", mmap=True)["w"][0] = 7.0
+    assert eager.serialization.get_default_mmap_options() == eager.serialization.MAP_PRIVATE
+    assert eager.load(tmp_path / "m.pt", mmap=True)["w"].tolist() == [7.0, 1.0, 2.0, 3.0]
+    with pytest.raises(ValueError, match=r"expected mmap.MAP_PRIVATE or mmap.MAP_SHARED"):
+        eager.serialization.set_default_mmap_options(12)
+
+
+def test_storages_and_subclasses_survive(tmp_path: Path) -> None:
+    class_made = eager.arange(3.0).as_subclass(Marked)
+    class_made.note = "n"
+    base = eager.arange(6.0)
+    eager.save({"s": base.untyped_storage(), "t": base, "m": class_made, "tied": [base, base[2:]]}, tmp_path / "s.pt")
+    with pytest.raises(pickle.UnpicklingError, match="Marked"):
+        eager.load(tmp_path / "s.pt")
+    with eager.serialization.safe_globals([Marked]):
+        got = eager.load(tmp_path / "s.pt")
+    assert type(got["m"]) is Marked and got["m"].note == "n" and got["m"].tolist() == [0.0, 1.0, 2.0]
+    assert got["s"].nbytes() == 24 and got["t"] is got["tied"][0]
+    got["tied"][1][0] = 50.0
+    assert float(got["t"][2]) == 50.0
+
+
+class Marked(eager.Tensor):
+    """A tensor of a user's class."""

@@ -74,6 +74,7 @@ PyObject *py_uniform_floats(PyObject *self, PyObject *args);
 PyObject *py_libm(PyObject *self, PyObject *args);
 
 /* products.c */
+PyObject *py_matmul(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_product(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 
 /* array.c */

@@ -176,6 +176,7 @@ static PyMethodDef methods[] = {
     {"threads", py_threads, METH_NOARGS, "threads of native loops"},
     {"load_blas", py_load_blas, METH_O, "load_blas(path): use the CBLAS in this library. Raises: OSError"},
     {"has_blas", py_has_blas, METH_NOARGS, "whether a BLAS was loaded"},
+    {"matmul", (PyCFunction)(void *)py_matmul, METH_FASTCALL, "matmul(a, b, turned=False, bias=None) -> tensor or None"},
     {"product", (PyCFunction)(void *)py_product, METH_FASTCALL, "product(out, a, b, accumulate=False): out (+)= a @ b; False where it cannot"},
     {"empty_cache", pool_empty_cache, METH_NOARGS, "give cached CPU blocks back to the system"},
     {"memory_stats", pool_stats, METH_NOARGS, "bytes in use, peak, cached; hits and misses"},

@@ -8,31 +8,19 @@ enum { RELEASE_FLOPS = 200000 }; /* about 5 us: above it other Python threads ma
 
 /* One operand: `batch` matrices of rows x columns. `pitch` and `transposed` as BLAS has them. */
 typedef struct {
-    Py_buffer view;
+    void *data;
+    int ndim;
+    int64_t sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM]; /* in elements; -1 for none that BLAS could use */
     long batch, rows, columns, pitch, step;
     int transposed;
 } Operand;
-
-static bool element(const Py_buffer *view, char *code)
-{
-    const char *format = view->format ? view->format : "B";
-    *code = *format;
-    return (*code == 'f' || *code == 'd') && !format[1];
-}
-
-/* The stride in elements of a dim, or -1 where it is no whole number of them or runs backwards. */
-static long stride_of(const Py_buffer *view, int dim)
-{
-    Py_ssize_t bytes = view->strides[dim];
-    return bytes < 0 || bytes % view->itemsize ? -1 : (long)(bytes / view->itemsize);
-}
 
 /* All dims before the last two as one, if one stride walks through them. */
 static bool merge_batch(Operand *o)
 {
     long batch = 1, step = 0;
-    for (int d = o->view.ndim - 3; d >= 0; d--) {
-        long size = (long)o->view.shape[d], stride = stride_of(&o->view, d);
+    for (int d = o->ndim - 3; d >= 0; d--) {
+        long size = (long)o->sizes[d], stride = (long)o->strides[d];
         if (size == 1) continue;
         if (stride < 0 || (batch > 1 && stride != step * batch)) return false;
         if (batch == 1) step = stride;
@@ -45,10 +33,11 @@ static bool merge_batch(Operand *o)
 
 static bool describe(Operand *o)
 {
-    int n = o->view.ndim;
-    o->rows = (long)o->view.shape[n - 2];
-    o->columns = (long)o->view.shape[n - 1];
-    long row = stride_of(&o->view, n - 2), column = stride_of(&o->view, n - 1);
+    int n = o->ndim;
+    if (n < 2) return false;
+    o->rows = (long)o->sizes[n - 2];
+    o->columns = (long)o->sizes[n - 1];
+    long row = (long)o->strides[n - 2], column = (long)o->strides[n - 1];
     if (!merge_batch(o) || row < 0 || column < 0) return false;
     if ((column == 1 || o->columns <= 1) && (row >= o->columns || o->rows <= 1)) {
         o->transposed = 0;
@@ -65,16 +54,16 @@ static bool describe(Operand *o)
 }
 
 /* c (+)= a @ b, or its transpose c' (+)= b' @ a' where c lies by columns. */
-static void run(const Operand *c, const Operand *a, const Operand *b, char code, bool accumulate)
+static void run(const Operand *c, const Operand *a, const Operand *b, bool is_double, bool accumulate)
 {
     bool turned = c->transposed;
     const Operand *left = turned ? b : a, *right = turned ? a : b;
     GemmCall call = {
-        .dtype = code == 'd', .trans_a = left->transposed ^ turned, .trans_b = right->transposed ^ turned,
+        .dtype = is_double, .trans_a = left->transposed ^ turned, .trans_b = right->transposed ^ turned,
         .batch = c->batch, .m = turned ? c->columns : c->rows, .n = turned ? c->rows : c->columns, .k = a->columns,
         .lda = left->pitch, .ldb = right->pitch, .ldc = c->pitch,
         .stride_a = left->batch == 1 ? 0 : left->step, .stride_b = right->batch == 1 ? 0 : right->step, .stride_c = c->step,
-        .alpha = 1.0, .beta = accumulate ? 1.0 : 0.0, .a = left->view.buf, .b = right->view.buf, .c = c->view.buf,
+        .alpha = 1.0, .beta = accumulate ? 1.0 : 0.0, .a = left->data, .b = right->data, .c = c->data,
     };
     double flops = 2.0 * (double)call.batch * (double)call.m * (double)call.n * (double)call.k;
     PyThreadState *saved = flops > RELEASE_FLOPS ? PyEval_SaveThread() : NULL;
@@ -82,15 +71,31 @@ static void run(const Operand *c, const Operand *a, const Operand *b, char code,
     if (saved) PyEval_RestoreThread(saved);
 }
 
-static bool can_run(Operand *c, Operand *a, Operand *b, char *code)
+static bool can_run(Operand *c, Operand *a, Operand *b)
 {
-    char second, third;
-    if (c->view.ndim < 2 || a->view.ndim < 2 || b->view.ndim < 2) return false;
-    if (!element(&c->view, code) || !element(&a->view, &second) || !element(&b->view, &third)) return false;
-    if (*code != second || *code != third || !describe(c) || !describe(a) || !describe(b)) return false;
+    if (!describe(c) || !describe(a) || !describe(b)) return false;
     if (a->rows != c->rows || b->columns != c->columns || a->columns != b->rows) return false;
     return (a->batch == c->batch || a->batch == 1) && (b->batch == c->batch || b->batch == 1) &&
            (c->batch == 1 || c->step > 0);
+}
+
+/* ---- of arrays ---- */
+
+static char floating_code(const Py_buffer *view)
+{
+    const char *format = view->format ? view->format : "B";
+    return (*format == 'f' || *format == 'd') && !format[1] ? *format : 0;
+}
+
+static void of_buffer(Operand *o, const Py_buffer *view)
+{
+    o->data = view->buf;
+    o->ndim = view->ndim;
+    for (int d = 0; d < view->ndim; d++) {
+        Py_ssize_t bytes = view->strides[d];
+        o->sizes[d] = view->shape[d];
+        o->strides[d] = bytes < 0 || bytes % view->itemsize ? -1 : bytes / view->itemsize;
+    }
 }
 
 /* product(out, a, b, accumulate=False): out = a @ b, or out += a @ b, for float32 or float64 arrays of at least two
@@ -102,17 +107,95 @@ PyObject *py_product(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_
         return PyErr_Format(PyExc_TypeError, "product() takes out, a, b and accumulate; got %zd arguments", nargs);
     int accumulate = nargs == 4 ? PyObject_IsTrue(args[3]) : 0;
     if (accumulate < 0) return NULL;
-    Operand o[3];
+    Py_buffer views[3];
     for (int i = 0; i < 3; i++) {
         int flags = PyBUF_STRIDES | PyBUF_FORMAT | (i == 0 ? PyBUF_WRITABLE : 0);
-        if (PyObject_GetBuffer(args[i], &o[i].view, flags) < 0) {
-            while (i--) PyBuffer_Release(&o[i].view);
+        if (PyObject_GetBuffer(args[i], &views[i], flags) < 0) {
+            while (i--) PyBuffer_Release(&views[i]);
             return NULL;
         }
     }
-    char code;
-    bool able = can_run(&o[0], &o[1], &o[2], &code);
-    if (able) run(&o[0], &o[1], &o[2], code, accumulate);
-    for (int i = 0; i < 3; i++) PyBuffer_Release(&o[i].view);
+    Operand o[3];
+    char code = floating_code(&views[0]);
+    bool able = code && floating_code(&views[1]) == code && floating_code(&views[2]) == code;
+    for (int i = 0; i < 3; i++) of_buffer(&o[i], &views[i]);
+    able = able && can_run(&o[0], &o[1], &o[2]);
+    if (able) run(&o[0], &o[1], &o[2], code == 'd', accumulate);
+    for (int i = 0; i < 3; i++) PyBuffer_Release(&views[i]);
     return PyBool_FromLong(able);
+}
+
+/* ---- of tensors ---- */
+
+static bool of_tensor(Operand *o, PyObject *object, int *dtype)
+{
+    if (!PyObject_TypeCheck(object, &TensorBase_Type)) return false;
+    const TensorObject *t = (const TensorObject *)object;
+    const int code = EAGER_META_DTYPE(t->meta);
+    if ((t->meta & (EAGER_FAKE | ((uint64_t)0xff << 8))) || (code != EAGER_FLOAT32 && code != EAGER_FLOAT64)) return false;
+    if (*dtype >= 0 && code != *dtype) return false;
+    *dtype = code;
+    o->data = t->data;
+    o->ndim = tensor_ndim(t);
+    memcpy(o->sizes, tensor_sizes(t), sizeof(int64_t) * (size_t)o->ndim);
+    memcpy(o->strides, tensor_strides(t), sizeof(int64_t) * (size_t)o->ndim);
+    return true;
+}
+
+static void turn(Operand *o)
+{
+    int64_t size = o->sizes[o->ndim - 1], stride = o->strides[o->ndim - 1];
+    o->sizes[o->ndim - 1] = o->sizes[o->ndim - 2];
+    o->strides[o->ndim - 1] = o->strides[o->ndim - 2];
+    o->sizes[o->ndim - 2] = size;
+    o->strides[o->ndim - 2] = stride;
+}
+
+/* Rows of `out` become the bias. */
+static bool spread_bias(const Operand *out, PyObject *object, int dtype)
+{
+    Operand bias;
+    if (!of_tensor(&bias, object, &dtype) || bias.ndim != 1 || bias.sizes[0] != out->sizes[out->ndim - 1] ||
+        (bias.sizes[0] > 1 && bias.strides[0] != 1))
+        return false;
+    const size_t bytes = (size_t)out->columns * (size_t)g_itemsize[dtype];
+    for (long r = 0; r < out->batch * out->rows; r++) memcpy((char *)out->data + (size_t)r * bytes, bias.data, bytes);
+    return true;
+}
+
+/* matmul(a, b, turned=False, bias=None): a @ b of plain float32 or float64 tensors on the CPU, b of two dims, or of as many
+ * as a with the same leading ones; with `turned` b lies the other way round. A new row-major tensor, plus the bias on each
+ * row; None where the short way does not apply, and the shapes are left for the op to judge. */
+PyObject *py_matmul(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs < 2 || nargs > 4) return PyErr_Format(PyExc_TypeError, "matmul() takes a, b, turned and bias");
+    Operand a, b, c = {.ndim = 0};
+    int dtype = -1;
+    if (!of_tensor(&a, args[0], &dtype) || !of_tensor(&b, args[1], &dtype) || a.ndim < 2 || b.ndim < 2) Py_RETURN_NONE;
+    if (nargs > 2 && args[2] == Py_True) turn(&b);
+    if (b.ndim != 2 && (b.ndim != a.ndim || memcmp(a.sizes, b.sizes, sizeof(int64_t) * (size_t)(a.ndim - 2)))) Py_RETURN_NONE;
+    if (a.sizes[a.ndim - 1] != b.sizes[b.ndim - 2]) Py_RETURN_NONE;
+    c.ndim = a.ndim;
+    memcpy(c.sizes, a.sizes, sizeof(int64_t) * (size_t)a.ndim);
+    c.sizes[c.ndim - 1] = b.sizes[b.ndim - 1];
+    int64_t step = 1;
+    for (int d = c.ndim - 1; d >= 0; d--) {
+        if (c.sizes[d] == 0) Py_RETURN_NONE;
+        c.strides[d] = step;
+        step *= c.sizes[d];
+    }
+    if (!can_run(&c, &a, &b)) Py_RETURN_NONE;
+    StorageObject *storage = storage_alloc(step * g_itemsize[dtype]);
+    if (!storage) return NULL;
+    TensorObject *out = tensor_new(g_tensor_class, storage, EAGER_META(dtype, EAGER_CPU, 0, c.ndim), c.ndim, c.sizes, c.strides, 0);
+    Py_DECREF(storage);
+    if (!out) return NULL;
+    c.data = out->data;
+    const bool biased = nargs > 3 && args[3] != Py_None;
+    if (biased && !spread_bias(&c, args[3], dtype)) {
+        Py_DECREF(out);
+        Py_RETURN_NONE;
+    }
+    run(&c, &a, &b, dtype == EAGER_FLOAT64, biased);
+    return (PyObject *)out;
 }

@@ -80,7 +80,7 @@ class Op(_native.OpBase):
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
                  casts_result: bool = False, dynamic_output: bool = False,
-                 over_input: bool = False, accepts: str = "bifc", doc: str | None = None) -> None:  # fmt: skip
+                 over_input: bool = False, native: Callable[..., Any] | None = None, accepts: str = "bifc", doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
         self.kind = kind
@@ -101,6 +101,7 @@ class Op(_native.OpBase):
         self.dynamic_output = dynamic_output
         # categories that a pointwise op is defined on: bool, integer, floating, complex
         self.accepts = frozenset(Category("bifc".index(c)) for c in accepts)
+        self.native = native  # over plain tensors on the CPU: the result at once, or None where it does not apply
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
@@ -338,6 +339,10 @@ class Op(_native.OpBase):
         """Run on real or fake tensors, with no regard to gradients or modes."""
         if self._loop >= 0 and not self.mutates:
             result = _native.pointwise(self._loop, args)
+            if result is not None:
+                return result
+        if self.native is not None:
+            result = self.native(*args)
             if result is not None:
                 return result
         if self._elementwise:

@@ -8,6 +8,7 @@ from eager import _native, dtypes, return_types
 from eager.ops.linalg import LinAlgError, check_matrix, check_square
 from eager.ops.matmul import transpose_last
 from eager.ops.table import OPS, write_out
+from eager.promotion import scalar_name
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase
@@ -431,7 +432,7 @@ def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """Sums of products along `dim`, those of x conjugated. Raises RuntimeError for integers."""
     if x.dtype.is_integral:
-        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}")
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(x.dtype)}")
     product = (OPS["conj"](x) if x.dtype.is_complex else x) * y
     return OPS["sum"](product, (normalize_dim(dim, product.ndim),), False, None)
 

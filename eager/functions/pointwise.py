@@ -78,14 +78,14 @@ def _out(result: Any, out: Any) -> Any:
     return result if out is None else write_out(out, result)
 
 
-def _no_bool(who: str, *values: Any) -> None:
+def _no_bool(*values: Any) -> None:
     kinds = [isinstance(v, bool) or (isinstance(v, TensorBase) and v.dtype is dtypes.bool_) for v in values]
     if all(kinds):
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                           f"`logical_xor()` operator instead. (in {who})")  # fmt: skip
+                           "`logical_xor()` operator instead.")  # fmt: skip
     if any(kinds):
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
-                           f"the `~` or `logical_not()` operator instead. (in {who})")  # fmt: skip
+                           "the `~` or `logical_not()` operator instead.")  # fmt: skip
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
@@ -95,13 +95,13 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha * other."""
-    _no_bool("sub", input, other)
+    _no_bool(input, other)
     return _out(OPS["sub"](input, _times(other, alpha, input, other)), out)
 
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """other - alpha * input."""
-    _no_bool("rsub", input, other)
+    _no_bool(input, other)
     return OPS["sub"](other, _times(input, alpha, input, other))
 
 
@@ -307,7 +307,7 @@ def add_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    _no_bool("sub_", self, other)
+    _no_bool(self, other)
     return OPS["sub_"](self, _times(other, alpha, self, other))
 
 

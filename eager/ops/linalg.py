@@ -15,6 +15,7 @@ from eager import dtypes
 from eager.ops.matmul import transpose_last
 from eager.ops.shape import row_major
 from eager.ops.table import OPS, Kind, declare, zeros
+from eager.promotion import scalar_name
 from eager.spec import SpecLike, TensorSpec
 
 
@@ -29,7 +30,7 @@ def check_matrix(who: str, x: SpecLike, name: str = "A") -> None:
     if x.dtype not in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128):
         if x.dtype.is_floating_point:
             raise RuntimeError(f"{who}: Low precision dtypes not supported. Got {x.dtype}")
-        raise RuntimeError(f"{who}: Expected a floating point or complex tensor as input. Got {x.dtype}")
+        raise RuntimeError(f"{who}: Expected a floating point or complex tensor as input. Got {scalar_name(x.dtype)}")
 
 
 def check_square(who: str, x: SpecLike, name: str = "A") -> None:
@@ -489,7 +490,7 @@ MATRIX_EXP = declare("matrix_exp(Tensor x) -> Tensor", Kind.OPAQUE, meta=_square
 
 def _norm_meta(x: SpecLike, p: float, dims: Any, keepdim: bool) -> TensorSpec:
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype}")
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {scalar_name(x.dtype)}")
     shape = tuple(1 if i in dims else n for i, n in enumerate(x.shape) if keepdim or i not in dims)
     if p < 0 or p == float("inf"):
         for d in dims:

@@ -9,6 +9,7 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.ops.table import OPS, Kind, declare
+from eager.promotion import scalar_name
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
 
 
@@ -206,7 +207,7 @@ def _mean_meta(x: SpecLike, dims: Sequence[int], keepdim: bool, dtype: Any) -> T
     d = dtype or x.dtype
     if d.is_integral:
         raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex "
-                           f"dtype. Got: {d}")  # fmt: skip
+                           f"dtype. Got: {scalar_name(d)}")  # fmt: skip
     return _spec(x, dims, keepdim, d)
 
 

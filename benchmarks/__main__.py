@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import eager, harness, models, overhead
+from benchmarks import eager, guards, harness, models, overhead
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -21,7 +21,8 @@ def _parser() -> argparse.ArgumentParser:
     three.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
     three.add_argument("--rounds", type=int, default=3)
     three.add_argument("--only", metavar="TEXT", help="only the figures whose name contains TEXT")
-    for each in (one, two, three):
+    four = names.add_parser("guards", help="entry and guards of a warm module of up to 100 parameters, beside its kernels")
+    for each in (one, two, three, four):
         each.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
     return parser
 
@@ -36,6 +37,8 @@ def main() -> int:
     elif args.name == "eager":
         torch_at = overhead.torch_python(args.torch_python)
         found = eager.figures(rounds=args.rounds, torch_at=torch_at, only=args.only)
+    elif args.name == "guards":
+        found = guards.figures()
     else:
         found = models.figures(rounds=args.rounds, only=args.only)
     harness.report(args.name, found, conditions, args.json)

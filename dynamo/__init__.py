@@ -9,6 +9,7 @@ from dynamo.api import (
     compile,  # noqa: A004 - torch's name
     disable,
     explain,
+    explain_guards,
     graph_break,
     is_compiling,
     list_backends,
@@ -25,6 +26,7 @@ __all__ = [
     "compile",
     "disable",
     "explain",
+    "explain_guards",
     "graph_break",
     "is_compiling",
     "list_backends",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from dynamo import _native, breaks, checkpoints, trust
 from dynamo.breaks import BreakRecord
 from dynamo.calls import DISABLED
 from dynamo.compiler import CompiledRegion, stance
-from dynamo.guards import Failure, Guard
+from dynamo.decode import argument_count
+from dynamo.guards import Failure, Guard, guard_cost_ns, when
 from dynamo.module import OptimizedModule
 from eager import _logging, _settings
 from eager.nn import Module
@@ -28,6 +30,7 @@ __all__ = [
     "compile",
     "disable",
     "explain",
+    "explain_guards",
     "graph_break",
     "is_compiling",
     "list_backends",
@@ -304,6 +307,69 @@ def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanat
     s = region.statistics
     return Explanation(tuple(s.graphs), tuple(s.breaks), tuple(s.guards), tuple(s.recompiles), tuple(s.fallbacks),
                        s.compile_time_s)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedGuard:
+    """One guard of a compiled variant. what: the fact and the user's line that needed it. cost_ns: of checking it alone.
+
+    when: "each call", "watched" (checked again only when a container that it depends on changes) or "epoch".
+    cost_ns: None where no arguments were given to measure with, or where the guard does not hold for them.
+    """
+
+    variant: int
+    what: str
+    when: str
+    cost_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardExplanation:
+    """What `explain_guards` found: every guard of every variant, newest last; and what checking a whole variant costs."""
+
+    guards: tuple[ExplainedGuard, ...]
+    variant_ns: tuple[float | None, ...]
+
+    def __str__(self) -> str:
+        lines = []
+        for k, total in enumerate(self.variant_ns):
+            lines.append(f"Variant {k}: all guards {_nanoseconds(total)}")
+            lines += [f"  {_nanoseconds(g.cost_ns)}  [{g.when}]  {g.what}" for g in self.guards if g.variant == k]
+        return "\n".join(lines) or "Nothing is compiled yet"
+
+
+def _nanoseconds(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:6.0f} ns"
+
+
+def explain_guards(compiled: Any, *args: Any, **kwargs: Any) -> GuardExplanation:
+    """Every guard of a compiled function or Module: the fact, the user's line that made it, and what it costs.
+
+    args, kwargs: of a call to measure with; without them no costs are given. Each guard is timed in a program of its
+    own; one that is watched is free while nothing changes, and its cost is that of the comparison that finds so.
+    Raises: TypeError if `compiled` does not come from `compile()`, or the arguments do not fit.
+    """
+    measured = bool(args or kwargs)
+    if isinstance(compiled, OptimizedModule):
+        compiled, args = compiled._compiled_call, (compiled._orig_mod, *args)
+    if isinstance(compiled, types.MethodType):
+        compiled, args = compiled.__func__, (compiled.__self__, *args)
+    site = next((s for r in _regions for c, s in r.function_sites if c is compiled), None)
+    if site is None:
+        raise TypeError(f"explain_guards: got a {type(compiled).__name__}; allowed: what compile() gave back")
+    slots = _slots(compiled.__wrapped__, args, kwargs) if measured else None
+    found = [ExplainedGuard(k, g.note, when(g), None if slots is None else guard_cost_ns([g], slots))
+             for k, variant in enumerate(site.variants) for g in variant.guards]  # fmt: skip
+    totals = (None if slots is None else guard_cost_ns(v.guards, slots) for v in site.variants)
+    return GuardExplanation(tuple(found), tuple(totals))
+
+
+def _slots(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The flat inputs of a guard program for a call: positional, keyword-only, *args, **kwargs, the function."""
+    bound = inspect.signature(fn, follow_wrapped=False).bind(*args, **kwargs)
+    bound.apply_defaults()
+    code = fn.__code__
+    return (*(bound.arguments[name] for name in code.co_varnames[: argument_count(code)]), fn)
 
 
 def statistics() -> Explanation:

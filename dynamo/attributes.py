@@ -387,7 +387,7 @@ class AttributeAccess:
             return self.wrap_static(getattr(cls, name))
         if name == "__class__":
             return self.wrap_static(meta)
-        if name in ("__mro__", "__bases__", "__base__", "__dict__", "__subclasses__"):
+        if name in ("__mro__", "__bases__", "__base__", "__dict__", "__subclasses__", "__annotations__"):
             if name in ("__mro__", "__bases__"):
                 return TupleValue([self.wrap_static(c) for c in getattr(cls, name)])
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name}")

@@ -269,7 +269,7 @@ class CodeGen:
         cap = self.cap
         nodes = [v.node for v in self.outputs]
         prune(cap, nodes)
-        restore = [n for n in cap.effect_nodes if n.target is HELPERS["set_grad_enabled"]]
+        switched = {n.target for n in cap.effect_nodes}
         lines: list[str] = []
         if any(n.op not in ("placeholder", "output") for n in cap.graph.nodes) or nodes:
             cap.inputs[:] = [v for v in cap.inputs if v.node.users or v.node in nodes]
@@ -278,12 +278,17 @@ class CodeGen:
                     cap.graph.erase_node(node)
             # the sources are fetched now, in the prologue
             args = ", ".join(self.source_of(v) for v in cap.inputs)
-            compiled = self.plan.compile_graph(cap, nodes)
+            try:
+                compiled = self.plan.compile_graph(cap, nodes)
+            finally:  # a graph that was run to be traced leaves the last block of autocast open
+                HELPERS["switch_autocast"](cap.initial_autocast)
             targets = "".join(f"_g{i}, " for i in range(len(nodes)))
             call = f"{self.bind(compiled, 'graph')}({args})"
             lines = self._guarded_call(f"({targets}) = {call}" if nodes else call)
-        if restore or cap.grad_mode != cap.initial_grad_mode:
+        if HELPERS["set_grad_enabled"] in switched or cap.grad_mode != cap.initial_grad_mode:
             lines.append(f"{self.helper('set_grad_enabled')}({cap.grad_mode})")
+        if HELPERS["switch_autocast"] in switched or cap.autocast != cap.initial_autocast:
+            lines.append(f"{self.helper('switch_autocast')}({cap.autocast})")
         return lines
 
     def _guarded_call(self, call: str) -> list[str]:
@@ -293,7 +298,8 @@ class CodeGen:
         slots = "".join(n + ", " for n in self._slot_names)
         self.uses_function = True
         name = self.bind(handler, "on_graph_error")
-        initial = f"{self.helper('set_grad_enabled')}({self.cap.initial_grad_mode})"
+        initial = (f"{self.helper('set_grad_enabled')}({self.cap.initial_grad_mode}); "
+                   f"{self.helper('switch_autocast')}({self.cap.initial_autocast})")  # fmt: skip
         return ["try:", "    " + call, "except Exception as _error:", "    " + initial,
                 f"    return {name}(_error, ({slots}), _fn)"]  # fmt: skip
 
@@ -335,22 +341,23 @@ class CodeGen:
 
 
 def prune(cap: Capture, outputs: list[Node]) -> None:
-    """Erase nodes that nobody needs and that have no effect; grad-mode switches with nothing after them, too."""
+    """Erase nodes that nobody needs and that have no effect; switches of grad mode and autocast with nothing after them, too."""
     keep = set(outputs)
-    switch = HELPERS["set_grad_enabled"]
-    trailing = True
+    switches = {HELPERS["set_grad_enabled"], HELPERS["switch_autocast"]}
+    trailing = set(switches)  # those with nothing after them
     for node in reversed(cap.graph):
         if node.op == "placeholder" or node in keep or node.users:
-            trailing = trailing and node.op == "placeholder"
+            if node.op != "placeholder":
+                trailing.clear()
             continue
-        if node.target is switch:
-            if trailing:
+        if node.op == "call_function" and node.target in switches:
+            if node.target in trailing:
                 cap.graph.erase_node(node)
             else:
-                trailing = True  # of two switches in a row only the later one counts
+                trailing.add(node.target)  # of two switches in a row only the later one counts
             continue
         if node in cap.effect_nodes:
-            trailing = False
+            trailing.clear()
             continue
         cap.graph.erase_node(node)
 

@@ -132,6 +132,11 @@ class CompiledRegion:
         self._function_sites.append((compiled, site))
         return compiled
 
+    @property
+    def function_sites(self) -> list[tuple[_native.CompiledFunction, Site]]:
+        """The functions compiled here, each with its site."""
+        return self._function_sites
+
     def reset(self) -> None:
         """Forget every compiled variant."""
         for compiled, site in self._function_sites:

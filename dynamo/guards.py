@@ -273,12 +273,26 @@ def explain_failure(guards: list[Guard], program: GuardProgram, slots: tuple[Any
     return Failure(f"{names} [{guard.kind}]", _describe_expected(guard), actual, line)
 
 
+def when(guard: Guard) -> str:
+    """When a guard is checked."""
+    return "epoch" if guard.epoch else "watched" if guard.watch is not None else "each call"
+
+
+def guard_cost_ns(guards: list[Guard], slots: tuple[Any, ...]) -> float | None:
+    """Nanoseconds that a program of these guards takes on these slots; None where they do not hold."""
+    program = build_program(guards, len(slots))
+    if program is None:
+        return 0.0
+    if not program.check(slots):
+        return None
+    return min(program.bench(slots, 200) for _ in range(5))
+
+
 def describe(guards: list[Guard]) -> str:
     """The list of guards as printed under TORCH_LOGS=guards."""
     lines = []
     for guard in guards:
-        where = "epoch" if guard.epoch else "watched" if guard.watch is not None else "each call"
-        lines.append(f"{guard.note}  [{where}]")
+        lines.append(f"{guard.note}  [{when(guard)}]")
     return "\n".join(lines) or "(no guards)"
 
 

@@ -279,7 +279,11 @@ def import_name(frame: Frame, ins: Instruction) -> None:
     module = sys.modules.get(absolute)
     if module is None:
         raise Unsupported(breaks.IMPORT, f"import {absolute}")
-    if fromlist.is_constant and not fromlist.as_constant() and not depth:
+    names = fromlist.as_constant() or ()
+    missing = [n for n in names if n != "*" and not hasattr(module, n)]
+    if missing and hasattr(module, "__path__"):
+        raise Unsupported(breaks.IMPORT, f"from {absolute} import {missing[0]}")  # a submodule, not loaded yet
+    if not names and not depth:
         module = sys.modules[absolute.partition(".")[0]]
     frame.push(frame.cap.wrap_static(module))
 

@@ -66,8 +66,16 @@ def names(T: Any, device: str = "cpu") -> dict[str, Any]:  # noqa: N803 - stands
     def text(f: Callable[[], Any]) -> str:
         return repr(f())
 
+    def shown(f: Callable[[], Any], **options: Any) -> str:
+        """The text under print options, which are then as before."""
+        T.set_printoptions(**options)
+        try:
+            return repr(f())
+        finally:
+            T.set_printoptions(profile="default")
+
     nn = getattr(T, "nn", T)
-    return {"T": T, "F": getattr(nn, "functional", None), "t": t, "special": special, "at": at, "spd": spd, "text": text,
+    return {"T": T, "F": getattr(nn, "functional", None), "t": t, "special": special, "at": at, "spd": spd, "text": text, "shown": shown,
             "made": made, "inf": float("inf"), "nan": float("nan")}  # fmt: skip
 
 

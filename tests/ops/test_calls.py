@@ -58,7 +58,7 @@ def test_every_listed_difference_is_met(used: set[str]) -> None:
 
 # Calls whose result depends on data, or that make tensors on the CPU beside those on the meta device.
 NEEDS_DATA = "depends on data|Cannot copy out of meta tensor|item\\(\\) cannot be called on meta"
-MAKES_ITS_OWN = re.compile("out=|T\\.(empty|zeros|ones|tensor|eye|full|hann|text)|text\\(")
+MAKES_ITS_OWN = re.compile("out=|T\\.(empty|zeros|ones|tensor|eye|full|hann|text)|text|shown\\(")
 
 
 def _specs(result: Any) -> Any:

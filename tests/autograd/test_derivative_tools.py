@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import eager as torch
+from eager import profiler
 from eager.autograd import Function, forward_ad, functional, gradcheck, gradgradcheck
 from eager.autograd.finite_differences import GradcheckError
 from eager.autograd.profiler import profile, record_function
@@ -200,3 +201,28 @@ def test_the_profile_accounts_for_every_op(tmp_path):
         profile(profile_memory=True)
     with record_function("nothing runs"):
         pass
+
+
+def test_a_schedule_of_steps_gives_a_trace_per_cycle(tmp_path):
+    x, traces = torch.randn(4, 4), []
+
+    def ready(p):
+        traces.append({e.name for e in p.events() if e.name.startswith("ProfilerStep")})
+        profiler.tensorboard_trace_handler(str(tmp_path), "worker")(p)
+
+    plan = profiler.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    assert [plan(i).name for i in range(6)] == ["NONE", "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE"]
+    with profiler.profile(schedule=plan, on_trace_ready=ready) as p:
+        for _ in range(12):
+            x @ x
+            p.step()
+    assert traces == [{"ProfilerStep#3", "ProfilerStep#4"}, {"ProfilerStep#7", "ProfilerStep#8"}]
+    assert len(list(tmp_path.glob("worker.*.pt.trace.json"))) == 2
+    assert {e.key: e.count for e in p.key_averages()}["aten::mm"] == 2
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as p:
+        x @ x
+    assert "aten::mm" in p.key_averages().table(sort_by="cpu_time_total", row_limit=5)
+    with pytest.raises(NotImplementedError, match="with_stack"):
+        profiler.profile(with_stack=True)
+    with pytest.raises(AssertionError, match="no step has been recorded yet"):
+        profiler.profile().events()

@@ -1,0 +1,200 @@
+"""torch.profiler: the profiler of `eager.autograd.profiler`, switched on and off by a schedule of training steps.
+
+It times ops on the CPU. What it cannot measure (memory, stacks, flops, GPU kernels) is refused or warned about, not
+left out silently.
+"""
+from __future__ import annotations
+
+import os
+import socket
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any
+
+from eager import cuda
+from eager.autograd.profiler import EventList, FunctionEventAvg, record_function
+from eager.autograd.profiler import profile as _Recorder  # noqa: N813 - a class, whatever torch calls it
+
+
+class ProfilerActivity(Enum):
+    """What may be profiled; here only the CPU is."""
+
+    CPU = "CPU"
+    XPU = "XPU"
+    MTIA = "MTIA"
+    CUDA = "CUDA"
+    HPU = "HPU"
+    PrivateUse1 = "PrivateUse1"
+
+
+class ProfilerAction(Enum):
+    """What the profiler does during a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
+             skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:  # fmt: skip
+    """The action of each step: after `skip_first` steps, cycles of `wait`, `warmup` and `active` ones.
+
+    repeat: cycles in all, 0 for no end. skip_first_wait: not 0 leaves the first cycle's wait out.
+    Raises AssertionError for negative numbers or nothing active.
+    """
+    if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
+        raise AssertionError("Invalid profiler schedule arguments")
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+    length = wait + warmup + active
+
+    def action(step: int) -> ProfilerAction:
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait:
+            step += wait
+        if repeat and step // length >= repeat:
+            return ProfilerAction.NONE
+        at = step % length
+        if at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if at < length - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return action
+
+
+def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[profile], None]:
+    """An `on_trace_ready` that writes each trace into `dir_name`, under a name that trace viewers know."""
+    if use_gzip:
+        raise NotImplementedError("tensorboard_trace_handler: use_gzip=True is not implemented")
+
+    def handler(prof: profile) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json"))
+
+    return handler
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """What can be profiled."""
+    return {ProfilerActivity.CPU}
+
+
+class profile:  # noqa: N801 - torch's name
+    """Profiles a block, or the steps of it that `schedule` names: call `step()` at the end of each.
+
+    on_trace_ready: called with the profiler when a cycle's last step has ended, or the block without a schedule.
+    Raises NotImplementedError for what it cannot measure.
+    """
+
+    def __init__(self, *, activities: Iterable[ProfilerActivity] | None = None,
+                 schedule: Callable[[int], ProfilerAction] | None = None, on_trace_ready: Callable[[Any], Any] | None = None,
+                 record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
+                 with_modules: bool = False, experimental_config: Any = None, acc_events: bool = False,
+                 use_cuda: bool | None = None) -> None:  # fmt: skip
+        wanted = set(activities) if activities is not None else {ProfilerActivity.CPU}
+        if use_cuda or ProfilerActivity.CUDA in wanted:
+            warnings.warn("profile: GPU kernels are not timed, only the calls that launch them" if cuda.is_available() else
+                          "CUDA is not available, disabling CUDA profiling", stacklevel=2)  # fmt: skip
+        self._options: dict[str, Any] = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack,
+                         "with_flops": with_flops, "with_modules": with_modules}  # fmt: skip
+        _Recorder(**self._options)  # refuses now what it would refuse later
+        self.schedule = schedule
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.current_action = ProfilerAction.NONE
+        self._recorder: _Recorder | None = None  # of the steps being recorded
+        self._last: _Recorder | None = None  # of the last trace
+        self._region: record_function | None = None
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin, as the block's beginning does."""
+        self.current_action = self.schedule(0) if self.schedule is not None else ProfilerAction.RECORD_AND_SAVE
+        self._begin_step()
+
+    def stop(self) -> None:
+        """End, as the block's end does; what is being recorded becomes a trace."""
+        self._end_region()
+        if self._recorder is not None:
+            self._finish()
+
+    def step(self) -> None:
+        """The end of a step, and the beginning of the next."""
+        self._end_region()
+        before = self.current_action
+        self.step_num += 1
+        if self.schedule is not None:
+            self.current_action = self.schedule(self.step_num)
+            if before is ProfilerAction.RECORD_AND_SAVE or (before is ProfilerAction.RECORD and self.current_action not in _RECORDING):
+                self._finish()
+        self._begin_step()
+
+    def _begin_step(self) -> None:
+        if self.current_action not in _RECORDING:
+            return
+        if self._recorder is None:
+            self._recorder = _Recorder(**self._options)
+            self._recorder.__enter__()
+        if self.schedule is not None:
+            self._region = record_function(f"ProfilerStep#{self.step_num}")
+            self._region.__enter__()
+
+    def _end_region(self) -> None:
+        if self._region is not None:
+            self._region.__exit__()
+            self._region = None
+
+    def _finish(self) -> None:
+        assert self._recorder is not None
+        self._recorder.__exit__()
+        self._last, self._recorder = self._recorder, None
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _trace(self) -> _Recorder:
+        found = self._recorder or self._last
+        if found is None:
+            raise AssertionError("Profiler must be initialized before exporting: no step has been recorded yet")
+        return found
+
+    def events(self) -> EventList:
+        """Every call of the last trace."""
+        return self._trace().function_events
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+        """The calls of the last trace by name; see `EventList.table`."""
+        return self._trace().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self) -> FunctionEventAvg:
+        return self._trace().total_average()
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write the last trace for chrome://tracing or Perfetto."""
+        self._trace().export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Not available: stacks are not recorded."""
+        raise NotImplementedError("profile.export_stacks: stacks are not recorded")
+
+
+__all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
+           "tensorboard_trace_handler"]  # fmt: skip

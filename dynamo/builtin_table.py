@@ -40,6 +40,8 @@ from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValu
 from dynamo.values.tensor import TensorMethod, TensorValue
 from dynamo.wrap import is_named_tuple
 from eager import _native as eager_native
+from eager import ambient
+from eager.amp import autocast_mode
 from eager.nn import Module
 
 if TYPE_CHECKING:
@@ -442,6 +444,33 @@ def _grad_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.grad_mode)
 
 
+@function(ambient.switch_autocast)
+def _switch_autocast(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.switch_autocast(cap.realize(args[0]).as_constant()))
+
+
+@function(autocast_mode._number)
+def _autocast_number(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(autocast_mode._number(*(cap.realize(a).as_constant() for a in args)))
+
+
+@function(autocast_mode._settings)
+def _autocast_settings(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    given = [cap.realize(a).as_constant() for a in args]
+    if given[1] is None:
+        cap.guards.add("call_eq", (), autocast_mode.default_dtypes, autocast_mode.default_dtypes(), origin=cap.origin)
+    return TupleValue([Constant(v) for v in autocast_mode._settings(*given)])
+
+
+@function(autocast_mode.is_autocast_enabled)
+def _is_autocast_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(autocast_mode.is_autocast_enabled(*(cap.realize(a).as_constant() for a in (*args, *kwargs.values()))))
+
+
+SPECIAL[ambient.switch_autocast] = _switch_autocast
+SPECIAL[autocast_mode._number] = _autocast_number
+SPECIAL[autocast_mode._settings] = _autocast_settings
+SPECIAL[autocast_mode.is_autocast_enabled] = _is_autocast_enabled
 SPECIAL[eager.is_grad_enabled] = _grad_enabled
 FUNCTIONS[eager.is_grad_enabled] = _grad_enabled
 

@@ -103,6 +103,8 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         self.grad_mode: bool = eager.is_grad_enabled()
         self.initial_grad_mode = self.grad_mode
         self.ambient: int = ambient.word()
+        self.autocast: int = ambient.autocast_number()
+        self.initial_autocast = self.autocast
         self._chain = False
         self._origin: Origin | None = None
         self._origin_key: Any = None
@@ -118,6 +120,7 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
             raise GiveUp(breaks.EXCEPTION, f"{error.value.python_type().__name__} leaves the captured code") from error
         finally:
             eager_native.set_grad_enabled(self.initial_grad_mode)
+            ambient.switch_autocast(self.initial_autocast)
         assert isinstance(signal, Return)
         return Finished(signal.value)
 
@@ -198,6 +201,16 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         self.effect_nodes.add(node)
         eager_native.set_grad_enabled(on)
         self.grad_mode = on
+        return before
+
+    def switch_autocast(self, number: int) -> int:
+        """Open or close a block of autocast from here on; returns the number of what it was."""
+        before = self.autocast
+        self.mutating(None)
+        node = self.graph.call_function(ambient.switch_autocast, (number,), info=NodeInfo(None, self.origin))
+        self.effect_nodes.add(node)
+        ambient.switch_autocast(number)
+        self.autocast = number
         return before
 
     def default_dtype(self) -> Value:

@@ -13,7 +13,7 @@ import ast
 import itertools
 import keyword
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
@@ -22,7 +22,7 @@ from dynamo.capture import Capture, Finished, Stop
 from dynamo.errors import GiveUp, Restart
 from dynamo.perform import Outcome, Performed, perform
 from dynamo.runtime import HELPERS
-from dynamo.sources import Source
+from dynamo.sources import ConstSource, Source
 from dynamo.tracebacks import GENERATED, Generated, location_table
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
@@ -277,7 +277,7 @@ class CodeGen:
                 if not node.users and node not in nodes:
                     cap.graph.erase_node(node)
             # the sources are fetched now, in the prologue
-            args = ", ".join(self.source_of(v) for v in cap.inputs)
+            args = ", ".join(self._graph_arguments())
             try:
                 compiled = self.plan.compile_graph(cap, nodes)
             finally:  # a graph that was run to be traced leaves the last block of autocast open
@@ -290,6 +290,15 @@ class CodeGen:
         if HELPERS["switch_autocast"] in switched or cap.autocast != cap.initial_autocast:
             lines.append(f"{self.helper('switch_autocast')}({cap.autocast})")
         return lines
+
+    def _graph_arguments(self) -> Iterator[str]:
+        """Expressions of the graph's inputs. Constant ones in a row, a module's parameters, are one tuple."""
+        for constant, run in itertools.groupby(self.cap.inputs, lambda v: isinstance(v.source, ConstSource)):
+            values = list(run)
+            if constant and len(values) > 3:
+                yield "*" + self.bind(tuple(v.source.value for v in values), "constants")  # type: ignore[union-attr]
+            else:
+                yield from (self.source_of(v) for v in values)
 
     def _guarded_call(self, call: str) -> list[str]:
         handler = None if self.cap.writes_inputs else self.plan.on_graph_error()

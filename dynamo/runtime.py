@@ -10,6 +10,7 @@ from dynamo import _native
 from dynamo.sources import type_attribute
 from dynamo.tracebacks import caught, tidy_traceback, traceback_of
 from eager import _native as eager_native
+from eager import ambient
 
 
 def advanced(iterator: Any, n: int) -> Any:
@@ -142,6 +143,7 @@ HELPERS: Final[dict[str, Any]] = {
     "set_annotations": set_annotations,
     "set_grad_enabled": eager_native.set_grad_enabled,
     "skipped": skipped,
+    "switch_autocast": ambient.switch_autocast,
     "tail": _native.tail,
     "traceback_of": traceback_of,
     "tuple_new": tuple.__new__,

@@ -34,6 +34,7 @@ _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "utils", "_pytree", ""),
     os.path.join(_EAGER_DIR, "distributions", ""),
     os.path.join(_EAGER_DIR, "jit.py"),
+    os.path.join(_EAGER_DIR, "amp", "autocast_mode.py"),
     os.path.join(os.path.dirname(os.path.abspath(__file__)), "checkpoints.py"),
 )
 # Parts whose functions compute on tensors and plain values, with no state of their own.

@@ -8,7 +8,7 @@ autocast is on. Knows nothing of what the values mean.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from eager import _native
@@ -28,6 +28,8 @@ class _State(threading.local):
 
 
 _state = _State()
+_autocasts: list[Hashable] = [None]  # every value that autocast had, by number
+_when_off: list[Callable[[], None]] = []
 
 
 def autocast() -> Any:
@@ -45,6 +47,33 @@ def set_autocast(value: Hashable) -> Any:
     before, _state.autocast = _state.autocast, value
     _publish()
     return before
+
+
+def number_of(value: Hashable) -> int:
+    """The number that stands for a value of autocast in this process; 0 for None."""
+    with _lock:
+        if value not in _autocasts:
+            _autocasts.append(value)
+        return _autocasts.index(value)
+
+
+def autocast_number() -> int:
+    """The number of what autocast is set to in this thread."""
+    return number_of(_state.autocast)
+
+
+def switch_autocast(number: int) -> int:
+    """Open or close a block of autocast by number, which captured graphs can hold; returns the number before."""
+    before = set_autocast(_autocasts[number])
+    if number == 0:
+        for call in _when_off:
+            call()
+    return number_of(before)
+
+
+def call_when_off(call: Callable[[], None]) -> None:
+    """Call `call` whenever the last block of autocast in a thread ends."""
+    _when_off.append(call)
 
 
 def set_device(value: Hashable) -> Any:

@@ -13,6 +13,7 @@ import functools
 import threading
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -82,18 +83,29 @@ class _Cache(threading.local):
     """Casts of leaves that want gradients, by identity; with the leaf, so that its id stays its own."""
 
     def __init__(self) -> None:
-        self.enabled = True
         self.casts: dict[tuple[int, int, dtype], tuple[Any, Any]] = {}
 
 
 cache = _Cache()
+ambient.call_when_off(lambda: cache.casts.clear())
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What autocast is set to. precisions: the low precision by device type, CUDA first; keeps: whether casts are kept."""
+
+    precisions: tuple[tuple[str, dtype], ...]
+    keeps: bool
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}: {d}" for name, d in self.precisions)
 
 
 def _cast(x: Any, d: dtype) -> Any:
     """`x` in `d`. A leaf's cast is kept until the outermost block ends: it is one node in the gradient's graph too."""
     leaf = x._requires_grad and x.dtype is dtypes.float32 and d is not dtypes.float32 and x.is_leaf and not x._is_view()
     # without recording, the cast has no history and must not serve later; while tracing, it belongs to the trace
-    if not leaf or not cache.enabled or not _native.grad_enabled() or _native.mode_depth() & ambient.MODES or x.is_fake:
+    if not leaf or not ambient.autocast().keeps or not _native.grad_enabled() or _native.mode_depth() & ambient.MODES or x.is_fake:
         return OPS["to_dtype"](x, d)
     key = (id(x), x._version, d)
     found = cache.casts.get(key)
@@ -144,7 +156,7 @@ def _target(policy: Policy, lower: dtype, tensors: list[Any], device_type: str) 
 
 def _choose(name: str, tensors: list[Any]) -> tuple[Policy, dtype, str] | None:
     """The policy for a call with these tensors, the low precision, and the device type it goes by."""
-    for device_type, lower in ambient.autocast():
+    for device_type, lower in ambient.autocast().precisions:
         policy = POLICIES[device_type].get(name)
         if policy is not None and any(x.device.type == device_type for x in tensors):
             return policy, lower, device_type

@@ -183,7 +183,11 @@ def _trace_once(
     names = [p.name for p in gm.graph.placeholders] + lifted
     made = _make_inputs(mode, [*inputs, *bound], names, merge)
     history = [history_of(t) for t in made.traced]
-    result = run_traced(_with_inputs(gm, lifted), made.args, mode)
+    autocast = ambient.autocast_number()
+    try:
+        result = run_traced(_with_inputs(gm, lifted), made.args, mode)
+    finally:  # a block of autocast at the program's end is left open: nothing after it needs it closed
+        ambient.switch_autocast(autocast)
     single = not isinstance(result, tuple | list)
     outputs, computed = plan_outputs([result] if single else list(result), made.args, mode)
     written = [i for i, t in enumerate(made.traced) if mode.memory.writes(t)]

@@ -19,10 +19,11 @@ _SUPPORTED = {"cpu": (dtypes.bfloat16, dtypes.float16), "cuda": (dtypes.float16,
 
 
 class _Thread(threading.local):
-    """Per device the precision that `autocast` without a dtype uses; how many blocks are open."""
+    """Per device the precision that `autocast` without a dtype uses; whether its casts are kept; blocks counted by hand."""
 
     def __init__(self) -> None:
         self.dtypes = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+        self.keeps = True
         self.nesting = 0
 
 
@@ -43,20 +44,26 @@ def is_autocast_available(device_type: str) -> bool:
     return device(device_type).type in _SUPPORTED
 
 
+def _precisions() -> tuple[tuple[str, dtype], ...]:
+    state = ambient.autocast()
+    return () if state is None else state.precisions
+
+
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on for that kind of device in this thread."""
-    return any(name == device_type for name, _ in ambient.autocast() or ())
+    return any(name == device_type for name, _ in _precisions())
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
     """Switch autocast for a kind of device; with one argument, for CUDA."""
     name, on = ("cuda", bool(device_type)) if enabled is None else (_check(device_type), bool(enabled))
-    _switch(name, _thread.dtypes[name] if on else None)
+    ambient.switch_autocast(_number(name, _thread.dtypes[name] if on else None, _thread.keeps))
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The low precision of that kind of device in this thread."""
-    return _thread.dtypes[_check(device_type)]
+    """The low precision of that kind of device in this thread: of the block that is open, or what a block would have."""
+    name = _check(device_type)
+    return next((lower for device_name, lower in _precisions() if device_name == name), _thread.dtypes[name])
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
@@ -64,14 +71,19 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     name = _check(device_type)
     _thread.dtypes[name] = dtype
     if is_autocast_enabled(name):
-        _switch(name, dtype)
+        ambient.switch_autocast(_number(name, dtype, _thread.keeps))
 
 
-def _switch(name: str, lower: dtype | None) -> Any:
-    """Turn autocast for a kind of device to `lower`, or off; returns the whole state before."""
-    rest = tuple(pair for pair in ambient.autocast() or () if pair[0] != name)
-    state = tuple(sorted((*rest, *([(name, lower)] if lower is not None else [])), key=lambda pair: pair[0], reverse=True))
-    return ambient.set_autocast(state or None)
+def _number(name: str, lower: dtype | None, keeps: bool) -> int:
+    """The number of the present state with a kind of device at `lower`, or off."""
+    rest = [pair for pair in _precisions() if pair[0] != name]
+    pairs = sorted([*rest, *([(name, lower)] if lower is not None else [])], key=lambda pair: pair[0], reverse=True)
+    return ambient.number_of(casting.State(tuple(pairs), keeps) if pairs else None)
+
+
+def default_dtypes() -> tuple[dtype, dtype]:
+    """The low precisions of this thread outside blocks: the CPU's and CUDA's."""
+    return _thread.dtypes["cpu"], _thread.dtypes["cuda"]
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -96,11 +108,12 @@ def set_autocast_gpu_dtype(dtype: dtype) -> None:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether casts of weights are kept until the outermost block ends."""
-    return casting.cache.enabled
+    state = ambient.autocast()
+    return _thread.keeps if state is None else state.keeps
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    casting.cache.enabled = bool(enabled)
+    _thread.keeps = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
@@ -120,6 +133,29 @@ def autocast_decrement_nesting() -> int:
     return _thread.nesting
 
 
+def _settings(device_type: str, lower: dtype | None, enabled: bool, keeps: bool | None) -> tuple[str, dtype, bool, bool]:
+    """Device type, low precision, whether to do anything, whether to keep casts: from the arguments of `autocast`."""
+    if lower is not None and not isinstance(lower, dtypes.dtype):
+        raise ValueError(f"Expected `dtype` of type `torch.dtype`, got: `{type(lower)}`")
+    name = _check(device_type)
+    fast = _thread.dtypes[name] if lower is None else lower
+    possible = bool(enabled) and _is_possible(name, fast)
+    return name, fast, possible, _thread.keeps if keeps is None else keeps
+
+
+def _is_possible(name: str, fast: dtype) -> bool:
+    """Whether there is such a device, and the precision on it; warned about if not."""
+    if name == "cuda" and not cuda.is_available():
+        warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling autocast.", stacklevel=4)
+        return False
+    if fast not in _SUPPORTED[name]:
+        allowed = ", ".join(str(d) for d in _SUPPORTED[name])
+        warnings.warn(f"In {name.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                      f"{name.upper()} Autocast only supports dtypes of {allowed} currently.", stacklevel=4)  # fmt: skip
+        return False
+    return True
+
+
 class autocast:  # noqa: N801 - torch's name
     """In this block (or decorated function) ops on autocast's lists run in lower precision, or in float32 for safety.
 
@@ -130,41 +166,16 @@ class autocast:  # noqa: N801 - torch's name
     """
 
     def __init__(self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
-        if dtype is not None and not isinstance(dtype, dtypes.dtype):
-            raise ValueError(f"Expected `dtype` of type `torch.dtype`, got: `{type(dtype)}`")
-        self.device = _check(device_type)
-        self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
-        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
-        self._enabled = bool(enabled) and self._is_possible()
-        self._before: list[tuple[Any, Any, bool]] = []
-
-    def _is_possible(self) -> bool:
-        if self.device == "cuda" and not cuda.is_available():
-            warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling autocast.", stacklevel=4)
-            return False
-        if self.fast_dtype not in _SUPPORTED[self.device]:
-            allowed = ", ".join(str(d) for d in _SUPPORTED[self.device])
-            name = self.device.upper()
-            warnings.warn(f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                          f"{name} Autocast only supports dtypes of {allowed} currently.", stacklevel=4)  # fmt: skip
-            return False
-        return True
+        self.device, self.fast_dtype, self._enabled, self._cache_enabled = _settings(device_type, dtype, enabled, cache_enabled)
+        self._before: list[int] = []
 
     def __enter__(self) -> autocast:
-        self._before.append((_thread.dtypes[self.device], casting.cache.enabled, self._switch_on()))
-        _thread.dtypes[self.device] = self.fast_dtype
-        casting.cache.enabled = self._cache_enabled
-        autocast_increment_nesting()
+        lower = self.fast_dtype if self._enabled else None
+        self._before.append(ambient.switch_autocast(_number(self.device, lower, self._cache_enabled)))
         return self
 
-    def _switch_on(self) -> Any:
-        return _switch(self.device, self.fast_dtype if self._enabled else None)
-
     def __exit__(self, *exc: object) -> None:
-        _thread.dtypes[self.device], casting.cache.enabled, state = self._before.pop()
-        ambient.set_autocast(state)
-        if autocast_decrement_nesting() == 0:
-            clear_autocast_cache()
+        ambient.switch_autocast(self._before.pop())
 
     def __call__(self, fn: Any) -> Any:
         @functools.wraps(fn)

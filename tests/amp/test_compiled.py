@@ -86,3 +86,73 @@ def test_casts_are_not_applied_again_where_a_float32_op_is_made_of_products() ->
             got = torch.compile(f, backend=backend)(x)
             assert got.dtype is torch.float32
             torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_block_of_autocast_is_captured_without_a_break() -> None:
+    m = model()
+
+    @torch.autocast("cpu", dtype=torch.float16)
+    def decorated(x: torch.Tensor) -> torch.Tensor:
+        return x @ x.T
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, bool]:
+        with torch.autocast("cpu"):
+            y = m(x)
+            with torch.autocast(device_type="cpu", enabled=False):
+                z = y.float() @ y.float().T
+            inside = torch.is_autocast_enabled("cpu")
+        return y, z, decorated(x), inside
+
+    x = torch.randn(5, 8)
+    for backend in BACKENDS:
+        got = torch.compile(f, backend=backend, fullgraph=True)(x)
+        assert [t.dtype for t in got[:3]] == [torch.bfloat16, torch.float32, torch.float16] and got[3] is True
+        torch.testing.assert_close(got, f(x), rtol=2e-2, atol=2e-2)
+        assert not torch.is_autocast_enabled("cpu")
+
+
+def test_the_default_precision_is_guarded() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu"):
+            return x @ x.T
+
+    x = torch.randn(3, 3)
+    compiled = torch.compile(f, backend="eager", fullgraph=True)
+    assert compiled(x).dtype is torch.bfloat16
+    try:
+        torch.set_autocast_dtype("cpu", torch.float16)
+        assert compiled(x).dtype is torch.float16
+    finally:
+        torch.set_autocast_dtype("cpu", torch.bfloat16)
+    assert compiled(x).dtype is torch.bfloat16
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_graph_break_inside_a_block_of_autocast_keeps_it_open(backend: str) -> None:
+    m = model()
+    seen = []
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        with torch.autocast("cpu"):
+            y = m(x)
+            torch._dynamo.graph_break()
+            seen.append(torch.is_autocast_enabled("cpu"))
+            z = m(x) + 1
+        return y, z, x @ x.T
+
+    x = torch.randn(5, 8)
+    got = torch.compile(f, backend=backend)(x)
+    assert [t.dtype for t in got] == [torch.bfloat16, torch.bfloat16, torch.float32] and seen == [True]
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_an_error_inside_a_captured_block_closes_it() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu"):
+            return x @ x
+
+    compiled = torch.compile(f, backend="eager")
+    with pytest.raises(RuntimeError):
+        compiled(torch.ones(2, 3))
+    assert not torch.is_autocast_enabled("cpu")
+    assert compiled(torch.ones(2, 2)).dtype is torch.bfloat16 and not torch.is_autocast_enabled("cpu")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_PUBLIC = {"Graph": "graph", "GraphModule": "graph_module", "Interpreter": "interpreter", "Node": "node"}
+_PUBLIC = {"Graph": "graph", "GraphModule": "graph_module", "Interpreter": "interpreter", "Node": "node", "wrap": "leaves"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,29 @@
+"""`torch.fx.wrap`: functions that a symbolic tracer keeps whole.
+
+This project captures bytecode (dynamo), which needs no such marks: a marked function is followed like any other, as
+torch.compile does. The marks are kept for tracers that users bring.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+LEAVES: Final[set[tuple[str, str]]] = set()  # (module, name)
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
+    """Mark a function of the calling module, itself or by name; gives the argument back, so it works as a decorator.
+
+    Raises: RuntimeError for something that is neither a callable nor a string; NotImplementedError where it is called
+    elsewhere than at the top level of a module.
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    caller = sys._getframe(1)
+    if caller.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    LEAVES.add((caller.f_globals.get("__name__", "?"), name))
+    return fn_or_name

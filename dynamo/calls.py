@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 CO_GENERATOR: Final = 0x20
 DISABLED: Final = "_framejit_disabled"
 _CACHED: Final = type(functools.lru_cache(lambda: None))
-_CACHED: Final = type(functools.lru_cache(lambda: None))
 
 
 class Calls:
@@ -285,36 +284,12 @@ class Calls:
             return self.tensor_call(fn, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if isinstance(fn, _CACHED):
             return self._cached_call(fn, args, kwargs, chain)
-        if isinstance(fn, _CACHED):
-            return self._cached_call(fn, args, kwargs, chain)
         if isinstance(fn, types.MethodDescriptorType | types.WrapperDescriptorType) and args:
             owner = self.realize(args[0])
             if issubclass(owner.python_type(), fn.__objclass__) and not isinstance(owner, Opaque):
                 return self._descriptor(fn, owner, args[1:], kwargs)
         del chain
         raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
-
-    def _cached_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
-        """A function behind functools.lru_cache: equal arguments give the result that is kept, so it is asked for now.
-
-        With tensors among the arguments, the function itself is followed.
-        """
-        try:
-            given = [self._host_value(a) for a in args]
-            named = {k: self._host_value(v) for k, v in kwargs.items()}
-        except NotConstant:
-            inner = fn.__wrapped__
-            return self.call(self.wrap(inner, ConstSource(inner, getattr(inner, "__name__", "cached"))), args, kwargs, chain)
-        return self.wrap_new(self.host(fn, *given, **named))  # type: ignore[attr-defined,no-any-return]
-
-    def _host_value(self, value: Value) -> Any:
-        """The host object of a constant, a tuple of such, or an object held by the entry. Raises: NotConstant."""
-        value = self.realize(value)
-        if isinstance(value, TupleValue) and value.cls is tuple:
-            return tuple(self._host_value(v) for v in value.items)
-        if isinstance(value, UserObject) and value.real is not None and value.source is not None and value.source.is_constant_rooted:
-            return value.real
-        return value.as_constant()
 
     def _cached_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
         """A function behind functools.lru_cache: equal arguments give the result that is kept, so it is asked for now.

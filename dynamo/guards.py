@@ -290,10 +290,7 @@ def guard_cost_ns(guards: list[Guard], slots: tuple[Any, ...]) -> float | None:
 
 def describe(guards: list[Guard]) -> str:
     """The list of guards as printed under TORCH_LOGS=guards."""
-    lines = []
-    for guard in guards:
-        lines.append(f"{guard.note}  [{when(guard)}]")
-    return "\n".join(lines) or "(no guards)"
+    return "\n".join(f"{guard.note}  [{when(guard)}]" for guard in guards) or "(no guards)"
 
 
 TENSOR_MASK: Final[int] = META_ALL

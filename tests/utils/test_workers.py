@@ -235,6 +235,41 @@ def test_whatever_is_in_a_batch_arrives_as_it_was() -> None:
     assert got["large"][0] == 1 and got["dense"].sum() == 276
 
 
+def _random_structure(i: int) -> Any:
+    """Nested containers of tensors, arrays, numbers and texts, small and large, the same for the same `i`."""
+    r = random.Random(i)
+
+    def make(depth: int) -> Any:
+        kind = r.randrange(9 if depth else 6)
+        if kind < 6:
+            leaves: tuple[Callable[[], Any], ...] = (
+                lambda: torch.arange(r.randrange(1, 30_000)).float(), lambda: np.full((r.randrange(1, 9), r.randrange(5)), i),
+                r.random, lambda: "x" * r.randrange(100), lambda: torch.ones(r.randrange(1, 5), 3).t(), lambda: None)  # fmt: skip
+            return leaves[kind]()
+        parts = [make(depth - 1) for _ in range(r.randrange(6))]
+        return parts if kind == 6 else tuple(parts) if kind == 7 else dict(enumerate(parts))
+
+    return make(4)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, torch.Tensor):
+        return a.dtype is b.dtype and a.stride() == b.stride() and bool(torch.equal(a, b))
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and bool((a == b).all())
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    return len(a) == len(b) and all(map(_same, a, b)) if isinstance(a, (list, tuple)) else bool(a == b)
+
+
+def test_random_structures_arrive_and_stay_as_they_were() -> None:
+    data = Numbers(80, _random_structure)
+    held = list(DataLoader(data, None, num_workers=2, collate_fn=lambda x: x))
+    assert all(_same(got, data[i]) for i, got in enumerate(held))
+
+
 def test_more_batches_may_be_held_than_files_may_be_open() -> None:
     import resource
 

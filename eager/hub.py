@@ -26,7 +26,7 @@ from eager.serialization import load as _load_file
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-_HASH_IN_NAME = re.compile(r"-([a-f0-9]*)\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # under torch's name: other downloaders read it
 _BLOCK_BYTES = 1 << 20
 _CONFIG = "hubconf.py"
 _dir: Path | None = None
@@ -57,7 +57,7 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
     target = folder / (file_name or os.path.basename(urlparse(url).path))
     if not target.exists():
         print(f'Downloading: "{url}" to {target}', file=sys.stderr)  # noqa: T201 - torch says so too
-        found = _HASH_IN_NAME.search(target.name) if check_hash else None
+        found = HASH_REGEX.search(target.name) if check_hash else None
         download_url_to_file(url, str(target), found.group(1) if found else None, progress)
     if _is_legacy_zip(target):
         return _load_zipped(target, folder, map_location, weights_only)

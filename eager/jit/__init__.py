@@ -4,13 +4,13 @@ A scripted function computes what the Python function computes, so running the P
 is said once. `compile` is this library's compiler. What only exists as TorchScript (`save`, `load`, `trace` with its
 frozen control flow) raises NotImplementedError. Annotations (`ignore`, `export`, `Final`, ...) are identities.
 """
-from __future__ import annotations
-
+# No `from __future__ import annotations`: it would take the name of the submodule.
 import contextlib
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
 from eager import _logging
+from eager.jit import annotations
 from eager.nn import Module
 
 __all__ = [

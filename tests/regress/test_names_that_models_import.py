@@ -1,4 +1,4 @@
-"""`torch.fx.wrap`, which modules call when they are imported."""
+"""Names that third-party modules use when they are imported."""
 
 from __future__ import annotations
 
@@ -26,3 +26,16 @@ def test_misuse_raises_as_in_torch() -> None:
         torch.fx.wrap(helper)
     with pytest.raises(RuntimeError, match="Unsupported type for global function"):
         torch.fx.wrap(3)
+
+
+def test_names_that_models_import_resolve() -> None:
+    from typing import List  # noqa: PLC0415, UP035
+
+    from eager.hub import HASH_REGEX  # noqa: PLC0415
+    from eager.jit import annotations, is_scripting  # noqa: PLC0415
+
+    assert annotations.List is List  # noqa: UP006
+    assert not is_scripting()
+    found = HASH_REGEX.search("resnet18-f37072fd.pth")
+    assert found is not None
+    assert found.group(1) == "f37072fd"

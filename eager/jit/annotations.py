@@ -1,0 +1,9 @@
+"""`torch.jit.annotations`: the names of types that scripted code imports from here. They are typing's own."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035 - these names are what is asked for
+
+from eager.tensor import Tensor
+
+__all__ = ["Any", "Dict", "List", "Optional", "Tensor", "Tuple", "Union"]

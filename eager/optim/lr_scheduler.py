@@ -44,6 +44,7 @@ class LRScheduler:
     """
 
     _get_lr_called_within_step = False
+    _is_initial = False  # within the constructor's own step, which must not move rates that were resumed
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -84,7 +85,16 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         self._step_count = 0
-        self.step()
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def _warn_outside_step(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning,
+                          stacklevel=3)  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""
@@ -134,14 +144,15 @@ class LRScheduler:
         return [_kept(group["lr"]) for group in self.optimizer.param_groups]
 
 
-_LRScheduler = LRScheduler
+class _LRScheduler(LRScheduler):
+    """The older name of LRScheduler."""
 
 
 class LambdaLR(LRScheduler):
     """initial_lr times lr_lambda(epoch); one function, or one per group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        self.lr_lambdas = _per_group(optimizer, lr_lambda, "lr_lambdas")
+        self.lr_lambdas = _per_group(optimizer, lr_lambda, "lr_lambdas", "Expected {groups} lr_lambdas, but got {got}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -152,6 +163,7 @@ class LambdaLR(LRScheduler):
         _load_with_lambdas(self, state_dict)
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
@@ -159,7 +171,7 @@ class MultiplicativeLR(LRScheduler):
     """The present rate times lr_lambda(epoch)."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        self.lr_lambdas = _per_group(optimizer, lr_lambda, "lr_lambdas")
+        self.lr_lambdas = _per_group(optimizer, lr_lambda, "lr_lambdas", "Expected {groups} lr_lambdas, but got {got}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -170,17 +182,21 @@ class MultiplicativeLR(LRScheduler):
         _load_with_lambdas(self, state_dict)
 
     def get_lr(self) -> list[Any]:
-        if self.last_epoch <= 0:
+        self._warn_outside_step()
+        if self._is_initial:
             return self._rates()
         return [lr * fn(self.last_epoch) for fn, lr in zip(self.lr_lambdas, self._rates(), strict=True)]
 
 
-def _per_group(optimizer: Optimizer, given: Any, name: str) -> list[Any]:
+def _per_group(optimizer: Optimizer, given: Any, name: str, text: str = "") -> list[Any]:
+    """One value per group. text: the message for another number, over `groups` and `got`."""
     groups = len(optimizer.param_groups)
     if not isinstance(given, (list, tuple)):
         return [given] * groups
     if len(given) != groups:
-        raise ValueError(f"Expected {groups} {name}, but got {len(given)}")
+        text = text or (f"{name} must have the same length as optimizer.param_groups. {name} has {{got}} values, param_groups has "
+                        "{groups}.")  # fmt: skip
+        raise ValueError(text.format(groups=groups, got=len(given)))
     return list(given)
 
 
@@ -206,6 +222,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._rates()
         return [lr * self.gamma for lr in self._rates()]
@@ -223,6 +240,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         if self.last_epoch not in self.milestones:
             return self._rates()
         return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in self._rates()]
@@ -243,6 +261,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         if self.last_epoch == 0:
             return [lr * self.factor for lr in self._rates()]
         if self.last_epoch != self.total_iters:
@@ -268,9 +287,10 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._rates()]
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         change = self.end_factor - self.start_factor
         growth = 1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change)
@@ -289,7 +309,8 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        return self._rates() if self.last_epoch == 0 else [lr * self.gamma for lr in self._rates()]
+        self._warn_outside_step()
+        return self._rates() if self._is_initial else [lr * self.gamma for lr in self._rates()]
 
     def _get_closed_form_lr(self) -> list[Any]:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
@@ -304,7 +325,8 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        self._warn_outside_step()
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         left, before = 1.0 - self.last_epoch / self.total_iters, 1.0 - (self.last_epoch - 1) / self.total_iters
         return [lr * (left / before) ** self.power for lr in self._rates()]
@@ -323,8 +345,9 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         t, period, low = self.last_epoch, self.T_max, self.eta_min
-        if t == 0:
+        if self._is_initial:
             return self._rates()
         if self._step_count == 1 and t > 0:
             return [low + (base - low) * (1 + math.cos(t * math.pi / period)) / 2 for base in self.base_lrs]
@@ -357,6 +380,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         wave = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * wave for base in self.base_lrs]
 
@@ -382,7 +406,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                     self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
                     self.T_i = self.T_0 * self.T_mult**n
         self.last_epoch = math.floor(epoch)
-        for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+        self._get_lr_called_within_step = True
+        try:
+            rates = self.get_lr()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
             _set(group, "lr", lr)
         self._last_lr = self._last()
 
@@ -393,7 +422,7 @@ class SequentialLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int],
                  last_epoch: int = -1) -> None:  # fmt: skip
         if not schedulers:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler, but got no scheduler.")
         for i, s in enumerate(schedulers):
             if not hasattr(s, "optimizer"):
                 raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its attribute.")
@@ -491,7 +520,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.factor = factor
         self.optimizer = optimizer
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr  # for groups that come later
-        self.min_lrs = _per_group(optimizer, min_lr, "min_lrs")
+        self.min_lrs = _per_group(optimizer, min_lr, "min_lrs", "expected {groups} min_lrs, got {got}")
         self.patience = patience
         self.cooldown = cooldown
         self.cooldown_counter = 0
@@ -596,6 +625,7 @@ class CyclicLR(LRScheduler):
         return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -670,6 +700,7 @@ class OneCycleLR(LRScheduler):
         return end + (start - end) / 2.0 * (math.cos(math.pi * done) + 1)
 
     def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")

@@ -125,7 +125,7 @@ class SWALR(LRScheduler):
         for group, rate in zip(optimizer.param_groups, _per_group(optimizer, swa_lr, "swa_lr"), strict=True):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must by one of 'cos' or 'linear', instead got {anneal_strategy}")
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
         self._anneal_strategy = anneal_strategy
@@ -137,6 +137,7 @@ class SWALR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Recursive: the starting rate is worked out from the present one."""
+        self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

@@ -194,3 +194,29 @@ for _anneal in ("cos", "linear"):
 add("schedule.OneCycle_adam", _with("Adam", lr=0.02), lambda t, o: t.optim.lr_scheduler.OneCycleLR(o, 0.1, 20), shapes=((2, 2),))
 add("schedule.tensor_lr", lambda t, p: t.optim.Adam(p, lr=t.tensor(0.02)), lambda t, o: t.optim.lr_scheduler.ExponentialLR(o, 0.9),
     shapes=((2, 2),))  # fmt: skip
+
+
+def _resumed(make: Any) -> Schedule:
+    """The schedule of a run that was stopped after five epochs, made anew on groups that have come so far."""
+
+    def schedule(t: Any, o: Any) -> Any:
+        first = make(t.optim.lr_scheduler, o, -1)
+        for _ in range(5):
+            o.step()
+            first.step()
+        return make(t.optim.lr_scheduler, o, first.last_epoch)
+
+    return schedule
+
+
+for _name, _make in {
+    "StepLR": lambda s, o, e: s.StepLR(o, 4, 0.5, last_epoch=e), "ExponentialLR": lambda s, o, e: s.ExponentialLR(o, 0.9, last_epoch=e),
+    "LinearLR": lambda s, o, e: s.LinearLR(o, 0.1, 0.8, 12, last_epoch=e),
+    "LambdaLR": lambda s, o, e: s.LambdaLR(o, lambda i: 0.9**i, last_epoch=e),
+    "PolynomialLR": lambda s, o, e: s.PolynomialLR(o, 30, 2.0, last_epoch=e),
+    "ConstantLR": lambda s, o, e: s.ConstantLR(o, 0.5, 8, last_epoch=e),
+    "CosineAnnealingLR": lambda s, o, e: s.CosineAnnealingLR(o, 9, 0.001, last_epoch=e),
+    "MultiplicativeLR": lambda s, o, e: s.MultiplicativeLR(o, lambda i: 0.95, last_epoch=e),
+    "MultiStepLR": lambda s, o, e: s.MultiStepLR(o, [3, 7], 0.3, last_epoch=e),
+}.items():  # fmt: skip
+    add(f"resumed.{_name}", lambda t, p: t.optim.SGD(p, lr=0.02, momentum=0.5), _resumed(_make), shapes=((2, 2),))

@@ -331,3 +331,28 @@ def test_averaged_model_and_batch_statistics() -> None:
     seen = torch.cat([mean.module[0](b) for b in batches])
     _assert_close(mean.module[1].running_mean, seen.mean(0).detach())
     assert int(mean.module[1].num_batches_tracked) == 3 and mean.module[1].momentum == 0.1
+
+
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda s, o: s.OneCycleLR(o, 1.0), "You must define either total_steps OR"),
+    (lambda s, o: s.OneCycleLR(o, [1.0, 2.0], 5), "max_lr must have the same length as optimizer.param_groups. max_lr has 2 values"),
+    (lambda s, o: s.LambdaLR(o, [abs, abs]), "Expected 1 lr_lambdas, but got 2"),
+    (lambda s, o: s.ReduceLROnPlateau(o, factor=1.0), "Factor should be < 1.0."),
+    (lambda s, o: s.CosineAnnealingWarmRestarts(o, 0), "Expected positive integer T_0, but got 0"),
+    (lambda s, o: s.SequentialLR(o, [s.StepLR(o, 1)], [1]), "one more than the number of milestone points"),
+    (lambda s, o: s.SequentialLR(o, [], []), "SequentialLR expects at least one scheduler, but got no scheduler."),
+    (lambda s, o: s.ChainedScheduler([]), "ChainedScheduler expects at least one scheduler to be chained"),
+    (lambda s, o: torch.optim.swa_utils.SWALR(o, 0.1, anneal_strategy="x"), "anneal_strategy must be one of 'cos' or 'linear'"),
+])  # fmt: skip
+def test_wrong_schedules_raise(make: Any, text: str) -> None:
+    optimizer = torch.optim.SGD(_model().parameters(), lr=0.1, momentum=0.9)
+    with pytest.raises(ValueError) as caught:
+        make(torch.optim.lr_scheduler, optimizer)
+    assert text in str(caught.value)
+
+
+def test_rates_asked_for_outside_a_step_warn() -> None:
+    schedule = torch.optim.lr_scheduler.ExponentialLR(torch.optim.SGD(_model().parameters(), lr=0.1), 0.5)
+    with pytest.warns(UserWarning, match="please use `get_last_lr"):
+        assert schedule.get_lr() == [0.05]
+    assert schedule.get_last_lr() == [0.1]

@@ -128,8 +128,9 @@ def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
-    """Square root of `var`."""
-    return OPS["sqrt"](var(input, dim, unbiased, keepdim, correction=correction))
+    """Square root of `var`; its gradient is zero where all elements are equal."""
+    dim, c = _correction(dim, unbiased, correction)
+    return OPS["std"](input, normalize_dims(dim, input.ndim), c, keepdim)
 
 
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:

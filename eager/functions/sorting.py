@@ -46,10 +46,9 @@ def _median(name: str, kind: Any) -> Any:
         """The lower median: of all elements, or along `dim` with its position."""
         if dim is not None:
             return _pair(kind, OPS[name + "_dim"](input, normalize_dim(dim, input.ndim), keepdim), out)
-        flat = input.reshape(-1)
-        if not flat.numel():
+        if not input.numel():
             return OPS["full"]((), float("nan"), input.dtype, input.device)
-        return OPS[name + "_dim"](flat, 0, False)[0]
+        return OPS["median_all"](input, name == "nanmedian")
 
     median.__name__ = median.__qualname__ = name
     return median

@@ -131,23 +131,29 @@ POW = binary("pow", lambda k, x, y: k.pow(x, y), {"x": _pow_base, "other": _pow_
              accepts="ifc")  # fmt: skip
 
 
-def _share(g: Any, mine: Any, theirs: Any, wins: Any) -> Any:
-    """Gradient of a maximum or minimum: halved at ties."""
+def _share(g: Any, mine: Any, theirs: Any, loses: Any) -> Any:
+    """Gradient of a maximum or minimum: halved at ties, and whole for both where one is nan."""
     g = OPS["where"](mine == theirs, g / 2, g)
-    return OPS["where"](wins, g, 0.0)
+    return OPS["where"](loses, 0.0, g)
 
 
 MAXIMUM = binary("maximum", lambda k, x, y: k.maximum(x, y),
-                 {"x": lambda g, x, other: _share(g, x, other, x >= other),
-                  "other": lambda g, x, other: _share(g, x, other, other >= x)}, ufunc="maximum",
+                 {"x": lambda g, x, other: _share(g, x, other, x < other),
+                  "other": lambda g, x, other: _share(g, x, other, other < x)}, ufunc="maximum",
                  accepts="bif")  # fmt: skip
 MINIMUM = binary("minimum", lambda k, x, y: k.minimum(x, y),
-                 {"x": lambda g, x, other: _share(g, x, other, x <= other),
-                  "other": lambda g, x, other: _share(g, x, other, other <= x)}, ufunc="minimum",
+                 {"x": lambda g, x, other: _share(g, x, other, x > other),
+                  "other": lambda g, x, other: _share(g, x, other, other > x)}, ufunc="minimum",
                  accepts="bif")  # fmt: skip
+def _atan2_vjp(across: Any, x: Any, other: Any) -> Any:
+    """`across` over the squared distance from the origin, where it is zero."""
+    square = x * x + other * other
+    return across / OPS["where"](OPS["eq"](square, 0), 1.0, square)
+
+
 ATAN2 = binary("atan2", lambda k, x, y: k.atan2(x, y),
-               {"x": lambda g, x, other: g * other / (x * x + other * other),
-                "other": lambda g, x, other: -g * x / (x * x + other * other)}, ufunc="arctan2", promotion="float",
+               {"x": lambda g, x, other: _atan2_vjp(g * other, x, other),
+                "other": lambda g, x, other: _atan2_vjp(-g * x, x, other)}, ufunc="arctan2", promotion="float",
                accepts="bif")  # fmt: skip
 COPYSIGN = binary("copysign", lambda k, x, y: k.copysign(x, y),
                   {"x": lambda g, x, y: g * x.sign() * y.sign(), "other": _zero}, ufunc="copysign", promotion="float",

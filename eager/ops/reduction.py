@@ -266,6 +266,19 @@ VAR = declare("var(Tensor x, int[] dims, float correction=1.0, bool keepdim=Fals
               samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
 
 
+def _std_vjp(g: Any, x: Any, y: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
+    """That of the variance over twice the deviation; zero where all elements are equal."""
+    zero = OPS["eq"](y, 0)
+    slope = OPS["where"](zero, 0.0, g / (OPS["where"](zero, 1.0, y) * 2))
+    return _var_vjp(slope, x, dims, correction, keepdim)
+
+
+STD = declare("std(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE, meta=_var_meta,
+              decompose=lambda x, dims, correction, keepdim: OPS["sqrt"](OPS["var"](x, dims, correction, keepdim)), vjp={"x": _std_vjp},
+              doc="The square root of the variance over `dims`.",
+              samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
+
+
 def _logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
     """log(sum(exp(x))) over `dims`, shifted by the maximum so that nothing overflows; -inf of no elements."""
     if any(x.shape[d] == 0 for d in dims):

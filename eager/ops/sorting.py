@@ -174,6 +174,23 @@ for _name, _ignore in (("median_dim", False), ("nanmedian_dim", True)):
             nondifferentiable_outputs=(1,), samples=_dim_samples)  # fmt: skip
 
 
+def _median_all(xp: Any, out: Any, x: Any, ignore_nan: bool) -> None:
+    value = xp.empty(1, out.dtype)
+    _median(ignore_nan)(xp, (value, xp.empty(1, "i8")), x.reshape(-1), 0, True)
+    xp.copyto(out, value[0])
+
+
+def _median_all_vjp(g: Any, x: Any, y: Any) -> Any:
+    """Shared evenly among the elements that are the median."""
+    hit = OPS["logical_or"](OPS["eq"](x, y), OPS["logical_and"](OPS["isnan"](x), OPS["isnan"](y)))
+    return OPS["where"](hit, g / OPS["sum"](hit, tuple(range(x.ndim)), False, None), 0)
+
+
+MEDIAN_ALL = declare("median_all(Tensor x, bool ignore_nan=False) -> Tensor", Kind.OPAQUE, kernel=_median_all,
+                     meta=lambda x, ignore_nan: TensorSpec((), x.dtype, (), x.device), vjp={"x": _median_all_vjp},
+                     samples=lambda make: iter([(make(5), False), (make(3, 4).t(), True), (make(), False)]))  # fmt: skip
+
+
 def _mode(xp: Any, out: Any, x: Any, dim: int, keepdim: bool) -> None:
     """The most frequent value, the smallest of those; its position is the last one that holds it."""
     x = at_least_1d(x)

@@ -159,7 +159,7 @@ def _logit_rule(k: Any, x: Any, eps: float | None) -> Any:
 def _logit_vjp(g: Any, x: Any, eps: float | None) -> Any:
     slope = g / (x * (1 - x))
     if eps is None:
-        return slope
+        return OPS["where"](OPS["logical_or"](OPS["lt"](x, 0), OPS["gt"](x, 1)), math.nan, slope)
     return OPS["where"](OPS["logical_and"](OPS["ge"](x, eps), OPS["le"](x, 1 - eps)), slope, 0.0)
 
 

@@ -1,6 +1,7 @@
 # make demo          a pretrained encoder and a small GPT, eager and compiled, measured
 # make test          the test suite
 # make test-pythons  the capture tests on every supported CPython found
+# make test-cpython  CPython's own language tests, captured; and whether memory grows (long)
 # make bench         python -m benchmarks overhead, models
 # make native        the C extensions, built in place
 # make lint          ruff and mypy
@@ -15,7 +16,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := flock build.lock
 NATIVE := $(wildcard eager/native/*.[ch] dynamo/native/*.[ch] inductor/native/*.[ch] inductor/native/*.cpp)
 
-.PHONY: demo test test-pythons bench native lint clean
+.PHONY: demo test test-pythons test-cpython bench native lint clean
 
 demo: $(VENV)/.native $(VENV)/.demo
 	$(PY) -m benchmarks.demo
@@ -25,6 +26,10 @@ test: $(VENV)/.native $(VENV)/.test $(VENV)/.demo
 
 test-pythons: $(VENV)/.native $(VENV)/.test
 	$(PY) tests/pythons.py
+
+test-cpython: $(VENV)/.native $(VENV)/.test
+	$(PY) -m tests.dynamo.cpython
+	$(PY) -m tests.dynamo.memory
 
 bench: $(VENV)/.native $(VENV)/.demo
 	$(PY) -m benchmarks overhead

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,7 @@ class GraphModule:
         namespace: dict[str, Any] = dict(self._code.globals)
         exec(compile(source, filename, "exec"), namespace)
         self._forward = namespace["forward"]
+        weakref.finalize(self._forward, linecache.cache.pop, filename, None).atexit = False
         return self._code
 
     def readable(self) -> str:

@@ -46,7 +46,8 @@ def _capture(test: unittest.TestCase) -> None:
 
 
 def _is_excluded(name: str) -> bool:
-    return name in EXCLUDED or name.rpartition(".")[0] in EXCLUDED
+    parts = name.split(".")
+    return any(".".join(parts[:n]) in EXCLUDED for n in range(1, len(parts) + 1))
 
 
 def _ring(number: int, frame: Any) -> None:

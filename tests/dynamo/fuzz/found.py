@@ -117,7 +117,7 @@ def f(log, x, n):
     note(next(it))
     print(n, file=OUT)
     other = iter(collections.Counter('ab'))
-    torch.compiler.graph_break()
+    dynamo.graph_break()
     return list(it), list(other)
 """),
     "an OrderedDict that captured code made keeps its order": ("break", """

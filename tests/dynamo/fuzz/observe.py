@@ -24,7 +24,7 @@ import dynamo
 import eager
 from eager import Tensor, _settings
 
-_MODULES: Final = {"torch": eager, "functools": functools, "collections": collections, "dataclasses": dataclasses,
+_MODULES: Final = {"torch": eager, "dynamo": dynamo, "functools": functools, "collections": collections, "dataclasses": dataclasses,
                    "contextlib": contextlib, "itertools": itertools, "math": math, "operator": operator, "io": io}  # fmt: skip
 _STATE: Final = ("G", "GL", "GD", "GT", "LOG", "Base")
 _CALLS: Final = (0, 1, 0, 0)

@@ -211,7 +211,8 @@ class Tensor(_native.TensorBase):
         m = self._autograd
         return m is not None and m.retains_grad
 
-    _holds_many = False  # one row of a batch that a function transform maps over: it has no single value to read
+    # The batches that a function transform maps over and this tensor is a row of: it has then no single value to read.
+    _batches: frozenset[Any] = frozenset()
 
     def _adopt(self, t: Any) -> Any:
         """`t`, newly made like this tensor, as one of the same batch if this is a row of one."""

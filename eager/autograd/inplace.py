@@ -177,17 +177,23 @@ class CopySlices(Node):
         g = grads[0]
         if g is None:
             return [None] * len(self.edges)
-        whole = g.clone()
-        part = whole
-        for op, args in self.replay:
-            part = op(part, *args)
         inner_needed = [self.inner.edges[0] is not None, *needed[1:]]
-        inner_grads = list(self.inner.apply([part.clone()], inner_needed))
-        if inner_grads[0] is None:
-            part.zero_()
+        inner_grads = list(self.inner.apply([self._part(g).clone()], inner_needed))
+        first = inner_grads[0]
+        whole = g.clone()
+        if first is not None and not first._batches <= whole._batches:
+            whole = whole.where((first == first).all(), whole)  # a row of the batches whose rows are written into it
+        if first is None:
+            self._part(whole).zero_()
         else:
-            part.copy_(inner_grads[0])
+            self._part(whole).copy_(first)
         return [whole, *inner_grads[1:]]
+
+    def _part(self, whole: Any) -> Any:
+        """The view of `whole` that was written through."""
+        for op, args in self.replay:
+            whole = op(whole, *args)
+        return whole
 
     def release(self) -> None:
         self.inner.release()

@@ -44,7 +44,10 @@ class BatchedTensor(Wrapped):
     """One row of a batch, as the mapped function sees it. It has no data of its own to look at."""
 
     _level: Batching
-    _holds_many = True  # type: ignore[assignment]
+
+    @property
+    def _batches(self) -> frozenset[Any]:  # type: ignore[override]
+        return self._value._batches | {self._level}  # type: ignore[no-any-return]
 
     def _adopt(self, t: Any) -> Any:
         level = self._level

@@ -137,7 +137,8 @@ class Forward(Level):
                 functional = base.decompose(*args)
             new = self.tangent(functional)
         else:
-            new = push_forward(base, values, tangents)[1]
+            # of a copy: what formulas keep of the old value must outlive the write
+            new = push_forward(base, (OPS["clone"](values[0], None), *values[1:]), tangents)[1]
         op(*values)
         self._set_tangent(target, new)
         return target
@@ -152,7 +153,8 @@ class Forward(Level):
         if root._tangent is None and new is None:
             return
         whole = hooks.zeros(root._value) if root._tangent is None else root._tangent
-        root._tangent = OPS["clone"](whole, None)
+        whole = OPS["clone"](whole, None)
+        root._tangent = whole if new is None else rows_as(whole, new)
         part = _replay(root._tangent, target._steps)
         OPS["copy_"](part, hooks.zeros(part) if new is None else new)
 
@@ -177,6 +179,13 @@ class Forward(Level):
             return self.dual(result, found)
         found = found if isinstance(found, tuple) else (found,)
         return tuple(self.dual(y, t) if isinstance(y, TensorBase) else y for y, t in zip(result, found, strict=True))
+
+
+def rows_as(t: Any, like: Any) -> Any:
+    """`t`, as a row of the batches that `like` is a row of: so that `like` can be written into it."""
+    if like._batches <= t._batches:
+        return t
+    return OPS["where"]((like == like).all(), t, t)  # an op that every level sees: no history is lost
 
 
 # ---- tangents of results ----

@@ -45,8 +45,8 @@ class Wrapped(Tensor):
                            "requires_grad_() outside of a function being transformed instead.")  # fmt: skip
 
     @property
-    def _holds_many(self) -> bool:  # type: ignore[override]
-        return bool(self._value._holds_many)
+    def _batches(self) -> frozenset[Any]:  # type: ignore[override]
+        return self._value._batches  # type: ignore[no-any-return]
 
     def _adopt(self, t: Any) -> Any:
         return self._level.wrap(self._value._adopt(self._level.value(t)))

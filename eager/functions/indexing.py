@@ -139,7 +139,7 @@ def _take_item(x: Any, dim: int, item: Any, indices: list[Any], writing: bool) -
             return OPS["unsqueeze"](x, dim), _place(indices, dim, OPS["unsqueeze"](item, 0))
         if item.dtype.category is not dtypes.Category.INT:
             raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {item.dtype}")
-        if item._holds_many or (writing and (item.is_fake or x.is_fake)):
+        if item._batches or (writing and (item.is_fake or x.is_fake)):
             return x, _place(indices, dim, item)  # no value to select by; a write needs none
         return _select(x, dim, item.item()), dim
     if hasattr(item, "__index__"):

@@ -30,6 +30,8 @@ _TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")  # CPython's tests are
 # Parts of our own library that are written to be looked into like user code.
 _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "nn", ""),
+    os.path.join(_EAGER_DIR, "jit", ""),
+    os.path.join(_EAGER_DIR, "checks.py"),
     os.path.join(_EAGER_DIR, "autograd", "grad_mode.py"),
     os.path.join(_EAGER_DIR, "utils", "_pytree", ""),
     os.path.join(_EAGER_DIR, "distributions", ""),
@@ -52,7 +54,7 @@ _INLINED_STDLIB: Final = frozenset(
 _NOT_IN_GRAPH: Final = frozenset(
     "manual_seed seed initial_seed get_rng_state set_rng_state set_default_dtype set_printoptions compile allclose equal "
     "from_numpy frombuffer set_grad_enabled is_grad_enabled get_default_dtype save load is_tensor is_floating_point numel "
-    "can_cast promote_types result_type nonzero masked_select unique item is_nonzero is_same_size is_signed is_conj is_neg "
+    "can_cast promote_types nonzero masked_select unique item is_nonzero is_same_size is_signed is_conj is_neg "
     "is_inference get_device typename nonzero_static combinations apply_ map_".split()
 )
 
@@ -70,6 +72,11 @@ def graph_functions() -> frozenset[int]:
     return frozenset(found)
 
 
+# Questions about the machine and this build, which have one answer for as long as the process runs.
+_QUERIES: Final = frozenset({
+    ("eager.cuda.backend", "is_available"), ("eager.cuda.backend", "device_count"), ("eager.distributed", "is_available"),
+    ("eager.distributed", "is_initialized"), ("eager.backends.mps", "is_available"),
+})  # fmt: skip
 _allowed: dict[int, Any] = {}
 _constant_result: dict[int, Any] = {}
 _substitutes: dict[int, tuple[Any, Callable[..., Any]]] = {}
@@ -96,7 +103,7 @@ def is_allowed(fn: Any) -> bool:
 
 
 def is_constant_result(fn: Any) -> bool:
-    return id(fn) in _constant_result
+    return id(fn) in _constant_result or (getattr(fn, "__module__", ""), getattr(fn, "__name__", "")) in _QUERIES
 
 
 def is_library_function(fn: types.FunctionType) -> bool:

@@ -137,10 +137,10 @@ class TensorCalls:
         given = [f for _, f in both], {k: f for k, (_, f) in named.items()}
         used = list(_tensors_in(given))
         before = [t._version for t in used]
-        if not used:
-            self.depend_on_defaults()
         self.mode.effectful = False
         result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
+        if not any(_is_inexact(t) for t in used) and (not used or any(_is_inexact(t) for t in _tensors_in(result))):
+            self.depend_on_defaults()
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
         if written:
             self._wrote(written)
@@ -171,7 +171,7 @@ class TensorCalls:
             raise Raised(self.exception_from(error)) from error
 
     def depend_on_defaults(self) -> None:
-        """A call with no tensors makes one: its dtype may be the default one."""
+        """A call without floating tensors may have made one: its dtype may be the default one."""
         self.guards.add("call_eq", (), eager.get_default_dtype, eager.get_default_dtype(), origin=self.origin)
 
     def _wrote(self, written: list[Tensor]) -> None:
@@ -264,6 +264,10 @@ class _Nothing:
 
 
 _nothing: Final = _Nothing()
+
+
+def _is_inexact(t: Tensor) -> bool:
+    return t.dtype.is_floating_point or t.dtype.is_complex
 
 
 def _placeholder_name(source: Source) -> str:

@@ -164,8 +164,8 @@ class ExternCall:
 
     args: the op's full positional arguments; a tensor is a `BufferView`, nested tuples are kept; the others are
     None, bool, int, float, complex, str, `DtypeArg` or `DeviceArg`.
-    outputs: one view per result, None for one that nobody reads. Where a view's strides are the op's own law the runtime lets the kernel write
-    straight into it, otherwise it copies.
+    outputs: one view per result, None for one that nobody reads. Where a view's strides are the op's own law the
+    runtime lets the kernel write straight into it, otherwise it copies.
     origin: "file:line" of the user's call, for error messages.
     """
 

@@ -29,12 +29,12 @@ def _is_none(value: Value) -> bool:
 
 
 # What the C constructor does at once: call iter() on these arguments, or take all their items.
-_ITERATED: Final = {
+_ITERATED: Final[dict[type, slice]] = {
     itertools.islice: slice(0, 1), itertools.cycle: slice(0, 1), itertools.accumulate: slice(0, 1),
     itertools.takewhile: slice(1, 2), itertools.dropwhile: slice(1, 2), itertools.starmap: slice(1, 2),
     itertools.pairwise: slice(0, 1), itertools.zip_longest: slice(None),
 }  # fmt: skip
-_TAKEN: Final = {itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1)}
+_TAKEN: Final[dict[type, slice]] = {itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1)}
 
 
 def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], None]:

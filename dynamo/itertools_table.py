@@ -34,7 +34,9 @@ _ITERATED: Final[dict[type, slice]] = {
     itertools.takewhile: slice(1, 2), itertools.dropwhile: slice(1, 2), itertools.starmap: slice(1, 2),
     itertools.pairwise: slice(0, 1), itertools.zip_longest: slice(None),
 }  # fmt: skip
-_TAKEN: Final[dict[type, slice]] = {itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1)}
+_TAKEN: Final[dict[type, slice]] = {
+    itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1),
+}  # fmt: skip
 
 
 def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], None]:

@@ -538,17 +538,32 @@ def _super(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         if not isinstance(owner, ClassValue) or len(args) < 2:
             raise Unsupported(breaks.ATTRIBUTE, "super() of this kind")
         return SuperValue(owner.cls, cap.realize(args[1]))
-    frame = cap.frames[-1]
-    if "__class__" not in frame.decoded.slots or not frame.code.co_argcount:
-        return cap.raise_(RuntimeError, "super(): __class__ cell not found")
-    cell = cap.realize(frame.locals[frame.decoded.slots.index("__class__")])  # type: ignore[arg-type]
-    assert isinstance(cell, CellValue)
-    owner = cap.realize(cell.load(cap))  # type: ignore[arg-type]
-    first = cap.realize(frame.locals[0])  # type: ignore[arg-type]
-    if isinstance(first, CellValue):
-        first = cap.realize(first.load(cap))  # type: ignore[arg-type]
-    assert isinstance(owner, ClassValue)
+    owner, first = _caller_of_super(cap)
     return SuperValue(owner.cls, first)
+
+
+def _caller_of_super(cap: Capture) -> tuple[ClassValue, Value]:
+    """What `super()` without arguments takes from the running function, with CPython's checks in CPython's order."""
+    frame = cap.frames[-1]
+    slots, code = frame.decoded.slots, frame.code
+    if not code.co_argcount:
+        return cap.raise_(RuntimeError, "super(): no arguments")
+    first = frame.locals[0]
+    if first is not None and code.co_varnames[0] in code.co_cellvars:
+        first = cap.realize(first).load(cap)  # type: ignore[attr-defined]
+    if first is None:
+        return cap.raise_(RuntimeError, "super(): arg[0] deleted")
+    if "__class__" not in code.co_freevars:
+        return cap.raise_(RuntimeError, "super(): __class__ cell not found")
+    cell = cap.realize(frame.locals[slots.index("__class__")])  # type: ignore[arg-type]
+    assert isinstance(cell, CellValue)
+    contents = cell.load(cap)
+    if contents is None:
+        return cap.raise_(RuntimeError, "super(): empty __class__ cell")
+    owner = cap.realize(contents)
+    if not isinstance(owner, ClassValue):
+        return cap.raise_(RuntimeError, f"super(): __class__ is not a type ({owner.python_type().__name__})")
+    return owner, cap.realize(first)
 
 
 @cls(bool)

@@ -171,7 +171,7 @@ class Cpu:
     march: str = _setting("FRAMEJIT_MARCH", "native", str, "-march of generated code.")
     threads: int = _setting("FRAMEJIT_THREADS OMP_NUM_THREADS", 0, _count, "Threads of native loops; 0: the cores.")
     blas: str = _setting(
-        "FRAMEJIT_BLAS", "", str, "A CBLAS library to use for products; empty: numpy's own; 'none': plain loops."
+        "FRAMEJIT_BLAS", "", str, "A CBLAS library to use for products; empty: numpy's own; 'none': numpy multiplies."
     )
     compile_workers: int = _setting(
         "FRAMEJIT_COMPILE_WORKERS", 0, _count, "Compiler processes run at once; 0: the cores."

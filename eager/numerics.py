@@ -1,8 +1,8 @@
 """Switches for precision and determinism of the whole process.
 
 `highest` float32 precision and deterministic results are what this library computes in any case, so both are
-promises that hold whatever they are set to: "high" and "medium" are permissions to be less exact, which the
-GPU templates take up, and `use_deterministic_algorithms` asks for what CPU kernels do anyway.
+promises that hold whatever they are set to: "high" and "medium" are permissions to be less exact, which no kernel
+takes up, and `use_deterministic_algorithms` asks for what CPU kernels do anyway.
 """
 from __future__ import annotations
 

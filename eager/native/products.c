@@ -100,7 +100,7 @@ static void of_buffer(Operand *o, const Py_buffer *view)
 
 /* product(out, a, b, accumulate=False): out = a @ b, or out += a @ b, for float32 or float64 arrays of at least two
  * dims; the dims before the last two match those of out or are 1. Returns False, with out unchanged, where the
- * strides are none that BLAS can read. */
+ * strides are none that BLAS can read, or where there is no BLAS: numpy then has a better product than plain loops. */
 PyObject *py_product(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 3 && nargs != 4)
@@ -117,7 +117,7 @@ PyObject *py_product(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_
     }
     Operand o[3];
     char code = floating_code(&views[0]);
-    bool able = code && floating_code(&views[1]) == code && floating_code(&views[2]) == code;
+    bool able = blas_loaded() && code && floating_code(&views[1]) == code && floating_code(&views[2]) == code;
     for (int i = 0; i < 3; i++) of_buffer(&o[i], &views[i]);
     able = able && can_run(&o[0], &o[1], &o[2]);
     if (able) run(&o[0], &o[1], &o[2], code == 'd', accumulate);
@@ -171,7 +171,7 @@ PyObject *py_matmul(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t
     if (nargs < 2 || nargs > 4) return PyErr_Format(PyExc_TypeError, "matmul() takes a, b, turned and bias");
     Operand a, b, c = {.ndim = 0};
     int dtype = -1;
-    if (!of_tensor(&a, args[0], &dtype) || !of_tensor(&b, args[1], &dtype) || a.ndim < 2 || b.ndim < 2) Py_RETURN_NONE;
+    if (!blas_loaded() || !of_tensor(&a, args[0], &dtype) || !of_tensor(&b, args[1], &dtype) || a.ndim < 2 || b.ndim < 2) Py_RETURN_NONE;
     if (nargs > 2 && args[2] == Py_True) turn(&b);
     if (b.ndim != 2 && (b.ndim != a.ndim || memcmp(a.sizes, b.sizes, sizeof(int64_t) * (size_t)(a.ndim - 2)))) Py_RETURN_NONE;
     if (a.sizes[a.ndim - 1] != b.sizes[b.ndim - 2]) Py_RETURN_NONE;

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eager.dtypes import Category
 from eager.ops.table import OPS, Kind, Op
 
 PATH = Path(__file__).parent.parent / "native" / "pointwise_loops.h"
@@ -160,7 +161,8 @@ def _given(op: Op) -> Iterator[str]:
 
 def _printable(op: Op) -> bool:
     types = {p.type for p in op.schema.params}
-    return (op.kind is Kind.POINTWISE and op.scalar is not None and op.meta is None and op.name not in _ON_ARRAYS
+    of_floats = op.kind is Kind.POINTWISE and Category.FLOAT in op.accepts
+    return (of_floats and op.scalar is not None and op.meta is None and op.name not in _ON_ARRAYS
             and op.promotion in ("default", "float", "real", "bool") and types <= {"Tensor", "Scalar", "float"}
             and sum(p.is_tensor for p in op.schema.params) <= 2)  # fmt: skip
 

@@ -6,7 +6,6 @@ rule has the same form: it gets slices and two scratch buffers, and writes in pl
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,15 +34,6 @@ def _buffers(d: Any, n: int) -> tuple[Any, Any]:
     if found is None:
         found = _scratch[d] = (np.empty(BLOCK, d), np.empty(BLOCK, d))
     return found[0][:n], found[1][:n]
-
-
-def adam_at_once(p: Tensor, m: Tensor, v: Tensor, g: Tensor, *settings: float) -> bool:
-    """The rule `adam` in one native pass, if it can run."""
-    if not _native.adam(p._array, m._array, v._array, g._array, *settings):
-        return False
-    for t in (p, m, v):
-        t._bump_version()
-    return True
 
 
 def in_blocks(rule: Callable[..., None], tensors: Sequence[Tensor], written: int, *settings: Any) -> None:
@@ -84,24 +74,16 @@ def sgd_plain(p: Any, g: Any, s: Any, t: Any, lr: float, weight_decay: float) ->
     p -= np.multiply(g, lr, out=t)
 
 
-def adam(p: Any, m: Any, v: Any, g: Any, s: Any, t: Any, lr: float, beta1: float, beta2: float, eps: float,
-         weight_decay: float, decoupled: bool, step: float) -> None:  # fmt: skip
-    """Adam, and AdamW with `decoupled` weight decay. Source: Kingma & Ba, 2015; Loshchilov & Hutter, 2019."""
-    if weight_decay:
-        if decoupled:
-            p *= 1 - lr * weight_decay
-        else:
-            g = np.add(np.multiply(p, weight_decay, out=s), g, out=s)
-    np.subtract(g, m, out=t)
-    t *= 1 - beta1
-    m += t
-    np.multiply(g, g, out=t)
-    t *= 1 - beta2
-    v *= beta2
-    v += t
-    np.sqrt(v, out=t)
-    t /= math.sqrt(1 - beta2**step)
-    t += eps
-    np.divide(m, t, out=t)
-    t *= lr / (1 - beta1**step)
-    p -= t
+def adam(p: Tensor, m: Tensor, v: Tensor, g: Tensor, *settings: float) -> None:
+    """Adam, and AdamW with decoupled weight decay, in one native pass: p, m and v are written.
+
+    settings: lr, beta1, beta2, eps, weight_decay, whether that is decoupled, the number of the step.
+    Source: Kingma & Ba, 2015; Loshchilov & Hutter, 2019.
+    Raises: RuntimeError unless the four are alike in size (`runs_on_arrays` says the rest).
+    """
+    if not _native.adam(p._array, m._array, v._array, g._array, *settings):
+        sizes = [list(t.shape) for t in (p, m, v, g)]
+        raise RuntimeError(f"adam: the parameter, its averages and its gradient have sizes {sizes}; allowed: the same")
+    for t in (p, m, v):
+        t._bump_version()
+

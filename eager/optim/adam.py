@@ -52,8 +52,7 @@ class Adam(Rule):
                     group["decoupled_weight_decay"], step)  # fmt: skip
         whole = not group["amsgrad"] and group["fused"] is not False and not group["differentiable"]
         if whole and _kernels.runs_on_arrays((p, m, v, g)):
-            if not _kernels.adam_at_once(p, m, v, g, *settings):
-                _kernels.in_blocks(_kernels.adam, (p, m, v, g), 3, *settings)
+            _kernels.adam(p, m, v, g, *settings)
         else:
             _step_by_ops(p, m, v, g, state.get("max_exp_avg_sq"), *settings)
 

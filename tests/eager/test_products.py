@@ -2,6 +2,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,3 +108,17 @@ def test_what_the_short_way_leaves_to_the_op():
         x @ torch.ones(2, 3)
     with pytest.raises(TypeError):
         _native.matmul(x)
+
+
+def test_without_a_blas_numpy_multiplies():
+    code = (
+        "import eager as torch; x = torch.arange(6.0).reshape(2, 3); "
+        "assert not torch._native.has_blas() and torch._native.matmul(x, x.t()) is None; "
+        "assert torch._native.product(torch.ones(2, 2).numpy(), x.numpy(), x.t().numpy()) is False; "
+        "assert (x @ x.t()).tolist() == [[5, 14], [14, 50]]; "
+        "assert torch.nn.functional.linear(x, x, torch.ones(2)).tolist() == [[6, 15], [15, 51]]"
+    )
+    environment = {**os.environ, "FRAMEJIT_BLAS": "none"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment,
+                          cwd=Path(__file__).resolve().parents[2], check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,262 @@
+"""Symbolic shapes: symbols with the value they had when the program was captured, and what was decided about them.
+
+Owns `ShapeEnv` (one per capture; the `env` of every `eager.SymInt` in it), the record of a decision (`Relation`, with
+the user's line), where a graph's symbols come from (`SymbolSource`), and the refusal of a stage that needs plain ints
+(`NeedsStatic`). Knows nothing of guards' form: `dynamo` turns relations into them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from eager.symint import SymInt
+from fxir.expr import Expr, Int, IntLike, Sym, as_expr, evaluate, known_le, known_lt, substitute, sym, terms_of
+from fxir.expr_print import to_python
+from fxir.node import Origin
+
+MOST: Final = 1 << 62  # upper bound of a symbol unless the user gave one
+
+
+class NeedsStatic(Exception):
+    """A stage cannot do something with these symbols; with their captured values as plain ints it can."""
+
+    def __init__(self, symbols: Iterable[Sym], why: str) -> None:
+        self.symbols = frozenset(symbols)
+        self.why = why
+        super().__init__(f"{why} (symbols: {', '.join(sorted(s.name for s in self.symbols)) or 'none'})")
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolSource:
+    """How to read a symbol from a graph's inputs: the size, stride or storage offset of placeholder `input`, or itself.
+
+    dim: of a size or stride; unused otherwise.
+    """
+
+    kind: Literal["size", "stride", "offset", "int", "float"]
+    input: int
+    dim: int = 0
+
+    def read(self, inputs: Any) -> Any:
+        """The value for these graph inputs (tensors, and ints for kind "int")."""
+        x = inputs[self.input]
+        if self.kind == "size":
+            return x.shape[self.dim]
+        if self.kind == "stride":
+            return x.stride()[self.dim]
+        return x.storage_offset() if self.kind == "offset" else x
+
+    def text(self, name: str) -> str:
+        """Python source that reads it, `name` being the placeholder's."""
+        if self.kind == "size":
+            return f"{name}.shape[{self.dim}]"
+        if self.kind == "stride":
+            return f"{name}.stride()[{self.dim}]"
+        return f"{name}.storage_offset()" if self.kind == "offset" else name
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A fact that the program relies on: `left op right`, op one of == != < <=. origin: the line that asked."""
+
+    op: str
+    left: Expr
+    right: Expr
+    origin: Origin | None = None
+
+    def __str__(self) -> str:
+        return f"{to_python(self.left)} {self.op} {to_python(self.right)}"
+
+    @property
+    def symbols(self) -> frozenset[Sym]:
+        return self.left.symbols | self.right.symbols
+
+    def holds(self, values: Mapping[Any, int]) -> bool:
+        """Whether it is true of these values of the symbols."""
+        return bool(_TRUTH[self.op](evaluate(self.left, values), evaluate(self.right, values)))
+
+
+_TRUTH: Final[dict[str, Callable[[int, int], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_NOT: Final = {"==": "!=", "!=": "=="}
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """What is known of one symbol: its value at capture, and (for whoever guards it) where it came from."""
+
+    hint: int
+    source: Any
+    origin: Origin | None
+
+
+class LateDecision(RuntimeError):
+    """Something was asked about a symbol after the guards of its capture were made."""
+
+
+@dataclass(slots=True)
+class ShapeEnv:
+    """The symbols of one capture and the decisions made about them.
+
+    origin: gives the user's line at the time of a decision. relations: in the order made, each once.
+    closed: set when the guards are made; a decision that is not provable from then on raises LateDecision.
+    """
+
+    origin: Callable[[], Origin | None] = lambda: None
+    symbols: dict[Sym, Symbol] = field(default_factory=dict)
+    relations: list[Relation] = field(default_factory=list)
+    closed: bool = False
+    _hints: dict[Any, int] = field(default_factory=dict)
+    _known: dict[tuple[str, Expr], bool] = field(default_factory=dict)
+    _equal: dict[Sym, Expr] = field(default_factory=dict)
+
+    # -- making ------------------------------------------------------------------------------------------------
+    def create(self, hint: int, source: Any, lo: int = 2, hi: int = MOST) -> SymInt:
+        """A new symbol in lo..hi (lo < hi) whose value now is `hint`."""
+        s = sym(f"s{len(self.symbols)}", lo, hi)
+        assert isinstance(s, Sym)
+        self.symbols[s] = Symbol(hint, source, self.origin())
+        self._hints[s] = hint
+        return SymInt(s, hint, self)
+
+    def wrap(self, expr: IntLike) -> int | SymInt:
+        """An expression as a value: a plain int where it is constant."""
+        e = self.simplify(as_expr(expr))
+        return e.value if isinstance(e, Int) else SymInt(e, evaluate(e, self._hints), self)
+
+    def simplify(self, expr: Expr) -> Expr:
+        """`expr` with symbols that were found equal to something replaced by it."""
+        if self._equal and not self._equal.keys().isdisjoint(expr.symbols):
+            return substitute(expr, self._equal)
+        return expr
+
+    # -- deciding ----------------------------------------------------------------------------------------------
+    def decide(self, op: str, left: IntLike, right: IntLike) -> bool:
+        """Whether `left op right` (== != < <=) holds: proved where it can be, else as it is now, and noted."""
+        a, b = self.simplify(as_expr(left)), self.simplify(as_expr(right))
+        proved = _PROOFS[op](a, b)
+        if proved is not None:
+            return proved
+        key = (op, a - b)
+        found = self._known.get(key)
+        if found is None:
+            found = _TRUTH[op](evaluate(a, self._hints), evaluate(b, self._hints))
+            self._note(Relation(op, a, b) if found else _negated(op, a, b))
+            self._known[key] = found
+        return found
+
+    def specialise(self, expr: IntLike) -> int:
+        """The value of `expr` now, which from here on is relied upon."""
+        e = self.simplify(as_expr(expr))
+        value = evaluate(e, self._hints)
+        if not isinstance(e, Int):
+            self.decide("==", e, value)
+        return value
+
+    def _note(self, r: Relation) -> None:
+        if self.closed:
+            raise LateDecision(f"shapes: {r} was decided after the guards were made")
+        self.relations.append(Relation(r.op, r.left, r.right, self.origin()))
+        if r.op == "==":
+            solved = _solve(r.left - r.right)
+            if solved is not None:
+                s, value = solved
+                self._equal = {k: substitute(v, {s: value}) for k, v in self._equal.items()} | {s: value}
+                self._known.clear()  # its keys are in terms of the symbol that is gone
+
+    # -- asking ------------------------------------------------------------------------------------------------
+    def hint(self, expr: IntLike) -> int:
+        """The value of `expr` at capture, with no guard: for messages and heuristics only."""
+        return evaluate(expr, self._hints)
+
+
+def _negated(op: str, a: Expr, b: Expr) -> Relation:
+    if op in _NOT:
+        return Relation(_NOT[op], a, b)
+    return Relation("<=" if op == "<" else "<", b, a)
+
+
+def _prove_eq(a: Expr, b: Expr) -> bool | None:
+    d = a - b
+    if isinstance(d, Int):
+        return d.value == 0
+    if d.lo > 0 or d.hi < 0:
+        return False
+    const, terms = terms_of(d)  # sum of multiples of g cannot be -const unless g divides const
+    g = (d - const).multiple_of if terms else 0
+    return False if g and const % g else None
+
+
+def _prove_lt(a: Expr, b: Expr) -> bool | None:
+    if known_lt(a, b):
+        return True
+    return False if known_le(b, a) else None
+
+
+def _prove_ne(a: Expr, b: Expr) -> bool | None:
+    equal = _prove_eq(a, b)
+    return None if equal is None else not equal
+
+
+def _prove_le(a: Expr, b: Expr) -> bool | None:
+    if known_le(a, b):
+        return True
+    return False if known_lt(b, a) else None
+
+
+_PROOFS: Final[dict[str, Callable[[Expr, Expr], bool | None]]] = {
+    "==": _prove_eq,
+    "!=": _prove_ne,
+    "<": _prove_lt,
+    "<=": _prove_le,
+}
+
+
+def _solve(d: Expr) -> tuple[Sym, Expr] | None:
+    """(s, value) with d == 0 exactly where s == value, s a symbol that value is free of; the youngest such symbol."""
+    _, terms = terms_of(d)
+    found: tuple[Sym, Expr] | None = None
+    for t, c in terms:
+        if not isinstance(t, Sym) or abs(c) != 1 or any(t in u.symbols for u, _ in terms if u is not t):
+            continue
+        if found is None or _age(t) > _age(found[0]):
+            found = t, (t - d if c == 1 else t + d)
+    if found is None and len(terms) == 1 and isinstance(terms[0][0], Sym):
+        const, ((t, c),) = terms_of(d)
+        assert isinstance(t, Sym)
+        return (t, as_expr(-const // c)) if const % c == 0 else None
+    return found
+
+
+def _age(s: Sym) -> int:
+    return int(s.name[1:])
+
+
+# -- values with symbols in them ---------------------------------------------------------------------------------
+def plain(x: Any) -> Any:
+    """`x` with every SymInt in it (in tuples, lists, dicts, slices) as its expression, simplified; no constant Expr."""
+    if isinstance(x, SymInt):
+        e = x.env.simplify(x.expr)
+        return e.value if isinstance(e, Int) else e
+    return map_ints(x, plain)
+
+
+def map_ints(x: Any, fn: Callable[[Any], Any]) -> Any:
+    """Rebuild the containers in `x` with `fn` applied to their items; `x` itself where it is no container."""
+    if isinstance(x, tuple):
+        items = [fn(i) for i in x]
+        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    if isinstance(x, list):
+        return [fn(i) for i in x]
+    if isinstance(x, dict):
+        return {k: fn(v) for k, v in x.items()}
+    if isinstance(x, slice):
+        return slice(fn(x.start), fn(x.stop), fn(x.step))
+    return x

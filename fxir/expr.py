@@ -53,6 +53,7 @@ __all__ = [
     "Sym",
     "add",
     "as_expr",
+    "at_most",
     "ceildiv",
     "clear_memo",
     "evaluate",
@@ -283,12 +284,51 @@ def _beats(cls: type[Extremum], winner: Expr, other: Expr) -> bool:
 def known_le(a: IntLike, b: IntLike) -> bool:
     """Whether a <= b is provable from the bounds. False means "not known"."""
     x, y = as_expr(a), as_expr(b)
-    return x is y or x.hi <= y.lo or (y - x).lo >= 0
+    if x is y or x.hi <= y.lo:
+        return True
+    less = x - y
+    return less.hi <= 0 or (_is_limited(less) and (most := at_most(less)) is not None and most.hi <= 0)
 
 
 def known_lt(a: IntLike, b: IntLike) -> bool:
     """Whether a < b is provable from the bounds."""
     return known_le(as_expr(a) + 1, b)
+
+
+# -- symbols whose limit is an expression --------------------------------------------------------------------------
+
+
+def _is_limited(e: Expr) -> bool:
+    return any(s.below is not None for s in e.symbols)
+
+
+def at_most(e: Expr) -> Expr | None:
+    """An expression that `e` never exceeds, free of symbols that have a `below`; None where none is known."""
+    if not _is_limited(e):
+        return e
+    if isinstance(e, Sym):
+        assert e.below is not None
+        return at_most(e.below - 1)
+    if isinstance(e, Add):
+        parts = [(at_most(t) if c > 0 else _at_least(t), c) for t, c in e.terms]
+        known = [(t, c) for t, c in parts if t is not None]
+        return linear(e.const, known) if len(known) == len(parts) else None
+    if isinstance(e, Mul):
+        tops = [at_most(f) for f in e.factors]
+        return None if any(f.lo < 0 for f in e.factors) or None in tops else product(t for t in tops if t is not None)
+    if isinstance(e, Mod) and e.b.lo >= 1:
+        return at_most(e.b - 1)
+    if isinstance(e, FloorDiv) and e.b.lo >= 1 and not _is_limited(e.b):
+        top = at_most(e.a)
+        return None if top is None else floordiv(top, e.b)
+    return None
+
+
+def _at_least(e: Expr) -> Expr | None:
+    """An expression that `e` is never below, free of symbols that have a `below`."""
+    if not _is_limited(e):
+        return e
+    return integer(int(e.lo)) if e.lo > -inf else None
 
 
 # -- laws --------------------------------------------------------------------------------------------------------

@@ -116,19 +116,21 @@ class Int(Expr):
 
 
 class Sym(Expr):
-    """A symbol with inclusive bounds, known to be a multiple of `multiple`. All four make its identity."""
+    """A symbol with inclusive bounds, known to be a multiple of `multiple`, and less than `below` where that is given (a
+    loop variable, whose range is itself an expression). All of these make its identity."""
 
-    __slots__ = ("multiple", "name")
+    __slots__ = ("below", "multiple", "name")
     rank = 1
     name: str
     multiple: int
+    below: Expr | None
 
     @property
     def symbols(self) -> frozenset[Sym]:
         return frozenset((self,))
 
     def _make_key(self) -> tuple[Any, ...]:
-        return self.name, self.lo, self.hi, self.multiple
+        return self.name, self.lo, self.hi, self.multiple, () if self.below is None else self.below.key
 
     def _make_multiple(self) -> int:
         return self.multiple
@@ -251,7 +253,7 @@ _lock = threading.Lock()
 
 _FIELDS: Final[dict[type[Expr], tuple[str, ...]]] = {
     Int: ("value",),
-    Sym: ("name", "lo", "hi", "multiple"),
+    Sym: ("name", "lo", "hi", "multiple", "below"),
     Mul: ("factors",),
     FloorDiv: ("a", "b"),
     Mod: ("a", "b"),
@@ -261,7 +263,7 @@ _FIELDS: Final[dict[type[Expr], tuple[str, ...]]] = {
 }
 _BOUNDS: Final[dict[type[Expr], Callable[..., tuple[Bound, Bound]]]] = {
     Int: lambda value: (value, value),
-    Sym: lambda _name, lo, hi, _multiple: (lo, hi),
+    Sym: lambda _name, lo, hi, _multiple, _below: (lo, hi),
     Mul: mul_bounds,
     FloorDiv: floordiv_bounds,
     Mod: mod_bounds,
@@ -296,14 +298,14 @@ def integer(value: int) -> Int:
     return e if e is not None else intern(Int, (int(value),))
 
 
-def sym(name: str, lo: Bound = -inf, hi: Bound = inf, multiple: int = 1) -> Expr:
-    """A symbol in lo..hi (inclusive), a multiple of `multiple`. One possible value: that constant.
+def sym(name: str, lo: Bound = -inf, hi: Bound = inf, multiple: int = 1, below: Expr | None = None) -> Expr:
+    """A symbol in lo..hi (inclusive), a multiple of `multiple`, less than `below`. One possible value: that constant.
 
     Raises: ValueError for empty bounds or multiple < 1.
     """
     if lo > hi or multiple < 1:
         raise ValueError(f"sym {name!r}: bounds {lo}..{hi}, multiple {multiple}; allowed: lo <= hi, multiple >= 1")
-    return integer(int(lo)) if lo == hi else intern(Sym, (name, lo, hi, multiple))
+    return integer(int(lo)) if lo == hi else intern(Sym, (name, lo, hi, multiple, below))
 
 
 def as_expr(x: IntLike) -> Expr:

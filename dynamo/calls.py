@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import abc
 import enum
-import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import arity, breaks, trust
 from dynamo.attributes import namespace_of
+from dynamo.cached import CACHED, call_cached
 from dynamo.decode import CO_GENERATOR_LIKE
 from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import Return, Yield
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 CO_GENERATOR: Final = 0x20
 DISABLED: Final = "_framejit_disabled"
-_CACHED: Final = type(functools.lru_cache(lambda: None))
 
 
 class Calls:
@@ -271,7 +270,7 @@ class Calls:
 
     def call_builtin(self, value: BuiltinValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A C function by the table, or as a node, or a break."""
-        chain, self._chain = self._chain, False
+        self._chain = False
         fn = value.fn
         if getattr(fn, DISABLED, False) is True:
             raise Unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable")
@@ -282,36 +281,13 @@ class Calls:
             return known(self, args, kwargs)  # type: ignore[no-any-return]
         if trust.is_allowed(fn):
             return self.tensor_call(fn, args, kwargs)  # type: ignore[attr-defined,no-any-return]
-        if isinstance(fn, _CACHED):
-            return self._cached_call(fn, args, kwargs, chain)
+        if isinstance(fn, CACHED):
+            return call_cached(self, fn, args, kwargs)  # type: ignore[arg-type]
         if isinstance(fn, types.MethodDescriptorType | types.WrapperDescriptorType) and args:
             owner = self.realize(args[0])
             if issubclass(owner.python_type(), fn.__objclass__) and not isinstance(owner, Opaque):
                 return self._descriptor(fn, owner, args[1:], kwargs)
-        del chain
         raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
-
-    def _cached_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
-        """A function behind functools.lru_cache: equal arguments give the result that is kept, so it is asked for now.
-
-        With tensors among the arguments, the function itself is followed.
-        """
-        try:
-            given = [self._host_value(a) for a in args]
-            named = {k: self._host_value(v) for k, v in kwargs.items()}
-        except NotConstant:
-            inner = fn.__wrapped__
-            return self.call(self.wrap(inner, ConstSource(inner, getattr(inner, "__name__", "cached"))), args, kwargs, chain)
-        return self.wrap_new(self.host(fn, *given, **named))  # type: ignore[attr-defined,no-any-return]
-
-    def _host_value(self, value: Value) -> Any:
-        """The host object of a constant, a tuple of such, or an object held by the entry. Raises: NotConstant."""
-        value = self.realize(value)
-        if isinstance(value, TupleValue) and value.cls is tuple:
-            return tuple(self._host_value(v) for v in value.items)
-        if isinstance(value, UserObject) and value.real is not None and value.source is not None and value.source.is_constant_rooted:
-            return value.real
-        return value.as_constant()
 
     def _descriptor(self, fn: Any, owner: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls.method(obj, ...) of a C class."""

@@ -97,6 +97,7 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
         self.handled: Value | None = None
         self.steps = 0
         self.mutations = 0
+        self.outside = 0  # of them, changes to what is not the captured program's own
         self.unrolled = 0
         self.writes_inputs = False
         self.effect_nodes: set[Node] = set()
@@ -161,6 +162,8 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Ca
     def mutating(self, value: Value | None) -> None:
         """Something changes: an instruction that fails after this cannot simply be undone."""
         self.mutations += 1
+        if value is None or value.source is not None:
+            self.outside += 1
         if value is not None:
             self.effects.touch(value)
 

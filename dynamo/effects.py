@@ -17,6 +17,7 @@ from dynamo.values.sequences import ListValue
 from eager.nn import Module
 
 if TYPE_CHECKING:
+    from dynamo.cached import Asked
     from dynamo.codegen import CodeGen
 
 _NOTHING: Final[dict[str, Any]] = {}
@@ -29,6 +30,7 @@ class Effects:
         self._attributes: dict[int, tuple[Value, dict[str, Any]]] = {}
         self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self._order: dict[int, Value] = {}  # existing things written, by first write
+        self._asked: list[Asked] = []
 
     # -- recording ---------------------------------------------------------------------------------------------
     def touch(self, value: Value) -> None:
@@ -69,6 +71,10 @@ class Effects:
         """value: a Value or DELETED."""
         self._globals.setdefault(id(namespace), (namespace, {}))[1][name] = value
 
+    def ask_again(self, asked: Asked) -> None:
+        """Note a question to a cache, which is to be counted at each call."""
+        self._asked.append(asked)
+
     def any(self) -> bool:
         """Whether there is anything to replay."""
         return bool(self._order or self._globals)
@@ -80,6 +86,8 @@ class Effects:
     # -- replaying ---------------------------------------------------------------------------------------------
     def replay(self, cg: CodeGen) -> None:
         """Emit every pending write to existing objects."""
+        for asked in self._asked:
+            cg.statement(f"{cg.helper('ask_again')}({cg.bind(asked, asked.fn.__name__)})")
         for value in self.written():
             if isinstance(value, ListValue) and value.mutated:
                 cg.statement(f"{cg.source_of(value)}[:] = [{', '.join(cg.value(v) for v in value.items)}]"

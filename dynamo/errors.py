@@ -36,7 +36,11 @@ class FailOnRecompile(CaptureError):
     """A call needed a new compilation under `set_stance("fail_on_recompile")`."""
 
 
-class Unsupported(Exception):
+class Steering(Exception):
+    """Internal: base of those that steer the executor. None of them reaches the user."""
+
+
+class Unsupported(Steering):
     """Internal: the current instruction cannot be captured. Becomes a graph break."""
 
     def __init__(self, cause: Cause, detail: str) -> None:
@@ -45,7 +49,7 @@ class Unsupported(Exception):
         self.detail = detail
 
 
-class Raised(Exception):
+class Raised(Steering):
     """Internal: the captured program raised `value` (an ExceptionValue)."""
 
     def __init__(self, value: Value) -> None:
@@ -53,7 +57,7 @@ class Raised(Exception):
         self.value = value
 
 
-class Restart(Exception):
+class Restart(Steering):
     """Internal: capture again from the start, breaking at executed instruction number `at`."""
 
     def __init__(self, at: int, cause: Cause, detail: str) -> None:
@@ -63,7 +67,7 @@ class Restart(Exception):
         self.detail = detail
 
 
-class BreakFound(Exception):
+class BreakFound(Steering):
     """Internal: the capture ends here with a graph break; `stop` describes it (capture.Stop)."""
 
     def __init__(self, stop: Any) -> None:
@@ -71,7 +75,7 @@ class BreakFound(Exception):
         self.stop = stop
 
 
-class GiveUp(Exception):
+class GiveUp(Steering):
     """Internal: this code cannot be captured from here at all; it runs in plain Python."""
 
     def __init__(self, cause: Cause, detail: str) -> None:

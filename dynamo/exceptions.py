@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynamo import breaks
-from dynamo.errors import BreakFound, GiveUp, InternalCaptureError, Raised, Restart, Unsupported
+from dynamo.errors import InternalCaptureError, Raised, Steering, Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue, UserObject
@@ -16,7 +16,7 @@ from dynamo.wrap import is_exception_class
 if TYPE_CHECKING:
     from dynamo.symbolic import Frame
 
-_INTERNAL = (Raised, Unsupported, Restart, BreakFound, GiveUp, InternalCaptureError)
+_INTERNAL = (Steering, InternalCaptureError)
 
 
 class Exceptions:

@@ -7,6 +7,7 @@ from types import FunctionType, MethodType, WrapperDescriptorType
 from typing import Any, Final
 
 from dynamo import _native
+from dynamo.cached import ask_again
 from dynamo.sources import type_attribute
 from dynamo.tracebacks import caught, tidy_traceback, traceback_of
 from eager import _native as eager_native
@@ -123,6 +124,7 @@ HELPERS: Final[dict[str, Any]] = {
     "MethodType": MethodType,
     "NULL": _native.NULL,
     "advanced": advanced,
+    "ask_again": ask_again,
     "caught": caught,
     "call_in_region": _native.call_in_region,
     "clear_cell": clear_cell,

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final
 
+from dynamo.errors import Steering
+
 GENERATED: Final = "__framejit_generated__"  # a global of every generated function: its `Generated`
 _OWN_DIR: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _HELPERS_FILE: Final = _OWN_DIR + "runtime.py"
@@ -141,13 +143,17 @@ def caught(error: BaseException, frame: int) -> BaseException:
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Drop the tracebacks of an error of the compiler that is dealt with, and of those it was raised from.
+    """Drop the tracebacks of an error of the compiler that is dealt with, and of those that led to it.
 
-    Their frames hold the user's objects, often in cycles. (Its __context__ may be an exception of the user's.)
+    Their frames hold the user's objects, often in cycles. What an error of the compiler was raised from is the
+    compiler's, too; its __context__ may be an exception of the user's, which is left alone.
     """
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         error.__traceback__ = None
-        error = error.__cause__
+        before = error.__context__
+        error = before if isinstance(before, Steering) else error.__cause__
 
 
 def give_traceback(exception: BaseException) -> None:

@@ -135,6 +135,35 @@ def f(log, x, n):
 def f(log, x, n):
     return GL.index(n + 40)
 """),
+    "a cached function has effects where its cache misses": ("default", """
+@functools.lru_cache
+def cached(n):
+    note(n)
+    return [n]
+@functools.lru_cache(4)
+def pure(n):
+    return [n]
+def f(log, x, n):
+    note(GT)
+    cached(n).append(3)
+    pure(3).append(n)
+    note(1)
+    return cached(n), pure(3), cached.cache_info(), pure.cache_info()
+"""),
+    "a real generator is closed when captured code raises in its loop": ("default", """
+class Counted(Base):
+    def __init__(self, n):
+        Base.count += n
+def f(log, x, n):
+    for i in guarded(n):
+        Counted(n)
+        raise StopIteration
+"""),
+    "a real generator is closed when an inlined assertion fails": ("leaf", """
+def f(log, x, n):
+    for i in guarded(n):
+        assert {n} > {n}, ','.join((str() for i in [n]))
+"""),
 }  # fmt: skip
 
 

@@ -1,0 +1,90 @@
+"""Calls of functions behind functools.lru_cache.
+
+What the cache holds for constant arguments is asked for at capture and is a constant from then on. Each call of the
+compiled code asks again, so that the cache counts what it would count in eager. A function that has effects runs them
+only where its cache misses, which cannot be known beforehand: its calls end the graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks, trust
+from dynamo.errors import Unsupported
+from dynamo.sources import ConstSource
+from dynamo.values.base import NotConstant, Value
+from dynamo.values.objects import UserObject
+from dynamo.values.sequences import TupleValue
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+
+CACHED: Final = type(functools.lru_cache(lambda: None))
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """One question to a cache. ahead: asked at capture, on behalf of the compiled code's first run."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    ahead: bool = True
+
+
+def ask_again(asked: Asked) -> None:
+    """What compiled code does where the captured program called a cached function."""
+    if asked.ahead:
+        asked.ahead = False
+    else:
+        asked.fn(*asked.args, **asked.kwargs)
+
+
+def call_cached(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """fn(*args, **kwargs)"""
+    try:
+        given = tuple(_host_value(cap, a) for a in args)
+        named = {k: _host_value(cap, v) for k, v in kwargs.items()}
+    except NotConstant:
+        return _followed(cap, fn, args, kwargs)
+    code = getattr(fn.__wrapped__, "__code__", None)
+    if code is not None and trust.may_capture(code) and not _holds(fn, given, named):
+        _followed(cap, fn, args, kwargs)  # to see that it has no effects, and what it raises
+    result = cap.host(fn, *given, **named)
+    cap.effects.ask_again(Asked(fn, given, named))
+    return cap.wrap_static(result)
+
+
+def _followed(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The result of the function behind the cache, which must leave alone what was there before."""
+    inner = fn.__wrapped__
+    before = cap.outside
+    result = cap.call(cap.wrap(inner, ConstSource(inner, getattr(inner, "__name__", "cached"))), args, kwargs)
+    if cap.outside != before:
+        detail = f"{getattr(inner, '__qualname__', inner)}() is cached and has effects: whether they happen is up to the cache"
+        raise Unsupported(breaks.UNKNOWN_CALL, detail)
+    return result
+
+
+def _holds(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the cache has a result, without asking it, which would count (Modules/_functoolsmodule.c: the cache is a
+    dict by argument tuple; a single int or str stands for itself; functions with keywords or typed are not looked at)."""
+    if kwargs or fn.cache_parameters()["typed"]:
+        return False
+    key: Any = args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
+    held = [d for d in gc.get_referents(fn) if type(d) is dict and d is not fn.__dict__]
+    return any(key in d for d in held)
+
+
+def _host_value(cap: Capture, value: Value) -> Any:
+    """The host object of a constant, a tuple of such, or an object held by the entry. Raises: NotConstant."""
+    value = cap.realize(value)
+    if isinstance(value, TupleValue) and value.cls is tuple:
+        return tuple(_host_value(cap, v) for v in value.items)
+    if isinstance(value, UserObject) and value.real is not None and value.source is not None and value.source.is_constant_rooted:
+        return value.real
+    return value.as_constant()

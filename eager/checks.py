@@ -4,21 +4,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eager.symint import SymInt
 from eager.tensor import Tensor
 
 __all__ = ["SymBool", "SymFloat", "SymInt"]
 
 
-class SymInt:
-    """The class of torch's symbolic ints. Nothing is one: captured code sees ordinary ints, whose guards make them symbolic."""
-
-
 class SymFloat:
-    """As `SymInt`, of floats."""
+    """The class of torch's symbolic floats. Nothing is one: captured code sees ordinary floats."""
 
 
 class SymBool:
-    """As `SymInt`, of bools."""
+    """As `SymFloat`, of bools: a comparison of symbolic ints gives an ordinary one, which is guarded."""
 
 
 def _fail(kind: type[Exception], message: Callable[[], str] | None, default: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from eager.symint import SymInt
+
 
 class Category(IntEnum):
     """The order in which promotion compares types: any float beats any integer, and so on."""
@@ -160,7 +162,7 @@ def of_scalar(value: Any) -> dtype:
     """The type that a Python number has in promotion."""
     if isinstance(value, (bool, np.bool_)):
         return bool_
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, (int, np.integer, SymInt)):
         return int64
     if isinstance(value, (float, np.floating)):
         return _default

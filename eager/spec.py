@@ -69,19 +69,27 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def same_shape(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether two shapes are equal; sizes are compared only where there are equally many."""
+    return len(a) == len(b) and tuple(a) == tuple(b)
+
+
 def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements lie in row-major order with no gap."""
     expected = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size == 0:
-            return True
-        if size != 1 and stride != expected:
-            return False
-        expected *= size
+    for i in range(len(shape) - 1, -1, -1):
+        if strides[i] != expected and shape[i] != 1:  # in this order: of symbolic ones the first is mostly provable
+            return 0 in shape[i:]
+        expected *= shape[i]
     return True
 
 
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether the elements fill their span with no gap and no overlap, in some order of dims."""
+    if is_contiguous(shape, strides):
+        return True
+    if any(stride == 0 and size != 1 for size, stride in zip(shape, strides, strict=True)):
+        return False
     expected = 1
     for stride, size in sorted((st, sz) for sz, st in zip(shape, strides, strict=True) if sz != 1):
         if stride != expected:
@@ -145,7 +153,7 @@ def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike]) -> t
     are, and the result is dense in that order.
     """
     tensors = [x for x in inputs if x.ndim]
-    if all(tuple(x.shape) == shape for x in tensors):
+    if all(same_shape(x.shape, shape) for x in tensors):
         if all(is_contiguous(shape, x.stride()) for x in tensors):
             return contiguous_strides(shape)
         first = tuple(tensors[0].stride())

@@ -138,21 +138,23 @@ class SymInt:
         return other // self, other % self
 
     def __truediv__(self, other: Any) -> Any:
-        return int(self) / other
+        return self._with_number(other, operator.truediv)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / int(self)
+        return self._with_number(other, _reflected(operator.truediv))
 
     def __pow__(self, other: Any, modulo: Any = None) -> Any:
-        if modulo is not None or type(other) is not int or not 0 <= other <= 8:
-            return pow(int(self), other, modulo) if modulo is not None else int(self) ** other
+        if modulo is not None:
+            return pow(int(self), int(other), int(modulo))
+        if type(other) is not int or not 0 <= other <= 8:
+            return self._with_number(other, operator.pow)
         e: Any = 1
         for _ in range(other):
             e = self.expr * e
         return self.env.wrap(e)
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** int(self)
+        return self._with_number(other, _reflected(operator.pow))
 
     def __neg__(self) -> Any:
         return self.env.wrap(-self.expr)
@@ -175,34 +177,34 @@ class SymInt:
         return self if digits is None or digits >= 0 else round(int(self), digits)
 
     def __and__(self, other: Any) -> Any:
-        return int(self) & other
+        return self._with_number(other, operator.and_)
 
     def __or__(self, other: Any) -> Any:
-        return int(self) | other
+        return self._with_number(other, operator.or_)
 
     def __xor__(self, other: Any) -> Any:
-        return int(self) ^ other
+        return self._with_number(other, operator.xor)
 
     def __lshift__(self, other: Any) -> Any:
-        return self * (1 << other) if type(other) is int and 0 <= other < 32 else int(self) << other
+        return self * (1 << other) if type(other) is int and 0 <= other < 32 else self._with_number(other, operator.lshift)
 
     def __rshift__(self, other: Any) -> Any:
-        return self // (1 << other) if type(other) is int and 0 <= other < 32 else int(self) >> other
+        return self // (1 << other) if type(other) is int and 0 <= other < 32 else self._with_number(other, operator.rshift)
 
     def __rand__(self, other: Any) -> Any:
-        return other & int(self)
+        return self._with_number(other, _reflected(operator.and_))
 
     def __ror__(self, other: Any) -> Any:
-        return other | int(self)
+        return self._with_number(other, _reflected(operator.or_))
 
     def __rxor__(self, other: Any) -> Any:
-        return other ^ int(self)
+        return self._with_number(other, _reflected(operator.xor))
 
     def __rlshift__(self, other: Any) -> Any:
-        return other << int(self)
+        return self._with_number(other, _reflected(operator.lshift))
 
     def __rrshift__(self, other: Any) -> Any:
-        return other >> int(self)
+        return self._with_number(other, _reflected(operator.rshift))
 
     def bit_length(self) -> int:
         return int(self).bit_length()
@@ -228,6 +230,12 @@ class SymInt:
         if e is None:
             return op(int(self), other) if isinstance(other, float | complex) else NotImplemented
         return self.env.wrap(op(self.expr, e))
+
+    def _with_number(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
+        """What expressions cannot say: computed with the value itself, if the other operand is a number at all."""
+        if isinstance(other, SymInt):
+            return op(int(self), int(other))
+        return op(int(self), other) if isinstance(other, int | float | complex) else NotImplemented
 
     def _divide(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
         if isinstance(other, SymInt):
@@ -259,6 +267,11 @@ def _operand(x: object) -> Any:
 def hint_of(x: int | SymInt) -> int:
     """The number itself, with no record: for what decides nothing (sizes of memory that is never there, messages)."""
     return x.hint if isinstance(x, SymInt) else x
+
+
+def as_int(x: Any) -> Any:
+    """`x` as an int, a SymInt as it is. Raises: TypeError for what is no integer number (as `operator.index`)."""
+    return x if x.__class__ is SymInt else operator.index(x)
 
 
 def is_symbolic(sizes: Any) -> bool:

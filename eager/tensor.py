@@ -17,6 +17,7 @@ from eager.fake import refuse_data
 from eager.memory_format import layout, strided
 from eager.ops.table import OPS, empty, from_array
 from eager.spec import TensorSpec
+from eager.symint import SymInt
 
 
 class Size(tuple[int, ...]):
@@ -459,3 +460,4 @@ def attach(methods: dict[str, Any]) -> None:
 
 
 __all__ = ["Size", "Tensor", "attach"]
+_native.set_symint(SymInt)

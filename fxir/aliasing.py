@@ -15,6 +15,7 @@ from eager.autograd.record import NO_GRAD_VIEW
 from eager.ops.table import OPS, Op
 from eager.spec import is_dense
 from eager.tensor import Tensor
+from fxir.shapes import ShapeEnv, plain, simplified
 from fxir.trace import CapturedTensorError, TraceMode
 
 
@@ -58,12 +59,21 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """No tensor: the value itself."""
+    """No tensor: the value itself, or an expression of symbols."""
 
     value: Any
 
 
 Output: TypeAlias = FromInput | Computed | Derived | Repeat | Literal
+
+
+def settled(out: Output, env: ShapeEnv) -> Output:
+    """`out` in terms of the symbols that are left at the end of a trace."""
+    if isinstance(out, Literal):
+        return Literal(simplified(out.value, env))
+    if isinstance(out, Derived):
+        return Derived(out.source, tuple(Step(s.op, simplified(s.args, env), s.recorded) for s in out.steps))
+    return out
 
 
 def plan_outputs(
@@ -115,7 +125,7 @@ class _Planner:
     def plan(self, r: Any) -> Output:
         at, self._count = self._count, self._count + 1
         if not isinstance(r, Tensor):
-            return Literal(r)
+            return Literal(plain(r))
         if id(r) in self._seen:
             return Repeat(self._seen[id(r)])
         self._seen[id(r)] = at
@@ -172,4 +182,4 @@ def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step
             "aot: a result is a view of an input or of another result, but has a gradient history of its own "
             "(it was made by detach() or under no_grad, then written to); clone() it"
         )
-    return Step(op, args, op.name == "detach" or (noted and meta.creation is not NO_GRAD_VIEW))
+    return Step(op, plain(args), op.name == "detach" or (noted and meta.creation is not NO_GRAD_VIEW))

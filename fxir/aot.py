@@ -8,7 +8,7 @@ tuple of results, which pays no attention to autograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -19,10 +19,12 @@ from eager.autograd.node import attach, history_of
 from eager.fake import fake
 from eager.ops.table import OPS
 from eager.spec import TensorSpec, spec_of
+from eager.symint import SymInt
 from eager.tensor import Tensor
-from fxir.aliasing import Output, plan_outputs
+from fxir.aliasing import Output, plan_outputs, settled
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.examples import fakes_like
+from fxir.expr import Sym
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
 from fxir.joint import Joint, add_gradients, effects
@@ -30,7 +32,8 @@ from fxir.options import CompileOptions, GraphKind
 from fxir.partition import partition
 from fxir.passes import run_passes
 from fxir.runtime import Backward, InputBase, Region, Write, places, wrap
-from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced
+from fxir.shapes import NeedsStatic, SymbolSource, environment_of
+from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced, settle_symbols
 from fxir.verifier import verify
 
 _GRAPHS = artifact("aot_graphs")
@@ -59,7 +62,8 @@ def aot_compile(
     options = options or CompileOptions()
     program = _trace(gm, list(inputs), decompositions)
     program.examples = list(inputs)
-    program.again = _Elsewhere(gm, lambda fakes: aot_compile(gm, fakes, compile_graph, options, decompositions))
+    symbolic = program.mode.graph.shapes is not None
+    program.again = _Elsewhere(gm, lambda fakes: aot_compile(gm, fakes, compile_graph, options, decompositions), symbolic)
     if not program.differentiable:
         return _compile_inference(program, compile_graph, options)
     return _compile_training(program, compile_graph, options)
@@ -71,10 +75,14 @@ class _Elsewhere:
 
     gm: GraphModule
     compile: Callable[[list[Tensor]], Callable[..., Any]]
+    symbolic: bool
     variants: dict[Any, Callable[..., Any]] = field(default_factory=dict)
 
-    def __call__(self, *args: Tensor) -> Any:
-        key = places(args)
+    def __call__(self, *args: Any) -> Any:
+        tensors = [t for t in args if isinstance(t, Tensor)]
+        key: Any = places(tensors)
+        if self.symbolic:  # what is compiled here is static
+            key = key, tuple((t.shape, t.stride()) if isinstance(t, Tensor) else t for t in args)
         found = self.variants.get(key)
         if found is None:
             if len(self.variants) >= _MAX_PLACES:
@@ -93,8 +101,9 @@ class _Inputs:
     """The inputs of one trace.
 
     args: what gm is called with, lifted tensors last. graph_inputs, traced, leaves: per placeholder of the graph, where
-    its value comes from, the fake whose memory it is, and the tensor that gradients are taken with respect to.
-    parameters: placeholders that are nn.Parameters.
+    its value comes from, the fake whose memory it is, and the tensor that gradients are taken with respect to (the last
+    two of tensors only: placeholders of symbolic ints stand behind theirs). parameters: placeholders that are
+    nn.Parameters.
     """
 
     args: list[Tensor] = field(default_factory=list)
@@ -139,13 +148,15 @@ class _Program:
     def mutated_inputs(self) -> tuple[int, ...]:
         return tuple(w.graph_input for w in self.writes)
 
-    def region(self, **more: Any) -> Region:
-        """What the runtime has to know."""
+    def region(self, symbols: Mapping[Sym, SymbolSource], **more: Any) -> Region:
+        """What the runtime has to know; `symbols` are those of the graph that it calls."""
+        shapes = self.mode.graph.shapes
         return Region(
             n_args=len(self.inputs.args) - len(self.bound),
             bound=tuple(self.bound),
             graph_inputs=tuple(self.inputs.graph_inputs),
-            outputs=tuple(self.outputs),
+            outputs=tuple(self.outputs if shapes is None else (settled(o, shapes) for o in self.outputs)),
+            symbols=dict(symbols),
             single=self.single,
             writes=tuple(self.writes),
             placed=self.placed(),
@@ -224,6 +235,9 @@ def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merge:
     bases: dict[int, tuple[Tensor, int]] = {}
     first: dict[int, Tensor] = {}
     for i, t in enumerate(inputs):
+        if not isinstance(t, Tensor):
+            made.args.append(t)
+            continue
         if id(t) in first:
             made.args.append(first[id(t)])
             continue
@@ -237,6 +251,10 @@ def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merge:
             arg = _member(mode, t, *bases[key])
         first[id(t)] = arg
         made.args.append(arg)
+    for i, t in enumerate(inputs):
+        if isinstance(t, SymInt):
+            mode.add_symbol(t, names[i])
+            made.graph_inputs.append(i)
     return made
 
 
@@ -278,6 +296,8 @@ def _base_input(
         t.storage_offset() + 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) for t in members
     ]
     span = max(ends) - low
+    if (shapes := environment_of((span, low))) is not None:
+        raise NeedsStatic(shapes.symbols, "inputs that share memory are written to, and their sizes are symbolic")
     base: Tensor = fake(TensorSpec.contiguous((span,), members[0].dtype, members[0].device))
     mode.add_input(base, f"{name}_base")
     made.graph_inputs.append(InputBase(group[0], members[0].storage_offset() - low, span))
@@ -297,7 +317,7 @@ def _shared_storages(inputs: list[Tensor]) -> dict[int, list[int]]:
     """Storage -> the inputs over it, where several different tensors are."""
     groups: dict[int, dict[int, int]] = {}
     for i, t in enumerate(inputs):
-        if t.numel():
+        if isinstance(t, Tensor) and t.numel():
             groups.setdefault(id(t.untyped_storage().root), {}).setdefault(id(t), i)
     return {k: list(g.values()) for k, g in groups.items() if len(g) > 1}
 
@@ -346,13 +366,17 @@ def _compile_backward(graph: Graph, compile_graph: CompileGraph, options: Compil
         return _compile(graph, GraphKind.BACKWARD, compile_graph, options)
     try:
         return _compile(graph, GraphKind.BACKWARD, compile_graph, options)
+    except NeedsStatic:
+        raise
     except Exception as e:  # noqa: BLE001 - whatever a backend raises; it is said and the ops run one by one
         _AOT.warning(f"the backward graph was not compiled and runs op by op: {type(e).__name__}: {e}")
         return interpret(graph, GraphKind.BACKWARD, options)
 
 
 def _passes(graph: Graph) -> None:
+    settle_symbols(graph)
     run_passes(graph, check=_settings.current().debug.verify)
+    settle_symbols(graph)
 
 
 def _compile_inference(program: _Program, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
@@ -362,7 +386,8 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
         program.mutated_inputs, len(program.computed), 0, tuple(program.inputs.parameters), may_write=True
     )
     _passes(graph)
-    return wrap(_compile(graph, GraphKind.INFERENCE, compile_graph, options), program.region())
+    run = _compile(graph, GraphKind.INFERENCE, compile_graph, options)
+    return wrap(run, program.region(graph.symbols))
 
 
 def _compile_training(program: _Program, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
@@ -380,9 +405,16 @@ def _compile_training(program: _Program, compile_graph: CompileGraph, options: C
         tuple(n.info.spec for n in joint.tangents),  # type: ignore[misc]
         cut.grads,
         compile_backward,
+        cut.symbols,
     )
+    if cut.backward.symbols:
+        backward.run()  # now: what it cannot do with a symbol must be known while the capture can still make it static
     region = program.region(
-        differentiable=tuple(program.differentiable), wanting=tuple(wanting), saved=cut.saved, backward=backward
+        cut.forward.symbols,
+        differentiable=tuple(program.differentiable),
+        wanting=tuple(wanting),
+        saved=cut.saved,
+        backward=backward,
     )
     return wrap(forward, region)
 

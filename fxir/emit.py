@@ -9,21 +9,30 @@ from eager.ops.table import OPS, Op
 from eager.spec import TensorSpec, is_contiguous, is_dense
 from fxir.graph import Graph
 from fxir.node import Argument, Node, NodeInfo, Origin, map_nodes
+from fxir.shapes import ShapeEnv, lifted, plain, simplified
 
 
-def infer(op: Op, args: tuple[Argument, ...]) -> Any:
-    """The spec(s) of op(*args), nodes standing for their specs. Raises what the op's meta rule raises."""
-    return op.infer(*map_nodes(args, lambda n: n.info.spec))
+def infer(op: Op, args: tuple[Argument, ...], shapes: ShapeEnv | None = None) -> Any:
+    """The spec(s) of op(*args), nodes standing for their specs. Raises what the op's meta rule raises.
+
+    shapes: who decides about the symbols in `args`, where there are any.
+    """
+    specs = map_nodes(args, lambda n: n.info.spec)
+    return op.infer(*specs) if shapes is None else plain(op.infer(*lifted(specs, shapes)))
 
 
 def emit(graph: Graph, op: Op, *args: Argument, origin: Origin | None = None, name: str | None = None) -> Node:
     """A call of `op` at the cursor; `args` in full, in schema order."""
-    return graph.call_function(op, args, name=name, info=NodeInfo(infer(op, args), origin))
+    if graph.shapes is not None:
+        args = plain(args)
+    return graph.call_function(op, args, name=name, info=NodeInfo(infer(op, args, graph.shapes), origin))
 
 
 def spec(node: Node) -> TensorSpec:
     """The spec of a node that is one tensor."""
     found = node.info.spec
+    if node.graph.shapes is not None:
+        found = simplified(found, node.graph.shapes)
     assert isinstance(found, TensorSpec), f"{node.name} has no tensor spec: {found}"
     return found
 
@@ -31,7 +40,7 @@ def spec(node: Node) -> TensorSpec:
 def emit_reshape(graph: Graph, x: Node, shape: tuple[int, ...]) -> Node:
     """x's elements, in row-major order, as `shape`: a view, behind a copy where the layout asks for one."""
     have = spec(x)
-    if have.shape == shape:
+    if have.shape == shape:  # as expressions, where they are: what is not provably equal is left to the view's rule
         return x
     if not is_contiguous(have.shape, have.strides):
         try:
@@ -46,10 +55,11 @@ def emit_layout(graph: Graph, x: Node, strides: tuple[int, ...]) -> Node:
     have = spec(x)
     if same_layout(have.shape, have.strides, strides):
         return x
-    if not is_dense(have.shape, strides):
+    shape, wanted = lifted((have.shape, strides), graph.shapes)
+    if not is_dense(shape, wanted):
         raise NotImplementedError(f"fxir: a copy of {x.name} with strides {strides}, which are not dense")
     # Dims by falling stride; among equal strides the larger extent is the outer one.
-    order = tuple(sorted(range(have.ndim), key=lambda d: (-strides[d], -have.shape[d], d)))
+    order = tuple(sorted(range(have.ndim), key=lambda d: (-wanted[d], -shape[d], d)))
     if order == tuple(range(have.ndim)):
         return emit(graph, OPS["clone"], x, "contiguous")
     inverse = tuple(order.index(d) for d in range(have.ndim))

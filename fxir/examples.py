@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from eager import _native
 from eager.autograd.node import attach
-from eager.fake import fake, fake_like
+from eager.fake import fake
 from eager.spec import TensorSpec, spec_of
 from eager.tensor import Tensor
 
 
-def fakes_like(tensors: Sequence[Tensor]) -> list[Tensor]:
+def fakes_like(tensors: Sequence[Any], specs: Sequence[TensorSpec | None] | None = None) -> list[Any]:
     """One fake per tensor: same metadata, leaf or not, Parameter or not; sharing storage as the tensors do.
 
     One object given twice is one fake. Whoever reuses what is compiled for them must guard these facts.
+    specs: symbolic shapes and strides in place of the tensors' own. What is no tensor (an int argument) stays as it is.
     """
+    stated = {id(t): s for t, s in zip(tensors, specs or [None] * len(tensors), strict=True)}
     counts: dict[int, set[int]] = {}
+    made: dict[int, Any] = {id(t): t for t in tensors if not isinstance(t, Tensor)}
     for t in tensors:
+        if id(t) in made:
+            continue
         counts.setdefault(id(t.untyped_storage().root), set()).add(id(t))
     storages: dict[int, Tensor] = {}
-    made: dict[int, Tensor] = {}
     for t in tensors:
         if id(t) not in made:
             alone = len(counts[id(t.untyped_storage().root)]) == 1 and t.storage_offset() == 0
-            made[id(t)] = _like(t, fake_like(t, False) if alone else _over_shared(t, storages))
+            spec = stated[id(t)] or spec_of(t)
+            made[id(t)] = _like(t, spec, fake(spec) if alone else _over_shared(t, spec, storages))
     return [made[id(t)] for t in tensors]
 
 
-def _over_shared(t: Tensor, storages: dict[int, Tensor]) -> Tensor:
+def _over_shared(t: Tensor, stated: TensorSpec, storages: dict[int, Tensor]) -> Tensor:
     root = t.untyped_storage().root
     flat = storages.get(id(root))
     if flat is None:
@@ -36,10 +42,10 @@ def _over_shared(t: Tensor, storages: dict[int, Tensor]) -> Tensor:
         flat = storages[id(root)] = fake(spec)
     if flat.dtype is not t.dtype:
         raise NotImplementedError("fakes_like: two inputs share memory as different dtypes; clone() one of them")
-    return _native.alias(flat, tuple(t.shape), tuple(t.stride()), t.storage_offset())  # type: ignore[no-any-return]
+    return _native.alias(flat, stated.shape, stated.strides, t.storage_offset())  # type: ignore[no-any-return]
 
 
-def _like(t: Tensor, stand_in: Tensor) -> Tensor:
+def _like(t: Tensor, spec: TensorSpec, stand_in: Tensor) -> Tensor:
     if t._is_param:
         stand_in._is_param = True
     if not t.requires_grad:
@@ -47,5 +53,5 @@ def _like(t: Tensor, stand_in: Tensor) -> Tensor:
     if t.is_leaf:
         stand_in._requires_grad = True
     else:
-        attach([stand_in], [fake(spec_of(t), True)], lambda grads: grads, "History")
+        attach([stand_in], [fake(spec, True)], lambda grads: grads, "History")
     return stand_in

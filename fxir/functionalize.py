@@ -18,13 +18,15 @@ from eager.tensor import Tensor
 from fxir.emit import emit, emit_layout, emit_reshape, physical_root, spec
 from fxir.graph import Graph
 from fxir.node import Node, Origin
+from fxir.shapes import lifted, plain, simplified
 
-Geometry: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], int]  # dtype code, sizes, strides, offset
+# dtype code, sizes, strides, offset; expressions where these are symbolic, which compare by their normal form
+Geometry: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], int]
 
 
 def geometry(t: Tensor) -> Geometry:
     """Where the elements of `t` lie in its storage, and as what."""
-    return t.dtype.code, tuple(t.shape), tuple(t.stride()), t.storage_offset()
+    return plain((t.dtype.code, tuple(t.shape), tuple(t.stride()), t.storage_offset()))  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +51,7 @@ class Buffer:
     views: dict[Geometry, View]
     placed: bool = False  # counted from the start of the storage
     generation: int = 0
+    settled: int = 0  # version of the symbols' environment that the geometries are written in
 
 
 @dataclass(slots=True)
@@ -115,10 +118,10 @@ class Memory:
         if op is OPS["as_strided"] and args[2] is not None:
             buffer.placed = True
         self._derivations[id(result)] = Derivation(result, parent, op, args)
+        source = self._find(buffer, parent)
         at = geometry(result)
-        if at in buffer.views:
-            return
-        buffer.views[at] = View(at, self._find(buffer, parent), op, args, None, -1)
+        if at not in buffer.views:
+            buffer.views[at] = View(at, source, op, args, None, -1)
 
     def write(self, t: Tensor, node: Node) -> None:
         """The elements of `t` become `node` (of t's shape and dtype), and everything that shares them with it."""
@@ -141,7 +144,23 @@ class Memory:
     def emit(self, op: Op, *args: Any) -> Node:
         return emit(self.graph, op, *args, origin=self.origin)
 
+    def _settle(self, buffer: Buffer) -> None:
+        """Write the geometries anew after symbols were found equal to something."""
+        shapes = self.graph.shapes
+        if shapes is None or buffer.settled == shapes.version:
+            return
+        buffer.settled = shapes.version
+        for view in buffer.views.values():
+            view.geometry = simplified(view.geometry, shapes)
+        views: dict[Geometry, View] = {}
+        for view in buffer.views.values():  # of two that turn out to be one, the one with a value
+            known = views.setdefault(view.geometry, view)
+            if known is not view and known is not buffer.root and (known.generation, view is buffer.root) < (view.generation, True):
+                views[view.geometry] = view
+        buffer.views = views
+
     def _find(self, buffer: Buffer, t: Tensor) -> View:
+        self._settle(buffer)
         at = geometry(t)
         found = buffer.views.get(at)
         if found is None:
@@ -188,7 +207,7 @@ class Memory:
 
     def _relative(self, buffer: Buffer, offset: int) -> int:
         found = offset - buffer.root.geometry[3]
-        if found < 0:
+        if lifted(found, self.graph.shapes) < 0:
             raise NotImplementedError("fxir: as_strided reaches in front of the tensor its storage was traced with")
         return found
 

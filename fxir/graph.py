@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from fxir.expr import Sym
 from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
+from fxir.shapes import ShapeEnv, SymbolSource, symbols_in
 
 # Python's own names, and what printed source refers to.
 _RESERVED = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "OPS", "eager"])
@@ -47,12 +49,16 @@ class Graph:
 
     root: the values that "get_attr" and "call_module" nodes name (real tensors, modules).
     signature: set on functional graphs (see `GraphSignature`), None otherwise.
+    symbols: where each symbol of its expressions (in specs and arguments) comes from. shapes: who decides about them
+    while passes still run, None for a graph without symbols.
     version: grows with every edit; whoever caches something made from a graph compares it.
     """
 
     def __init__(self, root: dict[str, Any] | None = None) -> None:
         self.root: dict[str, Any] = {} if root is None else root
         self.signature: GraphSignature | None = None
+        self.symbols: dict[Sym, SymbolSource] = {}
+        self.shapes: ShapeEnv | None = None
         self.version = 0
         self._names: set[str] = set()
         self._counters: dict[str, int] = {}
@@ -267,7 +273,33 @@ class Graph:
         if last is not self._sentinel and last.op == "output":
             new.output(value, info=last.info)
         new.signature = self.signature
+        new.symbols, new.shapes = dict(self.symbols), self.shapes
         return new
+
+    # -- symbols -----------------------------------------------------------------------------------------------
+    def used_symbols(self) -> set[Sym]:
+        """The symbols in specs and arguments."""
+        found: set[Sym] = set()
+        for node in self.nodes:
+            found |= symbols_in(node.info.spec) | symbols_in(node.args) | symbols_in(node.kwargs)
+        return found
+
+    def find_symbols(self) -> set[Sym]:
+        """Fill `symbols` from the sizes and strides of the placeholders (int placeholders are entered by their maker).
+
+        Returns the symbols in use that no placeholder tells.
+        """
+        found = {s: source for s, source in self.symbols.items() if source.kind == "int"}
+        for i, node in enumerate(self.placeholders):
+            if not hasattr(node.info.spec, "shape"):
+                continue
+            for kind, values in (("size", node.info.spec.shape), ("stride", node.info.spec.strides)):  # type: ignore[union-attr]
+                for dim, value in enumerate(values):
+                    if isinstance(value, Sym):
+                        found.setdefault(value, SymbolSource(kind, i, dim))  # type: ignore[arg-type]
+        used = self.used_symbols()
+        self.symbols = {s: source for s, source in found.items() if s in used}
+        return used - found.keys()
 
     def touch(self) -> None:
         """Note an edit (see `version`)."""

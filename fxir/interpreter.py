@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fxir.expr import Sym
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 from fxir.node import Argument, Node, map_nodes, walk_nodes
+from fxir.shapes import bound
 
 
 class Interpreter:
@@ -21,6 +23,7 @@ class Interpreter:
         self.env: dict[Node, Any] = {}
         self.node: Node | None = None
         self._args: Iterator[Any] = iter(())
+        self._symbols: dict[Sym, Any] = {}  # their values, read from the inputs of this run
         self._dead: dict[Node, list[Node]] = {}
         self._dead_version = -1
 
@@ -36,6 +39,7 @@ class Interpreter:
             self._dead = _last_uses(self.graph)
             self._dead_version = self.graph.version
         self._args = iter(args)
+        self._symbols = {s: source.read(args) for s, source in self.graph.symbols.items()}
         self.env = {}
         try:
             for node in self.graph.nodes:
@@ -58,7 +62,9 @@ class Interpreter:
         return getattr(self, node.op)(node.target, args, kwargs)
 
     def fetch(self, arg: Argument) -> Any:
-        """`arg` with nodes replaced by their values."""
+        """`arg` with nodes, and expressions of symbols, replaced by their values."""
+        if self._symbols:
+            arg = bound(arg, self._symbols)
         return map_nodes(arg, self.env.__getitem__)
 
     # -- one method per node kind ------------------------------------------------------------------------------

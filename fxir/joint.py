@@ -71,7 +71,7 @@ def add_gradients(
     for k, y in enumerate(outputs):
         tangent = fake_like(y, requires_grad=False)
         with graph.inserting_before(anchor if anchor is not None else graph._sentinel):
-            node = graph.placeholder(f"tangent{k}", info=NodeInfo(spec_of(y)))
+            node = graph.placeholder(f"tangent{k}", info=NodeInfo(mode.note(spec_of(y))))
         mode.memory.define(tangent, node)
         tangents.append(tangent)
         nodes.append(node)

@@ -16,10 +16,12 @@ from typing import Final
 from eager.ops.table import OPS, Kind, Op
 from eager.spec import TensorSpec
 from fxir.emit import emit, emit_reshape, infer, physical_root, spec
+from fxir.expr import Sym
 from fxir.graph import Graph, GraphSignature
 from fxir.joint import Joint
 from fxir.maxflow import INFINITE, FlowNetwork
 from fxir.node import Node, NodeInfo
+from fxir.shapes import ShapeEnv, SymbolSource
 
 _RECOMPUTABLE: Final = frozenset({Kind.POINTWISE, Kind.VIEW, Kind.CREATION})
 
@@ -40,7 +42,8 @@ class Partition:
     """forward: inputs -> outputs and extra ones. backward: kept values and tangents -> gradients.
 
     grads: for each gradient of the joint graph, the backward output or input it is: ("output", k), ("input", k), or
-    None for an input that gets none. saved: one per leading input of the backward graph. saved_bytes: of the extras.
+    None for an input that gets none. saved: one per leading input of the backward graph; its tangents follow, then an
+    int for each of `symbols`, which its tensors do not tell. saved_bytes: of the extras.
     """
 
     forward: Graph
@@ -48,6 +51,7 @@ class Partition:
     saved: tuple[Saved, ...]
     grads: tuple[tuple[str, int] | None, ...]
     saved_bytes: int
+    symbols: tuple[Sym, ...] = ()
 
 
 def partition(joint: Joint, *, recompute: bool = True) -> Partition:
@@ -55,8 +59,8 @@ def partition(joint: Joint, *, recompute: bool = True) -> Partition:
     cut = _Cut(joint, recompute)
     kept = cut.choose()
     forward, saved, by_node, size = _forward(joint, cut, kept)
-    backward, grads = _backward(joint, by_node)
-    return Partition(forward, backward, saved, grads, size)
+    backward, grads, symbols = _backward(joint, by_node)
+    return Partition(forward, backward, saved, grads, size, symbols)
 
 
 class _Cut:
@@ -98,9 +102,10 @@ class _Cut:
         if not isinstance(node.info.spec, TensorSpec) or node.op == "get_attr":
             return INFINITE
         root = physical_root(node)
-        if root is not node and (root.op == "get_attr" or spec(node).numel() >= spec(root).numel()):
+        shapes = self.joint.graph.shapes
+        if root is not node and (root.op == "get_attr" or size_bytes(spec(node), shapes) >= size_bytes(spec(root), shapes)):
             return INFINITE  # computed again from its root, for nothing
-        return 1 if self.in_place_of(node) is not None else 1 + size_bytes(spec(node))
+        return 1 if self.in_place_of(node) is not None else 1 + size_bytes(spec(node), shapes)
 
     def fixed(self, node: Node) -> bool:
         """Whether the forward pass must compute `node` and backward must not."""
@@ -130,9 +135,10 @@ class _Cut:
         return [n for n, i in number.items() if 2 * i not in late and 2 * i + 1 in late]
 
 
-def size_bytes(s: TensorSpec) -> int:
-    """Bytes of a dense tensor of this spec."""
-    return math.prod(s.shape) * int(s.dtype.itemsize)
+def size_bytes(s: TensorSpec, shapes: ShapeEnv | None = None) -> int:
+    """Bytes of a dense tensor of this spec; of a symbolic one those it had when it was captured."""
+    sizes = s.shape if shapes is None else [shapes.hint(n) for n in s.shape]
+    return math.prod(sizes) * int(s.dtype.itemsize)
 
 
 def is_view(node: Node) -> bool:
@@ -163,7 +169,8 @@ def _backward_only(joint: Joint) -> set[Node]:
 
 
 def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Saved, ...], dict[Node, NodeInfo], int]:
-    graph = Graph(dict(joint.graph.root))
+    graph = _like(joint.graph)
+    graph.symbols = {s: source for s, source in joint.graph.symbols.items() if source.kind == "int"}
     env: dict[Node, Node] = {n: graph.copy_node(n, lambda a: a) for n in joint.primals}
     wanted = _ancestors([*joint.forward_outputs, *joint.forward_effects, *kept])
     for n in joint.graph.nodes:
@@ -188,12 +195,22 @@ def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Sa
     n_user = len(outputs) - len(joint.mutated_inputs)
     graph.signature = GraphSignature(joint.mutated_inputs, n_user, len(extras), joint.parameters, joint.may_write)
     _drop_unused_constants(graph)
-    return graph, tuple(saved), arrives, sum(size_bytes(spec(e)) for e in extras)
+    graph.find_symbols()
+    return graph, tuple(saved), arrives, sum(size_bytes(spec(e), graph.shapes) for e in extras)
 
 
-def _backward(joint: Joint, kept: dict[Node, NodeInfo]) -> tuple[Graph, tuple[tuple[str, int] | None, ...]]:
+def _like(graph: Graph) -> Graph:
+    """An empty graph over the same carried values and environment of symbols."""
+    new = Graph(dict(graph.root))
+    new.shapes = graph.shapes
+    return new
+
+
+def _backward(
+    joint: Joint, kept: dict[Node, NodeInfo]
+) -> tuple[Graph, tuple[tuple[str, int] | None, ...], tuple[Sym, ...]]:
     """Kept values and tangents to gradients; a value computed again stands right before its first reader."""
-    graph = Graph(dict(joint.graph.root))
+    graph = _like(joint.graph)
     env: dict[Node, Node] = {}
     inputs: dict[Node, int] = {}
     for n, info in (*kept.items(), *((t, t.info) for t in joint.tangents)):
@@ -231,7 +248,18 @@ def _backward(joint: Joint, kept: dict[Node, NodeInfo]) -> tuple[Graph, tuple[tu
     _drop_unused_constants(graph)
     if any(info != n.info for n, info in kept.items()):
         _infer_again(graph)
-    return graph, tuple(grads)
+    return graph, tuple(grads), _add_symbols(graph)
+
+
+def _add_symbols(graph: Graph) -> tuple[Sym, ...]:
+    """Int placeholders, after the others, for the symbols that these do not tell."""
+    missing = tuple(sorted(graph.find_symbols(), key=lambda s: s.name))
+    last = graph.placeholders[-1:] or [graph._sentinel]
+    with graph.inserting_after(last[0]):
+        for s in missing:
+            graph.placeholder(s.name)
+            graph.symbols[s] = SymbolSource("int", len(graph.placeholders) - 1)
+    return missing
 
 
 def _infer_again(graph: Graph) -> None:
@@ -244,7 +272,7 @@ def _infer_again(graph: Graph) -> None:
             n.info = n.info.with_(spec=whole[n.args[1]])
         elif isinstance(n.target, Op):
             try:
-                n.info = n.info.with_(spec=infer(n.target, n.args))
+                n.info = n.info.with_(spec=infer(n.target, n.args, graph.shapes))
             except RuntimeError:
                 if n.target is not OPS["view"]:
                     raise

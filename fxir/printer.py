@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fxir.expr import Expr, Sym, mul
+from fxir.expr_print import PYTHON, to_source
 from fxir.graph import Graph
 from fxir.node import Argument, Node, Origin, Spec, walk_nodes
 
@@ -53,11 +55,11 @@ def format_spec(spec: Spec) -> str:
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides in elements; a zero extent counts as one."""
-    strides: list[int] = []
-    step = 1
+    strides: list[Any] = []
+    step: Any = 1
     for extent in reversed(shape):
         strides.append(step)
-        step *= max(extent, 1)
+        step = mul(step, extent) if isinstance(extent, Expr) or isinstance(step, Expr) else step * max(extent, 1)
     return tuple(reversed(strides))
 
 
@@ -93,10 +95,11 @@ class _Printer:
         self.imports: set[str] = set()
         self.globals: dict[str, Any] = {}
         self.names = {n.name for n in graph.nodes}
+        self.symbols: dict[Sym, str] = {}  # the variable that holds each
 
     def run(self) -> PythonCode:
         last_use = self._last_uses() if self.free else {}
-        lines: list[str] = []
+        lines = self._symbol_lines()
         origin: Origin | None = None
         for node in self.graph.nodes:
             if node.op == "placeholder":
@@ -119,6 +122,20 @@ class _Printer:
         if imports:
             imports += "\n\n"
         return PythonCode(f"{imports}{head}\n" + "\n".join(lines) + "\n", self.globals)
+
+    def _symbol_lines(self) -> list[str]:
+        """Each symbol read from the input that tells it."""
+        names = [n.name for n in self.graph.placeholders]
+        lines = []
+        for s, source in self.graph.symbols.items():
+            self.symbols[s] = name = self._free_name(s.name)
+            lines.append(f"    {name} = {source.text(names[source.input])}")
+        return lines
+
+    def _free_name(self, name: str) -> str:
+        while name in self.names or name in self.symbols.values():
+            name = f"{name}_"
+        return name
 
     def _parameters(self) -> list[str]:
         parameters = ["self"]
@@ -186,6 +203,8 @@ class _Printer:
             return arg.name
         if type(arg) in _WRITERS:
             return _WRITERS[type(arg)](self, arg)
+        if isinstance(arg, Expr):
+            return _write_expr(self, arg)
         if isinstance(arg, enum.Enum):
             return f"{self._importable(type(arg), type(arg).__name__)}[{arg.name!r}]"
         if isinstance(arg, tuple) and hasattr(arg, "_fields"):
@@ -241,6 +260,10 @@ def _write_dict(p: _Printer, x: dict[Any, Any]) -> str:
 
 def _write_slice(p: _Printer, x: slice) -> str:
     return f"slice({p.value(x.start)}, {p.value(x.stop)}, {p.value(x.step)})"
+
+
+def _write_expr(p: _Printer, x: Expr) -> str:
+    return to_source(x, PYTHON.with_symbols(lambda s: p.symbols.get(s, s.name)))
 
 
 def _write_repr(_: _Printer, x: object) -> str:

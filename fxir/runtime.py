@@ -18,7 +18,10 @@ from eager.ops.table import OPS, empty, zeros
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
 from fxir.aliasing import Computed, Derived, FromInput, Literal, Output, Repeat, Step
+from fxir.expr import Expr, Sym
+from fxir.expr_print import to_python
 from fxir.partition import Saved
+from fxir.shapes import SymbolSource, symbols_in
 
 RELEASED: Final = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -60,6 +63,7 @@ class Region:
     single: the program returns its one output bare. differentiable: graph outputs that the backward hangs on.
     wanting: graph inputs that get a gradient. saved: what is kept for backward. placed: arguments whose place in
     memory the program relies on (shared storages, as_strided); unless `places` of them is as here, `again` is called.
+    symbols: how to read them from the graph inputs.
     """
 
     n_args: int
@@ -75,6 +79,7 @@ class Region:
     placed: tuple[int, ...] = ()
     places: tuple[tuple[int, int], ...] = ()
     again: Callable[..., Any] | None = None
+    symbols: dict[Sym, SymbolSource] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -82,11 +87,13 @@ class Backward:
     """The backward of a region, compiled at its first call.
 
     specs: of the tangents. grads: ("output" of the graph or "input" to it, index) per wanted gradient, or None.
+    symbols: whose values it gets after the tangents.
     """
 
     specs: tuple[TensorSpec, ...]
     grads: tuple[tuple[str, int] | None, ...]
     compile: Callable[[], Callable[..., Any]] | None
+    symbols: tuple[Sym, ...] = ()
     _run: Callable[..., Any] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -104,12 +111,16 @@ class Backward:
 class Call:
     """What one call of a region keeps for its backward; the callable that autograd attaches."""
 
-    __slots__ = ("inputs", "region", "saved")
+    __slots__ = ("inputs", "ints", "region", "saved", "specs")
 
-    def __init__(self, region: Backward, saved: list[Any], inputs: list[Tensor]) -> None:
+    def __init__(
+        self, region: Backward, saved: list[Any], inputs: list[Tensor], specs: tuple[TensorSpec, ...], ints: tuple[int, ...]
+    ) -> None:
         self.region = region
         self.saved: list[Any] | None = saved
         self.inputs = inputs
+        self.specs = specs  # of the tangents in this call
+        self.ints = ints
 
     def release(self) -> None:
         self.saved = None
@@ -120,7 +131,8 @@ class Call:
         twice = _native.set_grad_enabled(False)
         try:
             values = [_unpack(s) if type(s) is SavedTensor else s for s in self.saved]
-            values += [_tangent(g, s) for g, s in zip(grads, self.region.specs, strict=True)]
+            values += [_tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
+            values += self.ints
             results = self.region.run()(*values)
             found = [
                 None if at is None else results[at[1]] if at[0] == "output" else values[at[1]]
@@ -231,6 +243,7 @@ class _Writer:
             everything = ", ".join(f"a{i}" for i in range(region.n_args))
             self.lines.append(f"if places([{checked}]) != expected: return again({everything})")
         inputs = [self._input(i, g) for i, g in enumerate(region.graph_inputs)]
+        self._read_symbols(inputs)
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:
             self._attach(inputs)
@@ -265,7 +278,11 @@ class _Writer:
                 kept.append(f"keep(o[{first_extra + s.index}])")
         outs = ", ".join(f"o[{k - len(region.writes) + self.lead}]" for k in region.differentiable)
         ins = ", ".join(inputs[i] for i in region.wanting)
-        self.lines.append(f"call = Call(backward, [{', '.join(kept)}], [{ins}])")
+        assert region.backward is not None
+        self.env["specs"] = region.backward.specs
+        specs = self._text(region.backward.specs) if symbols_in(region.backward.specs) else "specs"
+        ints = self._text(region.backward.symbols)
+        self.lines.append(f"call = Call(backward, [{', '.join(kept)}], [{ins}], {specs}, {ints})")
         self.lines.append(f"attach([{outs}], [{ins}], call, {NODE_NAME!r}, call.release)")
 
     def _write(self, inputs: list[str]) -> None:
@@ -283,18 +300,59 @@ class _Writer:
         if isinstance(out, Repeat):
             return f"r{out.index}"
         if isinstance(out, Literal):
-            self.env[f"k{i}"] = out.value
-            return f"k{i}"
+            return self._text(out.value)
         if isinstance(out, Derived):
-            self.env |= {"replay": _replay, f"s{i}": out.steps}
-            text = f"replay({self._source(out.source)}, s{i})"
+            self.env |= {"replay": _replay, "Step": Step}
+            text = f"replay({self._source(out.source)}, {self._steps(out.steps)})"
         else:
             text = self._source(out)
         self.lines.append(f"r{i} = {text}")
         return f"r{i}"
 
+    def _steps(self, steps: tuple[Step, ...]) -> str:
+        if not any(symbols_in(s.args) for s in steps):
+            return self._constant(steps)
+        made = (f"Step({self._constant(s.op)}, {self._text(s.args)}, {s.recorded})" for s in steps)
+        return f"({', '.join(made)},)"
+
+    # -- symbols -----------------------------------------------------------------------------------------------
+    def _read_symbols(self, inputs: list[str]) -> None:
+        """Local variables for the symbols that results or the backward need."""
+        region = self.region
+        used = {s for o in region.outputs for s in _symbols_of(o)}
+        if region.backward is not None:
+            used |= symbols_in(region.backward.specs) | set(region.backward.symbols)
+        for s, source in region.symbols.items():
+            if s in used:
+                self.lines.append(f"{s.name} = {source.text(inputs[source.input])}")
+
+    def _text(self, value: Any) -> str:
+        """An expression for a value whose parts may be expressions of symbols."""
+        if isinstance(value, Expr):
+            return to_python(value)
+        if isinstance(value, TensorSpec):
+            self.env["TensorSpec"] = TensorSpec
+            rest = f"{self._constant(value.dtype)}, {self._text(value.strides)}, {self._constant(value.device)}"
+            return f"TensorSpec({self._text(value.shape)}, {rest})"
+        if type(value) is tuple and value:
+            return f"({', '.join(map(self._text, value))},)"
+        if type(value) is list:
+            return f"[{', '.join(map(self._text, value))}]"
+        return self._constant(value)
+
+    def _constant(self, value: Any) -> str:
+        name = f"k{len(self.env)}"
+        self.env[name] = value
+        return name
+
     def _source(self, out: FromInput | Computed) -> str:
         return f"a{out.index}" if isinstance(out, FromInput) else f"o[{self.lead + out.index}]"
+
+
+def _symbols_of(out: Output) -> frozenset[Sym]:
+    if isinstance(out, Derived):
+        return symbols_in([s.args for s in out.steps])
+    return symbols_in(out.value) if isinstance(out, Literal) else frozenset()
 
 
 def _n_computed(region: Region) -> int:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, Literal
 
+from eager.spec import TensorSpec
 from eager.symint import SymInt
-from fxir.expr import Expr, Int, IntLike, Sym, as_expr, evaluate, known_le, known_lt, substitute, sym, terms_of
+from fxir.expr import Bound, Expr, Int, IntLike, Sym, as_expr, evaluate, substitute, sym, terms_of
 from fxir.expr_print import to_python
 from fxir.node import Origin
 
@@ -116,6 +118,7 @@ class ShapeEnv:
     _hints: dict[Any, int] = field(default_factory=dict)
     _known: dict[tuple[str, Expr], bool] = field(default_factory=dict)
     _equal: dict[Sym, Expr] = field(default_factory=dict)
+    version: int = 0  # grows when a symbol is found equal to something: normal forms made before may differ from later ones
 
     # -- making ------------------------------------------------------------------------------------------------
     def create(self, hint: int, source: Any, lo: int = 2, hi: int = MOST) -> SymInt:
@@ -169,6 +172,7 @@ class ShapeEnv:
             if solved is not None:
                 s, value = solved
                 self._equal = {k: substitute(v, {s: value}) for k, v in self._equal.items()} | {s: value}
+                self.version += 1
                 self._known.clear()  # its keys are in terms of the symbol that is gone
 
     # -- asking ------------------------------------------------------------------------------------------------
@@ -183,11 +187,19 @@ def _negated(op: str, a: Expr, b: Expr) -> Relation:
     return Relation("<=" if op == "<" else "<", b, a)
 
 
+def _least(d: Expr) -> Bound:
+    """A lower bound of `d`: each symbol counted from its own lower bound, so that s*t - s is seen to be positive."""
+    if d.lo >= 0:
+        return d.lo
+    shifted: dict[Expr, Expr] = {s: sym(f"{s.name}'", 0, s.hi - s.lo) + int(s.lo) for s in d.symbols if abs(s.lo) != inf}
+    return substitute(d, shifted).lo
+
+
 def _prove_eq(a: Expr, b: Expr) -> bool | None:
     d = a - b
     if isinstance(d, Int):
         return d.value == 0
-    if d.lo > 0 or d.hi < 0:
+    if _least(d) > 0 or _least(-d) > 0:
         return False
     const, terms = terms_of(d)  # sum of multiples of g cannot be -const unless g divides const
     g = (d - const).multiple_of if terms else 0
@@ -195,9 +207,9 @@ def _prove_eq(a: Expr, b: Expr) -> bool | None:
 
 
 def _prove_lt(a: Expr, b: Expr) -> bool | None:
-    if known_lt(a, b):
+    if _least(b - a) > 0:
         return True
-    return False if known_le(b, a) else None
+    return False if _least(a - b) >= 0 else None
 
 
 def _prove_ne(a: Expr, b: Expr) -> bool | None:
@@ -206,9 +218,9 @@ def _prove_ne(a: Expr, b: Expr) -> bool | None:
 
 
 def _prove_le(a: Expr, b: Expr) -> bool | None:
-    if known_le(a, b):
+    if _least(b - a) >= 0:
         return True
-    return False if known_lt(b, a) else None
+    return False if _least(a - b) > 0 else None
 
 
 _PROOFS: Final[dict[str, Callable[[Expr, Expr], bool | None]]] = {
@@ -217,6 +229,11 @@ _PROOFS: Final[dict[str, Callable[[Expr, Expr], bool | None]]] = {
     "<": _prove_lt,
     "<=": _prove_le,
 }
+
+
+def prove(op: str, a: Expr, b: Expr) -> bool | None:
+    """Whether `a op b` (== != < <=) holds for all values of the symbols; None where neither that nor its opposite is known."""
+    return _PROOFS[op](a, b)
 
 
 def _solve(d: Expr) -> tuple[Sym, Expr] | None:
@@ -241,15 +258,72 @@ def _age(s: Sym) -> int:
 
 # -- values with symbols in them ---------------------------------------------------------------------------------
 def plain(x: Any) -> Any:
-    """`x` with every SymInt in it (in tuples, lists, dicts, slices) as its expression, simplified; no constant Expr."""
+    """`x` with every SymInt in it (in containers, in specs) as its expression, simplified; never a constant Expr."""
     if isinstance(x, SymInt):
         e = x.env.simplify(x.expr)
         return e.value if isinstance(e, Int) else e
     return map_ints(x, plain)
 
 
+def lifted(x: Any, env: ShapeEnv | None) -> Any:
+    """`x` with every Expr in it as a SymInt of `env` (or an int): what meta rules can compute with."""
+    if env is None:
+        return x
+    return env.wrap(x) if isinstance(x, Expr) else map_ints(x, lambda i: lifted(i, env))
+
+
+def simplified(x: Any, env: ShapeEnv) -> Any:
+    """`x` with every Expr in it simplified by what `env` found equal; never a constant Expr."""
+    if isinstance(x, Expr):
+        e = env.simplify(x)
+        return e.value if isinstance(e, Int) else e
+    return map_ints(x, lambda i: simplified(i, env))
+
+
+def bound(x: Any, values: Mapping[Sym, Any]) -> Any:
+    """`x` with every Expr in it computed from `values` of the symbols: ints, or SymInts of one environment."""
+    if not isinstance(x, Expr):
+        return map_ints(x, lambda i: bound(i, values))
+    env = next((v.env for s in x.symbols if isinstance(v := values[s], SymInt)), None)
+    if env is None:
+        return evaluate(x, values)
+    return env.wrap(substitute(x, {s: v.expr if isinstance(v := values[s], SymInt) else v for s in x.symbols}))
+
+
+def symbols_in(x: Any) -> frozenset[Sym]:
+    """The symbols of every Expr in `x`."""
+    if isinstance(x, Expr):
+        return x.symbols
+    found: set[Sym] = set()
+
+    def look(i: Any) -> Any:
+        found.update(symbols_in(i))
+        return i
+
+    map_ints(x, look)
+    return frozenset(found)
+
+
+def environment_of(x: Any) -> ShapeEnv | None:
+    """The environment of the first SymInt in `x`."""
+    if isinstance(x, SymInt):
+        assert isinstance(x.env, ShapeEnv)
+        return x.env
+    found: list[ShapeEnv] = []
+
+    def look(i: Any) -> Any:
+        if not found and (env := environment_of(i)) is not None:
+            found.append(env)
+        return i
+
+    map_ints(x, look)
+    return found[0] if found else None
+
+
 def map_ints(x: Any, fn: Callable[[Any], Any]) -> Any:
-    """Rebuild the containers in `x` with `fn` applied to their items; `x` itself where it is no container."""
+    """Rebuild the containers and specs in `x` with `fn` applied to what they hold; `x` itself where it is neither."""
+    if isinstance(x, TensorSpec):
+        return TensorSpec(fn(x.shape), x.dtype, fn(x.strides), x.device)
     if isinstance(x, tuple):
         items = [fn(i) for i in x]
         return type(x)(*items) if hasattr(x, "_fields") else tuple(items)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from eager import _native
@@ -15,6 +16,7 @@ from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import OPS, Kind, Op
 from eager.spec import TensorSpec, is_dense, spec_of
+from eager.symint import SymInt
 from eager.tensor import Tensor
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.emit import emit, emit_layout, infer, physical_root, spec
@@ -23,6 +25,7 @@ from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
 from fxir.interpreter import Interpreter
 from fxir.node import Node, NodeInfo, Origin, Target
+from fxir.shapes import NeedsStatic, SymbolSource, environment_of, plain, simplified, symbols_in
 
 # Root keys of tensors made while tracing (`eager.tensor([1, 2])`): nobody else can write to them.
 FRESH: Final = "_constant"
@@ -73,9 +76,22 @@ class TraceMode(Mode):
     # -- inputs and values -------------------------------------------------------------------------------------
     def add_input(self, t: Tensor, name: str) -> Node:
         """A placeholder before all other nodes' use; `t` (a fake over a storage of its own) holds it."""
-        node = self.graph.placeholder(name, info=NodeInfo(spec_of(t)))
+        node = self.graph.placeholder(name, info=NodeInfo(self.note(spec_of(t))))
         self.memory.define(t, node)
         return node
+
+    def add_symbol(self, n: SymInt, name: str) -> Node:
+        """A placeholder for an int argument of the program that is a symbol."""
+        self.graph.shapes = environment_of(n)
+        node = self.graph.placeholder(name)
+        self.graph.symbols[n.expr] = SymbolSource("int", len(self.graph.placeholders) - 1)
+        return node
+
+    def note(self, x: Any) -> Any:
+        """`x` (a spec, arguments) as the graph holds it: expressions for SymInts."""
+        if self.graph.shapes is None:
+            self.graph.shapes = environment_of(x)
+        return x if self.graph.shapes is None else plain(x)
 
     def value(self, t: Tensor) -> Node:
         """The node that holds `t` now; a tensor from outside becomes a constant."""
@@ -126,7 +142,7 @@ class TraceMode(Mode):
         args = self._map_tensors(op, args, self.twin)
         if op.kind is Kind.VIEW:
             result = op.alias(*args)
-            self.memory.view(result, args[0], op, args[1:])
+            self.memory.view(result, args[0], op, self.note(args[1:]))
             return result
         return self._record(op, args)
 
@@ -155,18 +171,19 @@ class TraceMode(Mode):
 
     def _laid_out(self, t: Tensor, wanted: TensorSpec, given: set[int]) -> Tensor:
         shared = id(self.memory.buffer(self.twin(t))) in given
-        if spec_of(t) == wanted and not shared:
+        if self.note(spec_of(t)) == self.note(wanted) and not shared:
             return t
         node = self.value(t)
         if shared:
             node = self.memory.emit(OPS["clone"], node, None)
-        return self._new(wanted, emit_layout(self.graph, node, wanted.strides))
+        return self._new(wanted, emit_layout(self.graph, node, self.note(wanted.strides)))
 
     def _record(self, op: Op, args: tuple[Any, ...]) -> Any:
         specs = op.infer(*args)
-        nodes = self._map_tensors(op, args, self.memory.value)
-        same = all(n.info.spec == spec_of(t) for t, n in self._pairs(op, args, nodes))
-        node = self.graph.call_function(op, nodes, info=NodeInfo(specs if same else infer(op, nodes), self.origin))
+        nodes = self.note(self._map_tensors(op, args, self.memory.value))
+        same = all(spec(n) == self.note(spec_of(t)) for t, n in self._pairs(op, args, nodes))
+        held = self.note(specs) if same else infer(op, nodes, self.graph.shapes)
+        node = self.graph.call_function(op, nodes, info=NodeInfo(held, self.origin))
         if isinstance(specs, TensorSpec):
             return self._new(specs, node)
         results = []
@@ -208,7 +225,7 @@ class TraceMode(Mode):
             return None
         node = self.value(src)
         if tuple(src.shape) != tuple(target.shape):
-            node = self.memory.emit(OPS["expand"], node, tuple(target.shape))
+            node = self.memory.emit(OPS["expand"], node, self.note(tuple(target.shape)))
         if src.dtype is not target.dtype:
             return self.memory.emit(OPS["to_dtype"], node, target.dtype)
         return self.memory.emit(OPS["clone"], node, None)  # memory of its own, as the target is
@@ -273,6 +290,7 @@ class OutputBuilder:
 
     def add(self, node: Node, strides: tuple[int, ...] | None = None) -> int:
         """Append `node` (copied where it is an input, a constant or lies in another output); its position."""
+        strides = plain(strides)
         if strides is not None:
             node = emit_layout(self.graph, node, strides)
         root = physical_root(node)
@@ -314,4 +332,22 @@ def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Deco
     graph.output(tuple(built.nodes))
     graph.signature = GraphSignature(mutated, len(outs))
     graph.eliminate_dead_code()
+    settle_symbols(graph)
     return graph
+
+
+def settle_symbols(graph: Graph) -> None:
+    """After a trace: symbols that were found equal to something are replaced by it everywhere, and their sources noted.
+
+    Raises: NeedsStatic for symbols that no input tells.
+    """
+    if graph.shapes is None:
+        return
+    simplify = partial(simplified, env=graph.shapes)
+    for node in graph.nodes:
+        node.info = node.info.with_(spec=simplify(node.info.spec))
+        if symbols_in((node.args, node.kwargs)):
+            node.args, node.kwargs = simplify(node.args), simplify(node.kwargs)
+    missing = graph.find_symbols()
+    if missing:
+        raise NeedsStatic(missing, "a symbol is used that is neither the size of an input nor one itself")

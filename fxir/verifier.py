@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from fxir.expr import Expr
 from fxir.graph import Graph
 from fxir.node import Node, walk_nodes
 from fxir.printer import format_spec, is_op
+from fxir.shapes import lifted, plain
 
 
 class GraphError(RuntimeError):
@@ -109,6 +111,8 @@ def _check_node(graph: Graph, node: Node) -> None:
 
 
 def _check_functional(graph: Graph) -> None:
+    placeholders = graph.placeholders
+    ints = {placeholders[source.input] for source in graph.symbols.values() if source.kind == "int"}
     for node in graph.nodes:
         if node.op in ("call_method", "call_module"):
             _fail(node, "functional graphs hold calls of ops only")
@@ -116,13 +120,16 @@ def _check_functional(graph: Graph) -> None:
             continue
         if node.kwargs:
             _fail(node, "functional graphs pass every argument by position")
-        if node.info.spec is None:
+        if node.info.spec is None and not (node.op == "placeholder" and (node in ints or not node.users)):
             _fail(node, "it has no spec")
         if node.op == "call_function":
             _check_op_call(node)
     value = graph.output_node.args[0]
-    if not isinstance(value, tuple) or not all(isinstance(v, Node) for v in value):
-        _fail(graph.output_node, "the output of a functional graph is a flat tuple of nodes")
+    if not isinstance(value, tuple) or not all(isinstance(v, Node | Expr) for v in value):
+        _fail(graph.output_node, "the output of a functional graph is a flat tuple of nodes (or of sizes)")
+    unknown = graph.used_symbols() - graph.symbols.keys()
+    if unknown:
+        _fail(None, f"nothing tells where the symbols {', '.join(sorted(s.name for s in unknown))} come from")
     signature = graph.signature
     if signature is not None:
         total = len(signature.mutated_inputs) + signature.n_user_outputs + signature.n_saved
@@ -150,7 +157,8 @@ def _check_specs(graph: Graph) -> None:
         if node.op != "call_function" or not is_op(node.target):
             continue
         op: Any = node.target
-        inferred = op.infer(*_specs_of(node.args, from_node))
+        args = _specs_of(node.args, from_node)
+        inferred = op.infer(*args) if graph.shapes is None else plain(op.infer(*lifted(args, graph.shapes)))
         if inferred != node.info.spec:
             _fail(node, f"{op.name} gives {format_spec(inferred)}, the node claims {format_spec(node.info.spec)}")
 

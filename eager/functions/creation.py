@@ -13,6 +13,7 @@ from eager.functions.views import sizes_of
 from eager.ops.table import OPS, from_array, resize_out
 from eager.ops.table import empty as empty_of_spec
 from eager.spec import TensorSpec, preserve_strides
+from eager.symint import SymInt
 from eager.tensor import Tensor
 
 TensorBase = _native.TensorBase
@@ -262,9 +263,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
 
 
 def _check_range_of(start: Any, end: Any, step: Any) -> None:
-    if not (math.isfinite(start) and math.isfinite(end)):
+    if not all(isinstance(v, int | SymInt) or math.isfinite(v) for v in (start, end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if step == 0 or math.isnan(step):
+    if step == 0 or (isinstance(step, float) and math.isnan(step)):
         raise RuntimeError("step must be nonzero")
 
 

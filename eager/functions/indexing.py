@@ -13,6 +13,7 @@ from eager import _native, dtypes
 from eager.functions.creation import tensor
 from eager.ops.table import OPS, from_array, write_out
 from eager.spec import broadcast_shapes, normalize_dim
+from eager.symint import as_int
 
 TensorBase = _native.TensorBase
 _SELECT, _SLICE = OPS["select"], OPS["slice"]
@@ -81,7 +82,7 @@ def _slice(x: Any, dim: int, item: slice) -> Any:
     step = 1 if step is None else int(step)
     if step <= 0:
         raise ValueError("step must be greater than zero")
-    return _SLICE(x, dim, None if start is None else int(start), None if end is None else int(end), step)
+    return _SLICE(x, dim, None if start is None else as_int(start), None if end is None else as_int(end), step)
 
 
 def _select(x: Any, dim: int, index: int) -> Any:
@@ -143,7 +144,7 @@ def _take_item(x: Any, dim: int, item: Any, indices: list[Any], writing: bool) -
             return x, _place(indices, dim, item)  # no value to select by; a write needs none
         return _select(x, dim, item.item()), dim
     if hasattr(item, "__index__"):
-        return _select(x, dim, item.__index__()), dim
+        return _select(x, dim, as_int(item)), dim
     raise _bad_index(item)
 
 

@@ -9,6 +9,7 @@ from eager.autograd.record import note_one_of_many
 from eager.device import default_device
 from eager.ops.table import OPS, write_out
 from eager.spec import broadcast_shapes, normalize_dim
+from eager.symint import as_int
 
 TensorBase = _native.TensorBase
 
@@ -124,16 +125,16 @@ def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, spli
     d = normalize_dim(dim, tensor.ndim)
     n = tensor.shape[d]
     if isinstance(split_size_or_sections, (list, tuple)):
-        return note_one_of_many(_split_sizes(tensor, [int(s) for s in split_size_or_sections], d), "SplitWithSizes")
-    size = int(split_size_or_sections)
+        return note_one_of_many(_split_sizes(tensor, [as_int(s) for s in split_size_or_sections], d), "SplitWithSizes")
+    size = as_int(split_size_or_sections)
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0:
         if n != 0:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
         return (OPS["slice"](tensor, d, 0, 0, 1),)
-    starts = range(0, n, size) if n else (0,)
-    return note_one_of_many(tuple(OPS["slice"](tensor, d, i, min(i + size, n), 1) for i in starts), "Split")
+    count = -(-n // size) if n else 1
+    return note_one_of_many(tuple(OPS["slice"](tensor, d, i * size, min((i + 1) * size, n), 1) for i in range(count)), "Split")
 
 
 def _split_sizes(tensor: Any, sizes: list[int], d: int) -> tuple[Any, ...]:

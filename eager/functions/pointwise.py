@@ -11,9 +11,10 @@ from eager import _native, dtypes
 from eager.dtypes import Category
 from eager.ops.table import OPS, Op, from_array, write_out
 from eager.promotion import result_type, scalar_name
+from eager.symint import SymInt
 
 TensorBase = _native.TensorBase
-_NUMBERS = (int, float, bool, complex, np.number, np.bool_)
+_NUMBERS = (int, float, bool, complex, np.number, np.bool_, SymInt)
 
 
 def operand(value: Any) -> Any:

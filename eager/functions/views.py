@@ -8,6 +8,7 @@ from eager import _native, dtypes
 from eager.ops.table import OPS
 from eager.ops.views import infer_size, view_strides
 from eager.spec import normalize_dim
+from eager.symint import as_int
 
 TensorBase = _native.TensorBase
 
@@ -17,8 +18,8 @@ def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     try:
-        return tuple(n if type(n) is int else n.__index__() for n in args)
-    except AttributeError:
+        return tuple(n if type(n) is int else as_int(n) for n in args)
+    except TypeError:
         wrong = next(n for n in args if not hasattr(n, "__index__"))
         raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None
 

@@ -35,6 +35,9 @@ TensorObject *tensor_new(PyTypeObject *cls, StorageObject *storage, uint64_t met
                          const int64_t *sizes, const int64_t *strides, int64_t offset);
 bool tensor_wants_grad(const TensorObject *t);
 int parse_dims(PyObject *seq, int64_t *out, const char *who);
+void tensor_share_symbols(TensorObject *t, const TensorObject *from);
+PyObject *tensor_dims(const TensorObject *t, bool sizes);
+PyObject *py_set_symint(PyObject *self, PyObject *cls);
 PyObject *tensor_device_of(int type, int index);
 PyObject *py_make(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *py_empty(PyObject *self, PyObject *const *args, Py_ssize_t nargs);

@@ -133,6 +133,7 @@ static PyObject *py_set_cuda_array_maker(PyObject *Py_UNUSED(m), PyObject *maker
 
 static PyMethodDef methods[] = {
     {"register", py_register, METH_VARARGS, "register(tensor_class, size_class, dtypes, descrs, device_maker)"},
+    {"set_symint", py_set_symint, METH_O, "the class of symbolic sizes"},
     {"set_cuda_array_maker", py_set_cuda_array_maker, METH_O, "callable that makes a CuPy array over a tensor"},
     {"make", (PyCFunction)(void *)py_make, METH_FASTCALL, "make(cls, storage, dtype_code, sizes, strides, offset=0, flags=0)"},
     {"empty", (PyCFunction)(void *)py_empty, METH_FASTCALL, "empty(dtype_code, sizes, strides)"},

@@ -85,22 +85,11 @@ static inline void put(PyObject *object, Py_ssize_t place, PyObject *value) /* s
 
 /* ---- specs ---- */
 
-static PyObject *plain_tuple(const int64_t *values, int n)
-{
-    PyObject *made = PyTuple_New(n);
-    for (int i = 0; made && i < n; i++) {
-        PyObject *value = PyLong_FromLongLong(values[i]);
-        if (!value) Py_CLEAR(made);
-        else PyTuple_SET_ITEM(made, i, value);
-    }
-    return made;
-}
-
 static PyObject *spec_of_tensor(const TensorObject *t)
 {
     PyObject *spec = spec_class->tp_alloc(spec_class, 0);
     if (!spec) return NULL;
-    PyObject *shape = plain_tuple(tensor_sizes(t), tensor_ndim(t)), *strides = plain_tuple(tensor_strides(t), tensor_ndim(t));
+    PyObject *shape = tensor_dims(t, true), *strides = tensor_dims(t, false);
     PyObject *device = tensor_device_of(EAGER_META_DEVICE(t->meta), EAGER_META_DEVICE_INDEX(t->meta));
     put(spec, spec_at[P_SHAPE], shape);
     put(spec, spec_at[P_DTYPE], Py_NewRef(g_dtypes[EAGER_META_DTYPE(t->meta)]));
@@ -131,6 +120,7 @@ static PyObject *save(TensorObject *t, bool own_output)
         const uint64_t meta = t->meta & ~(uint64_t)(EAGER_REQUIRES_GRAD | EAGER_IS_PARAM);
         Py_SETREF(kept, (PyObject *)tensor_new(g_tensor_class, t->storage, meta, tensor_ndim(t), tensor_sizes(t),
                                                tensor_strides(t), t->offset));
+        if (kept) tensor_share_symbols((TensorObject *)kept, t);
     }
     PyObject *version = PyLong_FromUnsignedLongLong(t->storage->version), *number = PyLong_FromUnsignedLong(t->output_nr);
     put(saved, saved_at[S_TENSOR], kept);

@@ -80,8 +80,90 @@ int parse_dims(PyObject *seq, int64_t *out, const char *who)
     return (int)n;
 }
 
+/* ---- symbolic sizes ---- */
+
+static PyTypeObject *g_symint_class;
+
+/* set_symint(cls): the class whose instances are symbolic sizes; `hint` is the int that one was when captured */
+PyObject *py_set_symint(PyObject *Py_UNUSED(self), PyObject *cls)
+{
+    if (!PyType_Check(cls)) return PyErr_Format(PyExc_TypeError, "set_symint: expected a class");
+    Py_XSETREF(g_symint_class, (PyTypeObject *)Py_NewRef(cls));
+    Py_RETURN_NONE;
+}
+
+static bool is_symbolic(PyObject *x) { return g_symint_class && Py_TYPE(x) == g_symint_class; }
+
+static bool has_symbols(PyObject *seq)
+{
+    if (!g_symint_class || (!PyTuple_Check(seq) && !PyList_Check(seq))) return false;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq); i++)
+        if (is_symbolic(PySequence_Fast_GET_ITEM(seq, i))) return true;
+    return false;
+}
+
+static PyObject *hint_of(PyObject *x) { return is_symbolic(x) ? PyObject_GetAttrString(x, "hint") : Py_NewRef(x); }
+
+/* A tuple of what the items were when captured. */
+static PyObject *hints_of(PyObject *seq)
+{
+    PyObject *hints = PySequence_List(seq);
+    for (Py_ssize_t i = 0; hints && i < PyList_GET_SIZE(hints); i++) {
+        PyObject *hint = hint_of(PyList_GET_ITEM(hints, i));
+        if (!hint || PyList_SetItem(hints, i, hint) < 0) Py_CLEAR(hints);
+    }
+    return hints;
+}
+
+/* The geometry of a fake as given, if any of it is symbolic: what `symbolic` holds. Replaces the three by what they were
+ * when captured (new references in `hints`). NULL without an error where all are plain. */
+static PyObject *take_symbols(PyObject **sizes, PyObject **strides, PyObject **offset, PyObject *hints[3])
+{
+    if (!has_symbols(*sizes) && !has_symbols(*strides) && !(*offset && is_symbolic(*offset))) return NULL;
+    PyObject *zero = PyLong_FromLong(0), *first = PySequence_Tuple(*sizes), *second = PySequence_Tuple(*strides);
+    PyObject *made = zero && first && second ? PyTuple_Pack(3, first, second, *offset ? *offset : zero) : NULL;
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    hints[0] = made ? hints_of(*sizes) : NULL;
+    hints[1] = made ? hints_of(*strides) : NULL;
+    hints[2] = made ? hint_of(*offset ? *offset : zero) : NULL;
+    Py_XDECREF(zero);
+    if (!hints[0] || !hints[1] || !hints[2]) Py_CLEAR(made);
+    else *sizes = hints[0], *strides = hints[1], *offset = hints[2];
+    return made;
+}
+
+void tensor_share_symbols(TensorObject *t, const TensorObject *from) { Py_XSETREF(t->symbolic, Py_XNewRef(from->symbolic)); }
+
+static PyObject *symbolic_part(const TensorObject *t, int part) { return PyTuple_GET_ITEM(t->symbolic, part); }
+
+static PyObject *dims_to_tuple(const int64_t *dims, int n);
+
+/* Sizes or strides as a tuple, symbolic where they are. */
+PyObject *tensor_dims(const TensorObject *t, bool sizes)
+{
+    if (t->symbolic) return Py_NewRef(symbolic_part(t, sizes ? 0 : 1));
+    return dims_to_tuple(sizes ? tensor_sizes(t) : tensor_strides(t), tensor_ndim(t));
+}
+
+typedef PyObject *(*Maker)(PyObject *const *args, Py_ssize_t nargs);
+
+/* Calls make or alias, sizes at args[at] and strides and offset after them; what is symbolic goes to the result. */
+static PyObject *with_symbols(Maker make, PyObject *const *args, Py_ssize_t nargs, int at)
+{
+    PyObject *given[8], *hints[3] = {NULL, NULL, NULL}, *none = NULL;
+    if (nargs < at + 2 || nargs > 8) return make(args, nargs);
+    memcpy(given, args, sizeof *given * (size_t)nargs);
+    PyObject *symbolic = take_symbols(&given[at], &given[at + 1], nargs > at + 2 ? &given[at + 2] : &none, hints);
+    PyObject *made = symbolic || !PyErr_Occurred() ? make(given, nargs) : NULL;
+    if (made && symbolic) ((TensorObject *)made)->symbolic = Py_NewRef(symbolic);
+    Py_XDECREF(symbolic);
+    for (int i = 0; i < 3; i++) Py_XDECREF(hints[i]);
+    return made;
+}
+
 /* make(cls, storage, dtype_code, sizes, strides, offset=0, flags=0) */
-PyObject *py_make(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *make_plain(PyObject *const *args, Py_ssize_t nargs)
 {
     int64_t sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM];
     if (nargs < 5 || nargs > 7) {
@@ -112,6 +194,12 @@ PyObject *py_make(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t n
     if (PyErr_Occurred()) return NULL;
     uint64_t meta = EAGER_META(code, storage->device_type, storage->device_index, n) | (flags & ~0xffffffffull);
     return (PyObject *)tensor_new((PyTypeObject *)cls, storage, meta, n, sizes, strides, offset);
+}
+
+PyObject *py_make(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    const bool fake = nargs > 6 && (PyLong_AsUnsignedLongLongMask(args[6]) & EAGER_FAKE);
+    return fake ? with_symbols(make_plain, args, nargs, 3) : make_plain(args, nargs);
 }
 
 /* Bytes that a view of these sizes and strides spans. */
@@ -178,7 +266,7 @@ static uint64_t meta_of_view(uint64_t meta, uint64_t viewed)
 }
 
 /* alias(t, sizes, strides, offset, dtype_code=same): a view over t's storage; no autograd. */
-PyObject *py_alias(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *alias_plain(PyObject *const *args, Py_ssize_t nargs)
 {
     int64_t sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM];
     if (nargs < 4 || !PyObject_TypeCheck(args[0], &TensorBase_Type)) {
@@ -222,6 +310,12 @@ PyObject *py_alias(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t 
     return (PyObject *)view;
 }
 
+PyObject *py_alias(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    const bool fake = nargs && PyObject_TypeCheck(args[0], &TensorBase_Type) && (((TensorObject *)args[0])->meta & EAGER_FAKE);
+    return fake ? with_symbols(alias_plain, args, nargs, 1) : alias_plain(args, nargs);
+}
+
 /* ---- life cycle ---- */
 
 static int tensor_traverse(TensorObject *t, visitproc visit, void *arg)
@@ -230,6 +324,7 @@ static int tensor_traverse(TensorObject *t, visitproc visit, void *arg)
     Py_VISIT(t->grad);
     Py_VISIT(t->autograd);
     Py_VISIT(t->dict);
+    Py_VISIT(t->symbolic);
     return 0;
 }
 
@@ -249,6 +344,7 @@ static void tensor_dealloc(TensorObject *t)
     Py_TRASHCAN_BEGIN(t, tensor_dealloc);
     tensor_clear(t);
     Py_CLEAR(t->array);
+    Py_CLEAR(t->symbolic);
     Py_CLEAR(t->storage);
     if (t->dims && t->dims != t->inline_dims) PyMem_Free(t->dims);
     Py_TYPE(t)->tp_free(t);
@@ -284,6 +380,31 @@ static PyObject *dims_to_tuple(const int64_t *dims, int n)
     return tuple;
 }
 
+static PyObject *size_object(const TensorObject *t)
+{
+    if (!t->symbolic || !g_size_class) return dims_to_size(tensor_sizes(t), tensor_ndim(t));
+    PyObject *size = g_size_class->tp_alloc(g_size_class, tensor_ndim(t));
+    for (int i = 0; size && i < tensor_ndim(t); i++)
+        PyTuple_SET_ITEM(size, i, Py_NewRef(PyTuple_GET_ITEM(symbolic_part(t, 0), i)));
+    return size;
+}
+
+/* An answer of eager.spec about symbolic sizes and strides. */
+static PyObject *ask_spec(const TensorObject *t, const char *what)
+{
+    PyObject *module = PyImport_ImportModule("eager.spec");
+    PyObject *answer = module ? PyObject_CallMethod(module, what, "OO", symbolic_part(t, 0), symbolic_part(t, 1)) : NULL;
+    Py_XDECREF(module);
+    return answer;
+}
+
+static PyObject *symbolic_count(const TensorObject *t)
+{
+    PyObject *n = PyLong_FromLong(1), *sizes = symbolic_part(t, 0);
+    for (Py_ssize_t i = 0; n && i < PyTuple_GET_SIZE(sizes); i++) Py_SETREF(n, PyNumber_Multiply(n, PyTuple_GET_ITEM(sizes, i)));
+    return n;
+}
+
 static int normal_dim(TensorObject *t, PyObject *arg, int *out)
 {
     int n = tensor_ndim(t);
@@ -316,12 +437,13 @@ static PyObject *size_or_stride(TensorObject *t, PyObject *const *args, Py_ssize
         return NULL;
     }
     int n = tensor_ndim(t), d;
-    if (!dim || dim == Py_None) return is_size ? dims_to_size(dims, n) : dims_to_tuple(dims, n);
+    if (!dim || dim == Py_None) return is_size ? size_object(t) : tensor_dims(t, false);
     if (normal_dim(t, dim, &d) < 0) return NULL;
     if (n == 0) {
         PyErr_SetString(PyExc_IndexError, "dimension specified as 0 but tensor has no dimensions");
         return NULL;
     }
+    if (t->symbolic) return Py_NewRef(PyTuple_GET_ITEM(symbolic_part(t, is_size ? 0 : 1), d));
     return PyLong_FromLongLong(dims[d]);
 }
 
@@ -364,12 +486,21 @@ PyObject *tensor_device_of(int type, int index)
     return PyObject_CallFunction(g_device_maker, "ii", type, index);
 }
 
-static PyObject *tensor_numel(TensorObject *t, PyObject *Py_UNUSED(a)) { return PyLong_FromLongLong(count(t)); }
+static PyObject *tensor_numel(TensorObject *t, PyObject *Py_UNUSED(a))
+{
+    return t->symbolic ? symbolic_count(t) : PyLong_FromLongLong(count(t));
+}
 static PyObject *tensor_dim(TensorObject *t, PyObject *Py_UNUSED(a)) { return PyLong_FromLong(tensor_ndim(t)); }
 static PyObject *tensor_data_ptr(TensorObject *t, PyObject *Py_UNUSED(a)) { return PyLong_FromVoidPtr(t->data); }
-static PyObject *tensor_offset(TensorObject *t, PyObject *Py_UNUSED(a)) { return PyLong_FromLongLong(t->offset); }
+static PyObject *tensor_offset(TensorObject *t, PyObject *Py_UNUSED(a))
+{
+    return t->symbolic ? Py_NewRef(symbolic_part(t, 2)) : PyLong_FromLongLong(t->offset);
+}
 static PyObject *tensor_itemsize(TensorObject *t, PyObject *Py_UNUSED(a)) { return PyLong_FromLong(g_itemsize[EAGER_META_DTYPE(t->meta)]); }
-static PyObject *tensor_is_contiguous(TensorObject *t, PyObject *Py_UNUSED(a)) { return PyBool_FromLong(contiguous(t)); }
+static PyObject *tensor_is_contiguous(TensorObject *t, PyObject *Py_UNUSED(a))
+{
+    return t->symbolic ? ask_spec(t, "is_contiguous") : PyBool_FromLong(contiguous(t));
+}
 static PyObject *tensor_storage(TensorObject *t, PyObject *Py_UNUSED(a)) { return Py_NewRef((PyObject *)t->storage); }
 /* _expose(): the memory is handed to code that may write to it without telling us. */
 static PyObject *tensor_expose(TensorObject *t, PyObject *Py_UNUSED(a))
@@ -385,7 +516,7 @@ static PyObject *tensor_ask_base(TensorObject *t, PyObject *Py_UNUSED(a))
 }
 static PyObject *tensor_bump(TensorObject *t, PyObject *Py_UNUSED(a)) { storage_written(t->storage); Py_RETURN_NONE; }
 
-static PyObject *get_shape(TensorObject *t, void *Py_UNUSED(c)) { return dims_to_size(tensor_sizes(t), tensor_ndim(t)); }
+static PyObject *get_shape(TensorObject *t, void *Py_UNUSED(c)) { return size_object(t); }
 static PyObject *get_ndim(TensorObject *t, void *Py_UNUSED(c)) { return PyLong_FromLong(tensor_ndim(t)); }
 static PyObject *get_dtype(TensorObject *t, void *Py_UNUSED(c)) { return Py_XNewRef(g_dtypes[EAGER_META_DTYPE(t->meta)]); }
 static PyObject *get_tensor_device(TensorObject *t, void *Py_UNUSED(c))
@@ -457,6 +588,7 @@ static PyObject *tensor_set_impl(TensorObject *t, PyObject *arg)
     if (set_geometry(t, tensor_ndim(x), tensor_sizes(x), tensor_strides(x)) < 0) return NULL;
     t->meta = (x->meta & ~(EAGER_REQUIRES_GRAD | EAGER_IS_PARAM)) | kept;
     set_storage(t, x->storage, x->offset);
+    tensor_share_symbols(t, x);
     if (kept & EAGER_IS_PARAM) g_epoch++;
     Py_RETURN_NONE;
 }

@@ -74,6 +74,8 @@ typedef struct {
     uint32_t output_nr;         /* which output of grad_fn this is */
     PyObject *dict, *weakrefs;
     int64_t inline_dims[2 * EAGER_INLINE_NDIM];
+    PyObject *symbolic;         /* of some fakes: (sizes, strides, offset) with SymInts; `dims` and `offset` are then
+                                 * only what these were when captured */
 } TensorObject;
 
 /* Whether a gradient may be wanted: by the flag, or perhaps through the base (then `_requires_grad` says which). */

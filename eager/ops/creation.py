@@ -10,6 +10,7 @@ from eager.device import CPU, device
 from eager.dtypes import dtype
 from eager.ops.table import Kind, declare
 from eager.spec import TensorSpec
+from eager.symint import SymInt
 
 
 def _full_meta(size: Sequence[int], value: Any, dtype: dtype | None, device: device | None) -> TensorSpec:
@@ -39,15 +40,23 @@ def arange_length(start: Any, end: Any, step: Any) -> int:
     """Number of values in [start, end) by `step`. Raises RuntimeError for a step that leads away."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if _whole(start, end, step):
+        if (end - start) * step < 0:
+            raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+        length, by = (end - start, step) if step > 0 else (start - end, -step)
+        return (length + by - 1) // by  # type: ignore[no-any-return]
     if (end - start) / step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     return math.ceil((end - start) / step)
 
 
+def _whole(*numbers: Any) -> bool:
+    return all(isinstance(n, int | SymInt) for n in numbers)
+
+
 def _arange_meta(start: Any, end: Any, step: Any, dtype: dtype | None, device: device | None) -> TensorSpec:
     if dtype is None:
-        whole = all(isinstance(v, int) for v in (start, end, step))
-        dtype = dtypes.int64 if whole else dtypes.get_default_dtype()
+        dtype = dtypes.int64 if _whole(start, end, step) else dtypes.get_default_dtype()
     return TensorSpec.contiguous((arange_length(start, end, step),), dtype, device or CPU)
 
 

@@ -235,7 +235,7 @@ def _var(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
         return parts[0] + parts[1]
     d = x - OPS["mean"](x, dims, True, None)
     total = OPS["sum"](d * d, dims, keepdim, None)
-    n = max(_count(x, dims) - correction, 0)
+    n = max(_count(x, dims) - (int(correction) if correction == int(correction) else correction), 0)
     return total / n if n else total * math.inf  # inf, and nan where all are equal, as a division by zero has it
 
 

@@ -23,7 +23,16 @@ from eager.fake import DataDependentError, fake
 from eager.ops import loop_api
 from eager.ops.schema import PUBLIC_NAMES, Schema, parse
 from eager.promotion import result_type, scalar_name
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, spec_of
+from eager.spec import (
+    SpecLike,
+    TensorSpec,
+    broadcast_shapes,
+    contiguous_strides,
+    elementwise_strides,
+    same_shape,
+    spec_of,
+)
+from eager.symint import SymInt
 
 TensorBase = _native.TensorBase
 _uniform_floats = _native.uniform_floats
@@ -311,7 +320,7 @@ class Op(_native.OpBase):
         if len(operands) != len(self._tensor_at):
             self._check_operands(args)
         shape = tuple(operands[0].shape)
-        if any(tuple(x.shape) != shape for x in operands[1:]):
+        if not all(same_shape(x.shape, shape) for x in operands[1:]):
             shape = broadcast_shapes(*(x.shape for x in operands))
         d = self.result_dtype(self.compute_dtype(*args))
         return TensorSpec(shape, d, elementwise_strides(shape, operands), common_device(self.name, operands))
@@ -319,7 +328,7 @@ class Op(_native.OpBase):
     def _check_operands(self, args: tuple[Any, ...]) -> None:
         """Raise TypeError unless one operand is a tensor and those that are none are numbers, or left out where they may be."""
         wanted = next((i for i in self._tensor_at if not hasattr(args[i], "stride") and (
-            not isinstance(args[i], (int, float, complex, np.number, np.bool_))
+            not isinstance(args[i], (int, float, complex, np.number, np.bool_, SymInt))
             and (args[i] is not None or self.schema.params[i].type == "Tensor"))), None)  # fmt: skip
         if wanted is None and not any(hasattr(args[i], "stride") for i in self._tensor_at):
             wanted = self._tensor_at[0]

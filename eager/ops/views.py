@@ -139,8 +139,14 @@ PERMUTE = declare("permute(Tensor x, int[] dims) -> Tensor", Kind.VIEW, view=_pe
 
 def slice_bounds(n: int, start: int | None, end: int | None) -> tuple[int, int]:
     """Python's clamping of slice bounds to a length, for a positive step."""
-    low, high, _ = slice(start, end).indices(n)
+    low, high = _clamped(start, n, 0), _clamped(end, n, n)
     return low, max(low, high)
+
+
+def _clamped(bound: int | None, n: int, default: int) -> int:
+    if bound is None:
+        return default
+    return min(bound, n) if bound >= 0 else max(bound + n, 0)
 
 
 def _slice(x: SpecLike, dim: int, start: int | None, end: int | None, step: int) -> Geometry:
@@ -151,7 +157,7 @@ def _slice(x: SpecLike, dim: int, start: int | None, end: int | None, step: int)
         raise RuntimeError(f"slice step must be positive, got {step}")
     sizes, strides = list(x.shape), list(x.stride())
     low, high = slice_bounds(sizes[d], start, end)
-    sizes[d] = -(-(high - low) // step)
+    sizes[d] = (high - low + step - 1) // step
     offset = _offset(x) + low * strides[d]
     strides[d] *= step
     return tuple(sizes), tuple(strides), offset

@@ -10,6 +10,7 @@ from eager.spec import spec_of
 from eager.tensor import Tensor
 from fxir.graph import Graph
 from fxir.node import Node, map_nodes
+from fxir.shapes import symbols_in
 from fxir.trace import FRESH
 
 MAX_BYTES: Final = 1 << 20
@@ -45,4 +46,4 @@ def _foldable(node: Node) -> bool:
     inputs = node.inputs
     fresh = all(n.op == "get_attr" and str(n.target).startswith(FRESH) for n in inputs)
     # A result that is an output must be new memory in every call.
-    return bool(inputs) and fresh and not any(u.op == "output" for u in node.users)
+    return bool(inputs) and fresh and not symbols_in(node.args) and not any(u.op == "output" for u in node.users)

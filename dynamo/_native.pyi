@@ -90,15 +90,15 @@ class GuardProgram:
             type(src) is T, (meta word & mask) == (meta & mask), sizes and strides.
             sizes: tuple of int, ANY or AT_LEAST_2; strides: tuple of int or ANY, or None for
             "contiguous under the actual sizes". len(sizes) is compared with the tensor's ndim.
-        ("size_eq", src_a, dim_a, src_b, dim_b)   equal sizes of two tensors
-        ("size_mod", src, dim, divisor, rest)     size % divisor == rest
-        ("size_range", src, dim, low, high)       low <= size <= high (high ANY: unbounded)
         ("int_range", src, low, high)             exactly int, low <= v <= high
         ("grad_mode", bool)             grad mode of the calling thread
         ("call_eq", callable, expected) callable() has expected's exact type and ==
 
     Relational checks; they run in a second phase, after all others::
 
+        ("shape", (src, ...), (step, ...))
+            a relation of sizes and ints in postfix: "const", v / "size", k, dim / "stride", k, dim / "offset", k / "int", k
+            (k numbers the sources) push; "add" "mul" "floordiv" "mod" "min" "max" combine two; "eq" "ne" "lt" or "le" ends
         ("same", src_a, src_b)          src_a is src_b
         ("distinct", (src, ...))        pairwise not the same object
         ("alias", src_a, src_b)         two tensors share memory's storage

@@ -20,9 +20,9 @@ static const OpSpec op_specs[] = {
     {"float_eq", G_FLOAT_EQ, "so", 2}, {"str_eq", G_STR_EQ, "so", 2}, {"const_eq", G_CONST_EQ, "so", 2},
     {"len", G_LEN, "si", 2}, {"dict_keys", G_DICT_KEYS, "so", 2}, {"no_attr", G_NO_ATTR, "sn", 2},
     {"dict_absent", G_DICT_ABSENT, "sk", 2}, {"cell_empty", G_CELL_EMPTY, "s", 1}, {"tensor", G_TENSOR, "so:T", 6},
-    {"size_eq", G_SIZE_EQ, "sisi", 4}, {"size_mod", G_SIZE_MOD, "siii", 4}, {"size_range", G_SIZE_RANGE, "siii", 4},
     {"int_range", G_INT_RANGE, "sii", 3}, {"grad_mode", G_GRAD_MODE, "i", 1}, {"ambient", G_AMBIENT, "i", 1},
-    {"call_eq", G_CALL_EQ, "b:Co", 2},
+    {"call_eq", G_CALL_EQ, "b:Co", 2}, {"call_is", G_CALL_IS, "b:Co", 2}, {"type_absent", G_TYPE_ABSENT, "sn", 2},
+    {"shape", G_SHAPE, "So", 2},
     {"same", G_SAME, "ss", 2}, {"distinct", G_DISTINCT, "S", 1}, {"alias", G_ALIAS, "ss", 2},
     {"not_alias", G_NOT_ALIAS, "S", 1}, {"watch", G_BLOCK, "", 2}, {"epoch", G_BLOCK, "", 2},
 };
@@ -56,7 +56,7 @@ int guard_arity(PyObject *name)
     return spec ? spec->arity : -1;
 }
 
-static bool is_relational(int op) { return op >= G_SAME && op <= G_NOT_ALIAS; }
+static bool is_relational(int op) { return op >= G_SHAPE && op <= G_NOT_ALIAS; }
 
 static int refuse(Builder *b, const OpSpec *spec, PyObject *class, const char *what, PyObject *given)
 {
@@ -215,6 +215,7 @@ static int finish(Builder *b, const OpSpec *spec, PyObject *instruction, Guard *
     int overflow;
     switch (g->op) {
     case G_TENSOR: return read_tensor(b, spec, instruction, g);
+    case G_SHAPE: return shape_build(g->obj, g);
     case G_INT_EQ:
         if (!PyLong_CheckExact(g->obj)) return refuse(b, spec, PyExc_TypeError, "expected an int", g->obj);
         g->a = PyLong_AsLongLongAndOverflow(g->obj, &overflow);
@@ -228,8 +229,6 @@ static int finish(Builder *b, const OpSpec *spec, PyObject *instruction, Guard *
     case G_DICT_KEYS: return PyTuple_Check(g->obj) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a tuple of keys", g->obj);
     case G_ITEM: case G_CLOSURE: case G_LEN:
         return g->a >= 0 ? 0 : refuse(b, spec, PyExc_ValueError, "an index or length must not be negative", instruction);
-    case G_SIZE_MOD:
-        return g->b > 0 ? 0 : refuse(b, spec, PyExc_ValueError, "the divisor must be positive", instruction);
     default: return 0;
     }
 }
@@ -438,3 +437,4 @@ void program_free_code(ProgramObject *program)
     }
     PyMem_Free(code);
 }
+        else if (code[i].op == G_SHAPE) shape_free(code[i].shape);

@@ -77,15 +77,6 @@ static inline bool tensor_matches(PyObject *o, const TensorSpec *spec)
     return true;
 }
 
-static inline bool tensor_size(PyObject *o, int64_t dim, int64_t *size)
-{
-    if (!is_tensor(o)) return false;
-    const TensorObject *t = (const TensorObject *)o;
-    if (dim < 0 || dim >= tensor_ndim(t)) return false;
-    *size = t->dims[dim];
-    return true;
-}
-
 static inline bool int_value(PyObject *o, int64_t *value)
 {
     int overflow;
@@ -232,17 +223,6 @@ static bool lacks_attribute(PyObject *o, PyObject *name)
     return true;
 }
 
-static bool size_check(const Guard *g, PyObject **slots)
-{
-    int64_t size, other;
-    if (!tensor_size(slots[g->src], g->a, &size)) return false;
-    switch (g->op) {
-    case G_SIZE_EQ: return tensor_size(slots[g->src2], g->b, &other) && size == other;
-    case G_SIZE_MOD: return size % g->b == g->c;
-    default: return size >= g->b && (g->c == DIM_ANY || size <= g->c);
-    }
-}
-
 /* --- the rarer checks, out of the hot loop --------------------------------------------------- */
 static bool check(const Guard *g, PyObject **slots)
 {
@@ -258,11 +238,12 @@ static bool check(const Guard *g, PyObject **slots)
     case G_DICT_ABSENT:
         return PyDict_Check(o) && !_PyDict_GetItem_KnownHash(o, g->obj, g->hash) && !PyErr_Occurred();
     case G_CELL_EMPTY: return PyCell_Check(o) && !PyCell_GET(o);
-    case G_SIZE_EQ: case G_SIZE_MOD: case G_SIZE_RANGE: return size_check(g, slots);
     case G_INT_RANGE: return int_value(o, &value) && value >= g->a && value <= g->b;
     case G_GRAD_MODE: return !eager_api->grad_enabled() == !g->a;
     case G_AMBIENT: return eager_api->mode_depth() >> EAGER_AMBIENT_SHIFT == g->a;
-    case G_CALL_EQ: return call_returns(g->base, g->obj);
+    case G_CALL_EQ: case G_CALL_IS: return call_returns(g->base, g->obj, g->op == G_CALL_IS);
+    case G_TYPE_ABSENT: return PyType_Check(o) && !_PyType_Lookup((PyTypeObject *)o, g->obj);
+    case G_SHAPE: return shape_holds(g->shape, slots);
     case G_SAME: return o == slots[g->src2];
     case G_DISTINCT: return pairwise_different(slots, g, false);
     case G_ALIAS: return tensor_memory(o) && tensor_memory(o) == tensor_memory(slots[g->src2]);

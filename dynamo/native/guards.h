@@ -8,8 +8,9 @@ typedef enum {
     G_CONST, G_WEAK, G_GLOBAL, G_ATTR, G_GENERIC_ATTR, G_DICT_ATTR, G_TYPE_ATTR, G_TYPE_OF, G_DICT_ITEM, G_ITEM,
     G_CELL, G_CLOSURE,
     G_TYPE, G_IS, G_IS_NOT, G_INT_EQ, G_FLOAT_EQ, G_STR_EQ, G_CONST_EQ, G_LEN, G_DICT_KEYS, G_NO_ATTR,
-    G_DICT_ABSENT, G_CELL_EMPTY, G_TENSOR, G_SIZE_EQ, G_SIZE_MOD, G_SIZE_RANGE, G_INT_RANGE, G_GRAD_MODE, G_AMBIENT, G_CALL_EQ,
-    G_SAME, G_DISTINCT, G_ALIAS, G_NOT_ALIAS,
+    G_DICT_ABSENT, G_CELL_EMPTY, G_TENSOR, G_INT_RANGE, G_GRAD_MODE, G_AMBIENT, G_CALL_EQ, G_CALL_IS,
+    G_TYPE_ABSENT,
+    G_SHAPE, G_SAME, G_DISTINCT, G_ALIAS, G_NOT_ALIAS,
     G_BLOCK, G_BLOCK_END,
 } GuardOp;
 
@@ -40,6 +41,8 @@ typedef struct Block {
 
 typedef struct {
     uint8_t op;
+typedef struct ShapeProgram ShapeProgram;
+
     int32_t src, src2, dst;
     int32_t length;             /* of a block: instructions to skip; of a list of slots: their number */
     int64_t a, b, c;
@@ -51,6 +54,7 @@ typedef struct {
         int32_t *slots;
         double number;
     };
+        ShapeProgram *shape;
 } Guard;
 
 struct ProgramObject {
@@ -75,6 +79,11 @@ int guard_arity(PyObject *name);
 
 /* --- dictwatch.c ----------------------------------------------------------------------------- */
 int dictwatch_init(void);
+/* --- shape_guard.c --------------------------------------------------------------------------- */
+int shape_build(PyObject *steps, Guard *g);     /* takes over g->slots */
+void shape_free(ShapeProgram *program);
+bool shape_holds(const ShapeProgram *program, PyObject **slots);
+
 int block_subscribe(Block *block);          /* watch all its dicts */
 void block_unsubscribe(Block *block);
 /* The state of the block's dicts as one number: different after any write to any of them. */

@@ -223,17 +223,42 @@ def test_tensor_dynamic_sizes_and_strides() -> None:
     assert free.check([eager.zeros(8, 3)[::2]]) and not free.check([eager.zeros(3, 4).t()])
 
 
-def test_size_relations() -> None:
-    program = GuardProgram([("size_eq", 0, 1, 1, 0), ("size_mod", 0, 0, 4, 0), ("size_range", 1, 0, 2, 6),
-                            ("size_range", 0, 0, 4, ANY)], 2)
-    assert program.check([eager.zeros(8, 3), eager.zeros(3)])
-    assert program.failed([eager.zeros(8, 3), eager.zeros(4)]) == (0, None)
-    assert program.failed([eager.zeros(6, 3), eager.zeros(3)]) == (1, None)
-    assert program.failed([eager.zeros(8, 1), eager.zeros(1)]) == (2, None)
-    assert program.failed([eager.zeros(8, 7), eager.zeros(7)]) == (2, None)
-    assert program.failed([eager.zeros(0, 3), eager.zeros(3)]) == (3, None)
-    assert program.failed([eager.zeros(8), eager.zeros(3)]) == (0, None)
-    assert program.failed([1, eager.zeros(3)]) == (0, None)
+SIZES = (8, 3), (3,)
+
+
+@pytest.mark.parametrize(("steps", "holds"), [
+    (("size", 0, 1, "size", 1, 0, "eq"), True),
+    (("size", 0, 0, "size", 1, 0, "eq"), False),
+    (("size", 0, 0, "const", 4, "mod", "const", 0, "eq"), True),
+    (("size", 0, 0, "const", 3, "mod", "const", 2, "ne"), False),
+    (("stride", 0, 0, "size", 1, 0, "le"), True),
+    (("stride", 0, 0, "size", 1, 0, "lt"), False),
+    (("offset", 0, "int", 2, "lt"), True),
+    (("size", 0, 0, "int", 2, "const", -1, "mul", "add", "const", 1, "eq"), True),
+    (("const", -7, "const", 2, "floordiv", "const", -4, "eq"), True),
+    (("const", -7, "const", 3, "mod", "const", 2, "eq"), True),
+    (("const", 7, "const", -3, "mod", "const", -2, "eq"), True),
+    (("const", 3, "const", 5, "min", "const", 4, "max", "const", 4, "eq"), True),
+    (("const", 1, "const", 0, "floordiv", "const", 1, "ne"), False),  # what has no value does not hold
+    (("const", 1 << 62, "const", 2, "mul", "const", 0, "ne"), False),
+    (("const", -(1 << 63), "const", -1, "floordiv", "const", 0, "ne"), False),
+    (("const", (1 << 63) - 1, "const", 1, "add", "const", 0, "ne"), False),
+    (("size", 0, 2, "const", 0, "le"), False),
+    (("size", 2, 0, "const", 0, "le"), False),
+    (("int", 0, "const", 0, "le"), False),
+])  # fmt: skip
+def test_shape_relations(steps: tuple[object, ...], holds: bool) -> None:
+    program = GuardProgram([("shape", (0, 1, 2), steps, "the relation")], 3)
+    slots = [*(eager.zeros(*s) for s in SIZES), 7]
+    assert program.check(slots) is holds
+    assert program.failed(slots) == (None if holds else (0, "the relation"))
+
+
+def test_shape_relations_of_ints_fail_for_other_numbers() -> None:
+    program = GuardProgram([("shape", (0,), ("int", 0, "const", 1, "le"))], 1)
+    assert program.check([1]) and program.check([-(1 << 63)])
+    for other in (2, True, 1.0, None, -(1 << 63) - 1):
+        assert not program.check([other]), other
 
 
 # --- relations --------------------------------------------------------------------------------------
@@ -491,7 +516,10 @@ BAD = [
     (("is", 4, None), "a slot to read"), (("attr", 0, "x", 0), "numbered from n_slots"), (("attr", 0, 3, 1), "must be a str"),
     (("item", 0, -1, 1), "negative"), (("int_eq", 0, True), "expected an int"), (("float_eq", 0, 1), "expected a float"),
     (("global", [], "k", 1), "expected a dict"), (("call_eq", 3, 3), "expected a callable"), (("type", 0, int, 7), "note"),
-    (("watch", (3,), ()), "__dict__"), (("watch", (), (("same", 0, 0),)), "relational"), (("size_mod", 0, 0, 0, 0), "divisor"),
+    (("watch", (3,), ()), "__dict__"), (("watch", (), (("same", 0, 0),)), "relational"), (("shape", (0,), ("size", 0, 0)), "relation"),
+    (("shape", (0,), ("size", 1, 0, "const", 1, "eq")), "no such slot"), (("shape", (0,), ("eq",)), "missing"),
+    (("shape", (0,), ("const", 1, "const", 1, "eq", "const", 1)), "at the end"), (("shape", (0,), ("sin",)), "no such step"),
+    (("shape", (0,), ("const", 1, "const", 1, "const", 1, "eq")), "at the end"), (("shape", (0,), ()), "steps"),
     (("watch", (), (("watch", (), ()),)), "nest"), (("tensor", 0, int, 0, 0, (), ()), "TensorBase"),
     (("tensor", 0, eager.Tensor, 0, 0, (1,), ()), "strides"), (("tensor", 0, eager.Tensor, 0, 0, (-3,), (1,)), "sizes must"),
     (("dict_item", 0, [], 1), "unhashable"), (("distinct", [0]), "tuple of slots"), (("weak", 3, 1), "weak reference"),

@@ -1,0 +1,137 @@
+/* The "shape" check: a relation between sizes, strides, offsets and ints of several slots, as a small stack program.
+ *
+ * It holds exactly where Python's arithmetic says so: a step that leaves 64 bits, divides by zero or meets something
+ * else than it expects makes the check fail, which costs a recompilation and never a wrong result. */
+#include "guards.h"
+
+enum { CONST, SIZE, STRIDE, OFFSET, INT, ADD, MUL, FLOORDIV, MOD, MIN, MAX, EQ, NE, LT, LE, N_CODES };
+
+/* Operands in the program, values taken from and put on the stack. */
+static const struct { const char *name; int operands, takes, gives; } codes[N_CODES] = {
+    {"const", 1, 0, 1}, {"size", 2, 0, 1}, {"stride", 2, 0, 1}, {"offset", 1, 0, 1}, {"int", 1, 0, 1},
+    {"add", 0, 2, 1}, {"mul", 0, 2, 1}, {"floordiv", 0, 2, 1}, {"mod", 0, 2, 1}, {"min", 0, 2, 1}, {"max", 0, 2, 1},
+    {"eq", 0, 2, 0}, {"ne", 0, 2, 0}, {"lt", 0, 2, 0}, {"le", 0, 2, 0},
+};
+enum { DEPTH = 32 };
+
+struct ShapeProgram {
+    int length;
+    int64_t code[];
+};
+
+static int code_of(PyObject *name)
+{
+    for (int c = 0; PyUnicode_Check(name) && c < N_CODES; c++)
+        if (PyUnicode_CompareWithASCIIString(name, codes[c].name) == 0) return c;
+    return -1;
+}
+
+static int refuse(const char *what, PyObject *given)
+{
+    PyErr_Format(PyExc_ValueError, "GuardProgram: a shape check: %s, given %R", what, given);
+    return -1;
+}
+
+/* Reads one step at `at` of the tuple, and moves `at` behind it. */
+static int read_step(PyObject *steps, Py_ssize_t *at, const int32_t *slots, int n_slots, ShapeProgram *p, int *depth)
+{
+    int c = code_of(PyTuple_GET_ITEM(steps, *at));
+    if (c < 0) return refuse("no such step", PyTuple_GET_ITEM(steps, *at));
+    if (*at + codes[c].operands >= PyTuple_GET_SIZE(steps) || *depth < codes[c].takes || *depth + codes[c].gives > DEPTH)
+        return refuse("operands or values are missing, or it is too deep", steps);
+    *depth += codes[c].gives - codes[c].takes;
+    p->code[p->length++] = c;
+    for (int k = 1; k <= codes[c].operands; k++) {
+        PyObject *item = PyTuple_GET_ITEM(steps, *at + k);
+        int64_t value = PyLong_Check(item) ? PyLong_AsLongLong(item) : -1;
+        if (!PyLong_Check(item) || (value == -1 && PyErr_Occurred())) {
+            PyErr_Clear();
+            return refuse("an operand must be an int of 64 bits", item);
+        }
+        bool slot = c != CONST && k == 1;
+        if (c != CONST && (value < 0 || (slot && value >= n_slots))) return refuse("no such slot or dim", item);
+        p->code[p->length++] = slot ? slots[value] : value;
+    }
+    bool last = *at + codes[c].operands + 1 == PyTuple_GET_SIZE(steps);
+    if (last != (c >= EQ) || (last && *depth)) return refuse("a relation of two values must stand at the end", steps);
+    *at += codes[c].operands + 1;
+    return 0;
+}
+
+int shape_build(PyObject *steps, Guard *g)
+{
+    if (!PyTuple_Check(steps) || !PyTuple_GET_SIZE(steps)) return refuse("expected a tuple of steps", steps);
+    ShapeProgram *p = PyMem_Malloc(sizeof(ShapeProgram) + sizeof(int64_t) * (size_t)PyTuple_GET_SIZE(steps));
+    if (!p) return PyErr_NoMemory(), -1;
+    p->length = 0;
+    int depth = 0, failed = 0;
+    for (Py_ssize_t at = 0; !failed && at < PyTuple_GET_SIZE(steps);)
+        failed = read_step(steps, &at, g->slots, g->length, p, &depth);
+    PyMem_Free(g->slots);
+    g->shape = p;               /* also where it failed: whoever frees the program frees it */
+    return failed;
+}
+
+void shape_free(ShapeProgram *p) { PyMem_Free(p); }
+
+static bool read_tensor(PyObject *o, int code, int64_t dim, int64_t *value)
+{
+    if (!PyObject_TypeCheck(o, eager_api->tensor_base_type)) return false;
+    const TensorObject *t = (const TensorObject *)o;
+    if (code == OFFSET) return *value = t->offset, true;
+    if (dim >= tensor_ndim(t)) return false;
+    *value = (code == SIZE ? tensor_sizes(t) : tensor_strides(t))[dim];
+    return true;
+}
+
+static bool read_int(PyObject *o, int64_t *value)
+{
+    int overflow;
+    if (!PyLong_CheckExact(o)) return false;
+    *value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    return !overflow;
+}
+
+/* a := a op b */
+static bool combine(int code, int64_t *a, int64_t b)
+{
+    int64_t q;
+    switch (code) {
+    case ADD: return !__builtin_add_overflow(*a, b, a);
+    case MUL: return !__builtin_mul_overflow(*a, b, a);
+    case MIN: return *a = *a < b ? *a : b, true;
+    case MAX: return *a = *a > b ? *a : b, true;
+    default:                    /* floor division and its remainder */
+        if (b == 0 || (b == -1 && *a == INT64_MIN)) return false;
+        q = *a / b - ((*a % b != 0) & ((*a < 0) != (b < 0)));
+        *a = code == FLOORDIV ? q : *a - q * b;
+        return true;
+    }
+}
+
+bool shape_holds(const ShapeProgram *p, PyObject **slots)
+{
+    int64_t stack[DEPTH], *top = stack;
+    const int64_t *at = p->code, *end = at + p->length;
+    while (at < end) {
+        const int code = (int)at[0];
+        switch (code) {
+        case CONST: *top++ = at[1]; break;
+        case SIZE: case STRIDE: case OFFSET:
+            if (!read_tensor(slots[at[1]], code, code == OFFSET ? 0 : at[2], top++)) return false;
+            break;
+        case INT:
+            if (!read_int(slots[at[1]], top++)) return false;
+            break;
+        case EQ: return top[-2] == top[-1];
+        case NE: return top[-2] != top[-1];
+        case LT: return top[-2] < top[-1];
+        case LE: return top[-2] <= top[-1];
+        default:
+            top--;
+            if (!combine(code, &top[-1], top[0])) return false;
+        }
+        at += 1 + codes[code].operands;
+    }
+    Py_UNREACHABLE();
+}

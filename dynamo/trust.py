@@ -142,7 +142,7 @@ def may_inline(code: CodeType) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _may_capture_file(filename: str) -> bool:
-    if filename.startswith("<frozen"):
+    if filename.startswith(("<frozen", "<compiled region>")):  # the latter: what `fxir.runtime` writes
         return False
     path = os.path.abspath(filename)
     if path.startswith(_OWN_DIRS):

@@ -16,11 +16,13 @@ from typing import Any, TypeAlias
 from eager import _native, _settings, ambient
 from eager._logging import artifact, component, current_frame, frame
 from eager.autograd.node import attach, history_of
+from eager.autograd.state import saved_hooks_off
 from eager.fake import fake
 from eager.ops.table import OPS
 from eager.spec import TensorSpec, spec_of
 from eager.symint import SymInt
 from eager.tensor import Tensor
+from fxir.absent import without
 from fxir.aliasing import Output, plan_outputs, settled
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.examples import fakes_like
@@ -29,9 +31,11 @@ from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
 from fxir.joint import Joint, add_gradients, effects
 from fxir.options import CompileOptions, GraphKind
-from fxir.partition import partition
+from fxir.partition import Partition, ancestors, partition
 from fxir.passes import run_passes
-from fxir.runtime import Backward, InputBase, Region, Write, places, wrap
+from fxir.reach import Reach, reach
+from fxir.runtime import Backward, GradientPlaces, InputBase, Region, Write, places, wrap
+from fxir.second import UNABLE, SecondOrder, Traced
 from fxir.shapes import NeedsStatic, SymbolSource, environment_of
 from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced, settle_symbols
 from fxir.verifier import verify
@@ -66,7 +70,7 @@ def aot_compile(
     program.again = _Elsewhere(gm, lambda fakes: aot_compile(gm, fakes, compile_graph, options, decompositions), symbolic)
     if not program.differentiable:
         return _compile_inference(program, compile_graph, options)
-    return _compile_training(program, compile_graph, options)
+    return _compile_training(program, compile_graph, options, _second_order(gm, compile_graph, options, decompositions))
 
 
 @dataclass(slots=True)
@@ -125,6 +129,7 @@ class _Program:
     single: bool
     writes: list[Write]
     built: OutputBuilder
+    released: tuple[int, ...] = ()
     examples: list[Tensor] = field(default_factory=list)
     again: Callable[..., Any] | None = None
 
@@ -141,8 +146,18 @@ class _Program:
 
     @property
     def differentiable(self) -> list[int]:
-        """Positions of graph outputs that want a gradient."""
-        return [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad]
+        """Positions of graph outputs that want a gradient; `released` ones had theirs."""
+        return [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad and k not in self.released]
+
+    def wanting(self) -> list[int]:
+        """Graph inputs that want a gradient."""
+        return [i for i, leaf in enumerate(self.inputs.leaves) if leaf._requires_grad]
+
+    def reach(self) -> Reach:
+        """What leads where, among outputs and inputs that want gradients."""
+        results = self.results()
+        outputs = [t for k in self.differentiable if (t := results[k]) is not None]
+        return reach(outputs, [self.inputs.leaves[i] for i in self.wanting()])
 
     @property
     def mutated_inputs(self) -> tuple[int, ...]:
@@ -159,6 +174,7 @@ class _Program:
             symbols=dict(symbols),
             single=self.single,
             writes=tuple(self.writes),
+            released=self.released,
             placed=self.placed(),
             places=places([self.examples[i] for i in self.placed()]),
             again=self.again,
@@ -210,7 +226,10 @@ def _trace_once(
         if t._requires_grad and history_of(t) is None:
             raise NotImplementedError("aot: a result is a leaf that the program itself made to require grad")
         built.add(mode.value(t), tuple(t.stride()))
-    return _Program(mode, made, bound, outputs, computed, single, writes, built)
+    program = _Program(mode, made, bound, outputs, computed, single, writes, built)
+    freed = program.reach().released
+    program.released = tuple(k for i, k in enumerate(program.differentiable) if freed >> i & 1)
+    return program
 
 
 def _with_inputs(gm: GraphModule, lifted: list[str]) -> GraphModule:
@@ -390,22 +409,20 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
     return wrap(run, program.region(graph.symbols))
 
 
-def _compile_training(program: _Program, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
-    joint, wanting = _joint(program)
+def _compile_training(
+    program: _Program, compile_graph: CompileGraph, options: CompileOptions, second: SecondOrder
+) -> Callable[..., Any]:
+    joint, wanting, known = _joint(program)
     cut = partition(joint)
     forward = _compile(cut.forward, GraphKind.FORWARD, compile_graph, options)
-    backward_graph = cut.backward  # all that the closure keeps of the trace
-    frame_id = current_frame()  # the backward is compiled later, outside of the frame that it belongs to
-
-    def compile_backward() -> Callable[..., Any]:
-        with frame(frame_id) if frame_id is not None else nullcontext():
-            return _compile_backward(backward_graph, compile_graph, options)
-
     backward = Backward(
         tuple(n.info.spec for n in joint.tangents),  # type: ignore[misc]
-        cut.grads,
-        compile_backward,
+        _backward_compiler(cut, known, compile_graph, options),
+        known.conflicts,
+        second,
         cut.symbols,
+        cut.states,
+        known.once,
     )
     if cut.backward.symbols:
         backward.run()  # now: what it cannot do with a symbol must be known while the capture can still make it static
@@ -415,18 +432,92 @@ def _compile_training(program: _Program, compile_graph: CompileGraph, options: C
         wanting=tuple(wanting),
         saved=cut.saved,
         backward=backward,
+        watched=_watched(program, joint, cut),
     )
     return wrap(forward, region)
 
 
-def _joint(program: _Program) -> tuple[Joint, list[int]]:
-    """(the joint graph after the passes, graph inputs that want a gradient)."""
+def _watched(program: _Program, joint: Joint, cut: Partition) -> tuple[int, ...]:
+    """Arguments that the gradients depend on, though the backward does not read them."""
+    known = {s.index for s in cut.saved if s.place == "input"} | set(joint.mutated_inputs)
+    needed = ancestors([g for g in joint.grads if g is not None])
+    found = [program.inputs.graph_inputs[i] for i, n in enumerate(joint.primals) if n in needed and i not in known]
+    n_args = len(program.inputs.args) - len(program.bound)
+    return tuple(a for a in found if isinstance(a, int) and a < n_args)
+
+
+def _backward_compiler(
+    cut: Partition, known: Reach, compile_graph: CompileGraph, options: CompileOptions
+) -> Callable[[int], tuple[Callable[..., Any], GradientPlaces]]:
+    """See `Backward.compile`. It keeps nothing of the trace but the backward graph."""
+    whole, places_, inputs = cut.backward, cut.grads, known.inputs
+    first, count = len(cut.saved), len(known.conflicts)
+    frame_id = current_frame()  # the backward is compiled later, outside of the frame that it belongs to
+
+    def compile_backward(absent: int) -> tuple[Callable[..., Any], GradientPlaces]:
+        graph, found = (whole.copy() if count > 1 else whole), places_
+        if absent:
+            gone = {first + i for i in range(count) if absent >> i & 1}
+            graph, kept = without(whole, gone, range(first, first + count))
+            found = tuple(
+                None if at is None or not mask & ~absent else _left(at, kept, gone)
+                for at, mask in zip(places_, inputs, strict=True)
+            )
+        with frame(frame_id) if frame_id is not None else nullcontext():
+            return _compile_backward(graph, compile_graph, options), found
+
+    return compile_backward
+
+
+def _left(at: tuple[str, int], kept: list[int | None], gone: set[int]) -> tuple[str, int] | None:
+    """Where a gradient is after the outputs that hang on the placeholders `gone` were taken out."""
+    place, k = at
+    new = kept[k] if place == "output" else None if k in gone else k
+    return None if new is None else (place, new)
+
+
+def _second_order(
+    gm: GraphModule, compile_graph: CompileGraph, options: CompileOptions, decompositions: Decompositions
+) -> SecondOrder:
+    """The region again, for gradients of its gradients, under the grad mode and autocast that it is compiled under."""
+    grad_mode, autocast = _native.grad_enabled(), ambient.autocast_number()
+
+    def trace(inputs: list[Any]) -> Traced:
+        before, around = _native.set_grad_enabled(grad_mode), ambient.autocast_number()
+        ambient.switch_autocast(autocast)
+        try:
+            with saved_hooks_off():
+                program = _trace(gm, inputs, decompositions)
+                joint, _, _ = _joint(program)
+        finally:
+            ambient.switch_autocast(around)
+            _native.set_grad_enabled(before)
+        args = [*range(len(inputs)), *program.bound]
+        if not all(isinstance(i, int) for i in program.inputs.graph_inputs):
+            raise NotImplementedError(UNABLE)
+        return Traced(joint, tuple(args[i] for i in program.inputs.graph_inputs))  # type: ignore[index]
+
+    def compile_program(program: GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+        around = ambient.autocast_number()
+        ambient.switch_autocast(0)
+        try:
+            with saved_hooks_off():
+                return aot_compile(program, inputs, compile_graph, options, decompositions)
+        finally:
+            ambient.switch_autocast(around)
+
+    return SecondOrder(trace, compile_program)
+
+
+def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
+    """(the joint graph after the passes, graph inputs that want a gradient, what leads where)."""
+    known = program.reach()
     mode, inputs = program.mode, program.inputs
     graph = mode.graph
     primals = list(graph.placeholders)
     before = effects(graph)
     results = program.results()
-    wanting = [i for i, leaf in enumerate(inputs.leaves) if leaf._requires_grad]
+    wanting = program.wanting()
     tangents, grads = add_gradients(
         mode, [t for k in program.differentiable if (t := results[k]) is not None], [inputs.leaves[i] for i in wanting]
     )
@@ -447,7 +538,7 @@ def _joint(program: _Program) -> tuple[Joint, list[int]]:
     joint.refresh()
     if _JOINT.enabled:
         _JOINT.log(GraphModule(graph.root, graph).readable())
-    return joint, wanting
+    return joint, wanting, known
 
 
 def interpret(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:

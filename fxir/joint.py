@@ -60,6 +60,8 @@ def add_gradients(
 ) -> tuple[list[Node], list[Node | None]]:
     """Record d(outputs)/d(inputs) into the graph of `mode`: (placeholders of the tangents, gradients).
 
+    The graph of autograd behind `outputs` is freed.
+
     outputs: traced fakes that require grad. Each gets a tangent of its own spec. A gradient is None where no output
     depends on the input.
     Raises: RuntimeError as `backward()` does, e.g. for a saved tensor that was written to.

@@ -43,7 +43,8 @@ class Partition:
 
     grads: for each gradient of the joint graph, the backward output or input it is: ("output", k), ("input", k), or
     None for an input that gets none. saved: one per leading input of the backward graph; its tangents follow, then an
-    int for each of `symbols`, which its tensors do not tell. saved_bytes: of the extras.
+    int for each of `symbols`, which its tensors do not tell. saved_bytes: of the extras. states: per effect of the
+    forward the position among `saved` of what it gave, None where no gradient needs it.
     """
 
     forward: Graph
@@ -52,6 +53,7 @@ class Partition:
     grads: tuple[tuple[str, int] | None, ...]
     saved_bytes: int
     symbols: tuple[Sym, ...] = ()
+    states: tuple[int | None, ...] = ()
 
 
 def partition(joint: Joint, *, recompute: bool = True) -> Partition:
@@ -60,7 +62,8 @@ def partition(joint: Joint, *, recompute: bool = True) -> Partition:
     kept = cut.choose()
     forward, saved, by_node, size = _forward(joint, cut, kept)
     backward, grads, symbols = _backward(joint, by_node)
-    return Partition(forward, backward, saved, grads, size, symbols)
+    states = tuple(kept.index(n) if n in kept else None for n in joint.forward_effects)
+    return Partition(forward, backward, saved, grads, size, symbols, states)
 
 
 class _Cut:
@@ -70,12 +73,12 @@ class _Cut:
         self.joint = joint
         self.recompute = recompute
         self.backward_only = _backward_only(joint)
-        self.forward = _ancestors([*joint.forward_outputs, *joint.forward_effects])
+        self.forward = ancestors([*joint.forward_outputs, *joint.forward_effects])
         gradients = [g for g in joint.grads if g is not None]
         users = [n for n in joint.graph.nodes if n in self.backward_only]
         wanted = [n for u in users for n in u.inputs] + gradients
         self.read_by_backward = {n for n in wanted if n not in self.backward_only}
-        needed = _ancestors(self.read_by_backward)
+        needed = ancestors(self.read_by_backward)
         self.needed = [n for n in joint.graph.nodes if n in needed]
         self.primals = {n: i for i, n in enumerate(joint.primals)}
         self.mutated_inputs = {joint.primals[i] for i in joint.mutated_inputs}
@@ -132,7 +135,8 @@ class _Cut:
                 network.add_edge(2 * i + 1, sink, INFINITE)
         network.max_flow(source, sink)
         late = network.reaching(sink)
-        return [n for n, i in number.items() if 2 * i not in late and 2 * i + 1 in late]
+        drawn = set(self.joint.forward_effects)  # a gradient of the gradient computes the forward again from these states
+        return [n for n, i in number.items() if n in drawn or (2 * i not in late and 2 * i + 1 in late)]
 
 
 def size_bytes(s: TensorSpec, shapes: ShapeEnv | None = None) -> int:
@@ -146,7 +150,8 @@ def is_view(node: Node) -> bool:
     return isinstance(node.target, Op) and node.target.kind is Kind.VIEW
 
 
-def _ancestors(nodes: object) -> set[Node]:
+def ancestors(nodes: object) -> set[Node]:
+    """The nodes and all that they are computed from."""
     seen: set[Node] = set()
     stack: list[Node] = list(nodes)  # type: ignore[call-overload]
     while stack:
@@ -172,7 +177,7 @@ def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Sa
     graph = _like(joint.graph)
     graph.symbols = {s: source for s, source in joint.graph.symbols.items() if source.kind == "int"}
     env: dict[Node, Node] = {n: graph.copy_node(n, lambda a: a) for n in joint.primals}
-    wanted = _ancestors([*joint.forward_outputs, *joint.forward_effects, *kept])
+    wanted = ancestors([*joint.forward_outputs, *joint.forward_effects, *kept])
     for n in joint.graph.nodes:
         if n in wanted and n not in env:
             env[n] = graph.copy_node(n, env.__getitem__)
@@ -230,7 +235,7 @@ def _backward(
                 stack.extend(reversed(missing))
 
     only = _backward_only(joint)
-    live = _ancestors([g for g in joint.grads if g is not None]) | set(joint.backward_effects)
+    live = ancestors([g for g in joint.grads if g is not None]) | set(joint.backward_effects)
     for n in joint.graph.nodes:
         if n in only and n in live and n.op != "placeholder":
             place(n)

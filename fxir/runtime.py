@@ -9,30 +9,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from eager import _native
-from eager.autograd.node import SavedTensor, attach
+from eager.autograd.function import TWICE
+from eager.autograd.node import RELEASED, SavedTensor, attach
 from eager.autograd.state import per_thread
-from eager.ops.table import OPS, empty, zeros
+from eager.ops.table import OPS, empty
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
 from fxir.aliasing import Computed, Derived, FromInput, Literal, Output, Repeat, Step
 from fxir.expr import Expr, Sym
 from fxir.expr_print import to_python
 from fxir.partition import Saved
+from fxir.second import SecondOrder
 from fxir.shapes import SymbolSource, symbols_in
 
-RELEASED: Final = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
-    "after calling backward."
-)
-DOUBLE: Final = (
-    "a compiled region was differentiated twice (create_graph=True, then the gradient of a gradient); allowed: once. "
-    "Run that part in eager (compiler.disable), or differentiate inside the compiled function."
-)
+GradientPlaces: TypeAlias = "tuple[tuple[str, int] | None, ...]"
 NODE_NAME: Final = "CompiledFunctionBackward"
 
 
@@ -61,7 +54,8 @@ class Region:
     n_args: tensors the caller passes; bound: further arguments, held by the region, numbered after them.
     graph_inputs: what the graph is called with: an argument, or a base shared by some. outputs: see `fxir.aliasing`.
     single: the program returns its one output bare. differentiable: graph outputs that the backward hangs on.
-    wanting: graph inputs that get a gradient. saved: what is kept for backward. placed: arguments whose place in
+    released: those whose backward the program has freed. wanting: graph inputs that get a gradient. saved: what is kept
+    for backward. watched: arguments that only a gradient of the gradient needs. placed: arguments whose place in
     memory the program relies on (shared storages, as_strided); unless `places` of them is as here, `again` is called.
     symbols: how to read them from the graph inputs.
     """
@@ -73,9 +67,11 @@ class Region:
     single: bool
     writes: tuple[Write, ...] = ()
     differentiable: tuple[int, ...] = ()
+    released: tuple[int, ...] = ()
     wanting: tuple[int, ...] = ()
     saved: tuple[Saved, ...] = ()
     backward: Backward | None = None
+    watched: tuple[int, ...] = ()
     placed: tuple[int, ...] = ()
     places: tuple[tuple[int, int], ...] = ()
     again: Callable[..., Any] | None = None
@@ -84,63 +80,98 @@ class Region:
 
 @dataclass(slots=True)
 class Backward:
-    """The backward of a region, compiled at its first call.
+    """The backward of a region, compiled at its first call: once for each set of outputs that no gradient comes to.
 
-    specs: of the tangents. grads: ("output" of the graph or "input" to it, index) per wanted gradient, or None.
-    symbols: whose values it gets after the tangents.
+    specs: of the tangents. compile: for the absent tangents, a bit mask, the graph from what is kept and all
+    tangents (it does not read absent ones), and where each wanted gradient is: ("output" of the graph or "input" to it, index), or None.
+    conflicts: see `fxir.reach`. symbols: whose values it gets after the tangents. states: positions of random states
+    among what is kept. once: the gradient of the gradient is an error, as a function of the program says.
     """
 
     specs: tuple[TensorSpec, ...]
-    grads: tuple[tuple[str, int] | None, ...]
-    compile: Callable[[], Callable[..., Any]] | None
+    compile: Callable[[int], tuple[Callable[..., Any], GradientPlaces]] | None
+    conflicts: tuple[int, ...]
+    second: SecondOrder
     symbols: tuple[Sym, ...] = ()
-    _run: Callable[..., Any] | None = None
+    states: tuple[int | None, ...] = ()
+    once: bool = False
+    _runs: dict[int, tuple[Callable[..., Any], GradientPlaces]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self) -> Callable[..., Any]:
-        """The compiled backward graph."""
-        if self._run is None:
+    def run(self, absent: int = 0) -> tuple[Callable[..., Any], GradientPlaces]:
+        """The compiled backward graph without the `absent` tangents, and where the gradients are."""
+        if absent not in self._runs:
             with self._lock:
-                if self._run is None:
+                if absent not in self._runs:
                     assert self.compile is not None
-                    self._run = self.compile()
-                    self.compile = None  # lets go of the graph
-        return self._run
+                    self._runs[absent] = self.compile(absent)
+                    if len(self.specs) == 1:
+                        self.compile = None  # lets go of the graph
+        return self._runs[absent]
 
 
 class Call:
-    """What one call of a region keeps for its backward; the callable that autograd attaches."""
+    """What one call of a region keeps for its backward; the callable that autograd attaches.
 
-    __slots__ = ("inputs", "ints", "region", "saved", "specs")
+    args: of the call. versions: of the watched ones. present, spent: outputs (bit masks) that the last backward came
+    from, and those whose graph is freed.
+    """
+
+    __slots__ = ("args", "ints", "present", "region", "saved", "specs", "spent", "versions")
 
     def __init__(
-        self, region: Backward, saved: list[Any], inputs: list[Tensor], specs: tuple[TensorSpec, ...], ints: tuple[int, ...]
-    ) -> None:
+        self, region: Backward, saved: list[Any], args: tuple[Any, ...], versions: tuple[tuple[Tensor, int], ...],
+        specs: tuple[TensorSpec, ...], ints: tuple[int, ...],
+    ) -> None:  # fmt: skip
         self.region = region
         self.saved: list[Any] | None = saved
-        self.inputs = inputs
+        self.args = args
+        self.versions = versions
         self.specs = specs  # of the tangents in this call
         self.ints = ints
+        self.present = self.spent = 0
 
     def release(self) -> None:
-        self.saved = None
+        """Free what no backward may need any more: outputs with a graph of their own can still be differentiated."""
+        self.spent |= self.present
+        if all(c & self.spent for c in self.region.conflicts):
+            self.saved, self.args, self.versions = None, (), ()
 
     def __call__(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self.saved is None:
+        region = self.region
+        absent = 0
+        for i, g in enumerate(grads):
+            if g is None:
+                absent |= 1 << i
+        self.present = ~absent & (1 << len(grads)) - 1
+        if self.saved is None or (self.spent and self._is_freed()):
             raise RuntimeError(RELEASED)
-        twice = _native.set_grad_enabled(False)
-        try:
-            values = [_unpack(s) if type(s) is SavedTensor else s for s in self.saved]
-            values += [_tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
-            values += self.ints
-            results = self.region.run()(*values)
-            found = [
-                None if at is None else results[at[1]] if at[0] == "output" else values[at[1]]
-                for at in self.region.grads
-            ]
-        finally:
-            _native.set_grad_enabled(twice)
-        return _refuse_second(found, [*grads, *self.inputs]) if twice else tuple(found)
+        if _native.grad_enabled():
+            return self._differentiably(grads)
+        values = [_unpack(s) if type(s) is SavedTensor else s for s in self.saved]
+        values += [empty(s) if g is None else _tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
+        values += self.ints
+        run, places = region.run(absent)
+        results = run(*values)
+        return tuple([None if at is None else results[at[1]] if at[0] == "output" else values[at[1]] for at in places])
+
+    def _is_freed(self) -> bool:
+        """Whether a present output shares saved tensors with one that was differentiated without retain_graph."""
+        return any(self.present >> i & 1 and c & self.spent for i, c in enumerate(self.region.conflicts))
+
+    def _differentiably(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Gradients that can be differentiated themselves (the backward runs under `create_graph=True`)."""
+        region = self.region
+        assert self.saved is not None
+        kept = [_unpack(s) if type(s) is SavedTensor else s for s in self.saved]
+        for t, version in self.versions:
+            if t._version != version:
+                s = SavedTensor(t, False)
+                s.version = version
+                s.unpack(_Name())  # type: ignore[arg-type]  # raises, with eager's text
+        tangents = [None if g is None else _tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
+        found = region.second(self.args, tangents, [None if k is None else kept[k] for k in region.states])
+        return _refuse(found, [*tangents, *self.args], TWICE) if region.once else tuple(found)
 
 
 class _Name:
@@ -165,24 +196,31 @@ def _keep(t: Tensor) -> Tensor | SavedTensor:
 
 
 def _tangent(g: Any, s: TensorSpec) -> Tensor:
-    """A gradient as the graph was compiled for it: zeros for none, copied where it lies otherwise in memory."""
-    if g is None:
-        return zeros(s)  # type: ignore[no-any-return]
+    """A gradient as the graph was compiled for it: copied where it lies otherwise in memory."""
     if tuple(g.stride()) == s.strides and g.dtype is s.dtype:
         return g  # type: ignore[no-any-return]
     return OPS["copy_"](empty(s), g)  # type: ignore[no-any-return]
 
 
-def _refuse_second(grads: list[Any], inputs: list[Any]) -> tuple[Any, ...]:
-    """Gradients whose own gradient is an error."""
+def _refuse(results: Sequence[Any], inputs: Sequence[Any], text: str) -> tuple[Any, ...]:
+    """The results that have a history, with another one: it leads to `inputs`, and to run it is an error."""
 
     def refuse(_: tuple[Any, ...]) -> tuple[Any, ...]:
-        raise RuntimeError(DOUBLE)
+        raise RuntimeError(text)
 
-    given = [None if g is None else g.detach() for g in grads]
-    differentiable = [g for g in given if g is not None and g.dtype.category >= 2]
-    attach(differentiable, [t for t in inputs if t is not None and t._requires_grad], refuse, "DoubleBackwardError")
+    given = [t.detach() if isinstance(t, Tensor) and t._requires_grad else t for t in results]
+    marked = [new for new, t in zip(given, results, strict=True) if new is not t]
+    attach(marked, [t for t in inputs if isinstance(t, Tensor) and t._requires_grad], refuse, "Error")
     return tuple(given)
+
+
+def _released(results: Sequence[Tensor]) -> None:
+    """Give results a history that was freed."""
+
+    def refuse(_: tuple[Any, ...]) -> tuple[Any, ...]:
+        raise RuntimeError(RELEASED)
+
+    attach(results, (), refuse, NODE_NAME)
 
 
 def _replay(t: Tensor, steps: Sequence[Step]) -> Tensor:
@@ -247,6 +285,9 @@ class _Writer:
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:
             self._attach(inputs)
+        if region.released:
+            self.env["released"] = _released
+            self.lines.append(f"released([{', '.join(map(self._result, region.released))}])")
         self._write(inputs)
         names = [self._output(i, out) for i, out in enumerate(region.outputs)]
         self.lines.append(f"return {names[0]}" if region.single else f"return ({', '.join(names)}{',' * bool(names)})")
@@ -272,18 +313,24 @@ class _Writer:
             if s.place == "input":
                 kept.append(f"Saved({inputs[s.index]}, False)")
             elif s.place == "output":
-                kept.append(f"Saved(o[{s.index - len(region.writes) + self.lead}], True)")
+                kept.append(f"Saved({self._result(s.index)}, True)")
             else:
                 first_extra = self.lead + _n_computed(region)
                 kept.append(f"keep(o[{first_extra + s.index}])")
-        outs = ", ".join(f"o[{k - len(region.writes) + self.lead}]" for k in region.differentiable)
+        outs = ", ".join(map(self._result, region.differentiable))
         ins = ", ".join(inputs[i] for i in region.wanting)
         assert region.backward is not None
         self.env["specs"] = region.backward.specs
         specs = self._text(region.backward.specs) if symbols_in(region.backward.specs) else "specs"
         ints = self._text(region.backward.symbols)
-        self.lines.append(f"call = Call(backward, [{', '.join(kept)}], [{ins}], {specs}, {ints})")
+        args = "".join(f"a{i}, " for i in range(region.n_args))
+        versions = "".join(f"(a{i}, a{i}._version), " for i in region.watched)
+        self.lines.append(f"call = Call(backward, [{', '.join(kept)}], ({args}), ({versions}), {specs}, {ints})")
         self.lines.append(f"attach([{outs}], [{ins}], call, {NODE_NAME!r}, call.release)")
+
+    def _result(self, k: int) -> str:
+        """Graph output k."""
+        return f"o[{k - len(self.region.writes) + self.lead}]"
 
     def _write(self, inputs: list[str]) -> None:
         if self.lead == 0:

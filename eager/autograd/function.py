@@ -16,6 +16,8 @@ from eager.ops.table import OPS, cast_to, sum_to
 from eager.spec import TensorSpec, broadcast_shapes, spec_of
 
 TensorBase = _native.TensorBase
+ONCE = "_once_differentiable"  # marks a backward
+TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
 class FunctionCtx:
@@ -113,6 +115,19 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def release(self) -> None:
         self._saved, self._released = None, True
+
+    @property
+    def holds_tensors(self) -> bool:
+        return True
+
+    @property
+    def is_released(self) -> bool:
+        return self._released
+
+    @property
+    def is_once_differentiable(self) -> bool:
+        """Whether its gradients refuse to be differentiated."""
+        return getattr(_backward_of(self._forward_cls), ONCE, False)
 
 
 def _fitted(g: Any, spec: TensorSpec, who: str, index: int) -> Any:
@@ -316,6 +331,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         found = [_DifferentiatedTwice.guard(y, edges) for y in found]
         return found[0] if single else tuple(found)
 
+    setattr(wrapper, ONCE, True)
     return wrapper
 
 
@@ -334,7 +350,7 @@ class _DifferentiatedTwice(Node):
         return "torch::autograd::Error"
 
     def apply(self, grads: list[Any], needed: Sequence[bool]) -> Sequence[Any]:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(TWICE)
 
 
 class InplaceFunction(Function):

@@ -188,6 +188,16 @@ class Node:
     def release(self) -> None:
         """Drop what was saved for backward."""
 
+    @property
+    def holds_tensors(self) -> bool:
+        """Whether `release` takes something away, so that the node cannot run a second time."""
+        return False
+
+    @property
+    def is_released(self) -> bool:
+        """Whether that has happened."""
+        return False
+
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """`hook(grad_inputs, grad_outputs)`, after `apply`; may replace the grad_inputs."""
         if self.hooks is None:
@@ -361,9 +371,16 @@ class OpNode(Node):
 
     def release(self) -> None:
         """Free the saved tensors. A node that holds none can be run again, and several graphs may share it."""
-        held = [*(self.saved or ()), *self.kept_outputs]
-        if any(isinstance(s, (SavedTensor, list)) for s in held):
+        if self.holds_tensors:
             self.saved, self.kept_outputs, self.released = None, (), True
+
+    @property
+    def holds_tensors(self) -> bool:
+        return any(isinstance(s, (SavedTensor, list)) for s in (*(self.saved or ()), *self.kept_outputs))
+
+    @property
+    def is_released(self) -> bool:
+        return self.released
 
 
 @functools.cache
@@ -394,6 +411,10 @@ class FunctionNode(Node):
     def release(self) -> None:
         if self.on_release is not None:
             self.on_release()
+
+    @property
+    def holds_tensors(self) -> bool:
+        return self.on_release is not None
 
 
 def _find_edge(t: Any) -> Edge:

@@ -39,8 +39,6 @@ class Case:
     draws: the model draws random numbers, so torch's results differ; compiled is still held against eager.
     rtol: of the comparison with torch, relative to each tensor's largest value.
     grad_in_eval: the evaluation takes gradients itself, so it does not run under no_grad.
-    twice: it differentiates a gradient of a part that a graph break has split off, which compiled regions refuse, as
-    torch's do.
     frozen: parts of names of parameters that do not learn and were drawn; they get weights like the others.
     compiled: whether the default run of the tests compiles it with the native backend (the others only on request).
     """
@@ -55,4 +53,3 @@ class Case:
     lr: float = 0.05
     grad_in_eval: bool = False
     frozen: tuple[str, ...] = ()
-    twice: bool = False

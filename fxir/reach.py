@@ -1,0 +1,68 @@
+"""What autograd's own graph says of a traced program: which results lead to which inputs, and which share saved tensors.
+
+A compiled region is one node for autograd; with this it gives None, and raises for a freed graph, where eager does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eager.autograd.engine import reachable
+from eager.autograd.function import BackwardCFunction
+from eager.autograd.node import Node, edge_of
+from eager.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Sets of outputs, as bit masks.
+
+    inputs: per input the outputs that it is reached from. conflicts: per output those that cannot be differentiated
+    after it without retain_graph, for both free the same saved tensors (itself among them, if it frees any).
+    released: outputs whose graph has been freed already. once: whether a `once_differentiable` function is part.
+    """
+
+    inputs: tuple[int, ...]
+    conflicts: tuple[int, ...]
+    released: int
+    once: bool
+
+
+def reach(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Reach:
+    """Follow the histories of `outputs`; all of `inputs` require grad."""
+    masks: dict[Node, int] = {}
+    for i, y in enumerate(outputs):
+        edge = edge_of(y)
+        if edge is not None:
+            masks[edge[0]] = masks.get(edge[0], 0) | 1 << i
+    _spread(masks)
+    conflicts = [0] * len(outputs)
+    released, once = 0, False
+    for node, mask in masks.items():
+        if node.is_released:
+            released |= mask
+        if node.holds_tensors:
+            for i in range(len(outputs)):
+                if mask >> i & 1:
+                    conflicts[i] |= mask
+        once |= isinstance(node, BackwardCFunction) and node.is_once_differentiable
+    targets = [edge_of(x) for x in inputs]
+    found = tuple(0 if t is None else masks.get(t[0], 0) for t in targets)
+    return Reach(found, tuple(conflicts), released, once)
+
+
+def _spread(masks: dict[Node, int]) -> None:
+    """Pass the masks of the roots on to all that they lead to."""
+    waiting, order = reachable(list(masks))
+    ready = [n for n in order if not waiting[n]]
+    while ready:
+        node = ready.pop()
+        for edge in node.edges:
+            if edge is None:
+                continue
+            child = edge[0]
+            masks[child] = masks.get(child, 0) | masks[node]
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)

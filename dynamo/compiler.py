@@ -37,7 +37,7 @@ from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import UserObject
 from dynamo.values.sequences import ListValue
-from eager import Tensor, _logging, _settings
+from eager import Tensor, _logging, _settings, ambient
 from eager.autograd.state import saved_hooks_off
 from eager.nn import Module
 from fxir.backends import Backend
@@ -188,7 +188,7 @@ class CompiledRegion:
         settings = _settings.current().capture
         if site.skip or site.over or settings.disable:
             return None
-        if _stance.no_capture:
+        if _stance.no_capture or ambient.intercepting():
             return None
         self._explain_recompile(site, slots)
         if len(site.variants) >= settings.recompile_limit:

@@ -1,4 +1,4 @@
-"""What a thread has switched on that changes the meaning of op calls: autocast, and the default device.
+"""What a thread has switched on that changes the meaning of op calls: autocast, the default device, modes of the program.
 
 Owns: the per-thread values, and the number that stands for their combination. That number lies in the upper bits
 of the native mode word, so that the compiler's guards compare all of it in one step, and the short ways through
@@ -18,13 +18,14 @@ AUTOCAST = 1 << SHIFT
 MODES = AUTOCAST - 1
 
 _lock = threading.Lock()
-_words: dict[tuple[Hashable, Hashable], int] = {(None, None): 0}  # (autocast, device) -> word
-_values: dict[int, tuple[Any, Any]] = {0: (None, None)}
+_words: dict[tuple[Hashable, Hashable, bool], int] = {(None, None, False): 0}  # (autocast, device, intercepting) -> word
+_values: dict[int, tuple[Any, Any, bool]] = {0: (None, None, False)}
 
 
 class _State(threading.local):
     autocast: Any = None
     device: Any = None
+    interceptors: int = 0
 
 
 _state = _State()
@@ -83,9 +84,20 @@ def set_device(value: Hashable) -> Any:
     return before
 
 
+def intercepting() -> bool:
+    """Whether a mode of the program sees functions or ops in this thread: compiled code would hide them from it."""
+    return _state.interceptors > 0
+
+
+def count_interceptors(change: int) -> None:
+    """Count a mode in (1) or out (-1)."""
+    _state.interceptors += change
+    _publish()
+
+
 def word() -> int:
     """The number of this thread's combination; the same in all threads of the process."""
-    key = (_state.autocast, _state.device)
+    key = (_state.autocast, _state.device, _state.interceptors > 0)
     found = _words.get(key)
     if found is None:
         with _lock:
@@ -96,9 +108,10 @@ def word() -> int:
 
 def describe(number: int) -> str:
     """The combination that a word stands for, for logs."""
-    on, where = _values[number]
+    on, where, intercepting = _values[number]
     parts = [f"autocast {on}" if on is not None else "no autocast"]
-    return ", ".join([*parts, f"default device {where}"] if where is not None else parts)
+    parts += [f"default device {where}"] if where is not None else []
+    return ", ".join([*parts, "a mode of the program"] if intercepting else parts)
 
 
 def _publish() -> None:

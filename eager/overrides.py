@@ -1,22 +1,29 @@
 """`torch.overrides`: the protocol by which other classes take part in torch's functions, `__torch_function__`.
 
-For code that is written against the protocol: it asks here whether an argument wants a say, and hands the call over.
-This library's own functions do not ask: a subclass of Tensor is computed with as a Tensor.
+The public names over `eager.interception`. Importing this module switches the protocol on: classes that are no Tensors
+are then asked too. A subclass of Tensor and a TorchFunctionMode switch it on by themselves.
 """
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from eager.nn.parameter import Parameter
+from eager import interception
+from eager.interception import _disabled_torch_function_impl as _disabled_torch_function_impl
+from eager.interception import answer, name_of, overrides, state, subclasses_off, taking_part
 from eager.tensor import Tensor
 
-__all__ = ["TorchFunctionMode", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
-           "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "wrap_torch_function"]  # fmt: skip
+__all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
+           "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "handle_torch_function",
+           "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
+           "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
-_PLAIN = (Tensor, Parameter)
+interception.activate()
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -24,18 +31,16 @@ def is_tensor_like(inp: Any) -> bool:
     return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
 
 
-def _overrides(value: Any) -> bool:
-    return type(value) not in _PLAIN and hasattr(type(value), "__torch_function__")
-
-
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether one of the arguments, not a plain Tensor, has `__torch_function__`."""
-    return any(_overrides(a) for a in relevant_args)
+    """Whether a mode is active, or one of the arguments, not a plain Tensor, has `__torch_function__`."""
+    if state.modes and not state.modes_off:
+        return True
+    return not state.off and any(overrides(a) for a in relevant_args)
 
 
 def has_torch_function_unary(arg: Any) -> bool:
     """`has_torch_function((arg,))`."""
-    return _overrides(arg)
+    return has_torch_function((arg,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
@@ -43,30 +48,17 @@ def has_torch_function_variadic(*args: Any) -> bool:
     return has_torch_function(args)
 
 
-def _in_order(relevant_args: Iterable[Any]) -> list[Any]:
-    """One argument of each overriding class; subclasses before their bases, else as given."""
-    found: list[Any] = []
-    for arg in relevant_args:
-        if not _overrides(arg) or any(type(arg) is type(other) for other in found):
-            continue
-        at = next((i for i, other in enumerate(found) if issubclass(type(arg), type(other))), len(found))
-        found.insert(at, arg)
-    return found
-
-
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """The result of the first overriding class that has one for this function.
+    """The result of the innermost mode, or of the first overriding class, that has one for this function.
 
     Raises: TypeError if all of them return NotImplemented.
     """
-    overriding = _in_order(relevant_args)
-    types = tuple(type(a) for a in overriding)
-    for arg in overriding:
-        result = arg.__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}")
+    asked = taking_part(relevant_args)
+    result = answer(public_api, asked, args, kwargs)
+    if result is NotImplemented:
+        name = f"{public_api.__module__}.{public_api.__name__}"
+        raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[type(a) for a in asked]}")
+    return result
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
@@ -85,18 +77,112 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[F
     return decorate
 
 
+# ---- which functions ----
+
+
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Whether `func` is a method or the getter of a property of Tensor."""
     if getattr(func, "__name__", None) == "__get__":
         return True
-    return any(value is func or getattr(value, "fget", None) is func for cls in Tensor.__mro__ for value in vars(cls).values())
+    return any(value is func for cls in Tensor.__mro__ for value in vars(cls).values())
+
+
+@functools.cache
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """The functions that ask `__torch_function__`, by the module or class that they stand in."""
+    found: dict[Any, list[Callable[..., Any]]] = {}
+    for namespace, _, fn in interception.public_functions():
+        found.setdefault(sys.modules.get(namespace, Tensor), []).append(fn)
+    return found
+
+
+@functools.cache
+def get_ignored_functions() -> set[Callable[..., Any]]:
+    """Public functions that do not ask."""
+    asking = {id(fn) for listed in get_overridable_functions().values() for fn in listed}
+    return {fn for where in get_overridable_functions() for name, fn in vars(where).items()
+            if isinstance(fn, types.FunctionType) and not name.startswith("_") and id(fn) not in asking}  # fmt: skip
+
+
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
+    """Getters whose tensors the default `__torch_function__` returns as they are."""
+    return interception.NO_WRAP
+
+
+def resolve_name(f: Callable[..., Any]) -> str | None:
+    """The name of an overridable function: `torch.add`, `torch.nn.functional.relu`, `torch.Tensor.shape.__get__`.
+
+    None for a function that is not overridable.
+    """
+    if getattr(f, "__name__", None) == "__get__":
+        return name_of(f)
+    for namespace, name, fn in interception.public_functions():
+        if fn is f:
+            return f"{namespace.replace('eager', 'torch', 1)}.{name}"
+    return None
+
+
+# ---- modes and switches ----
 
 
 class TorchFunctionMode:
-    """Would see every call of a torch function. Not available: dispatch modes (`eager.dispatch.Mode`) see every op."""
+    """Sees every call of a public function and method of its block, through `__torch_function__` (func, types, args, kwargs).
 
-    def __enter__(self) -> TorchFunctionMode:
-        raise NotImplementedError("TorchFunctionMode: functions are not intercepted; eager.dispatch.Mode sees the ops they call")
+    Itself off while it answers: `func(*args, **kwargs)` goes on to the mode around it, then to subclasses. Attributes of
+    a plain Tensor, and its methods that only tell of its metadata, it does not see. Compiled functions run uncompiled
+    in its block.
+    """
+
+    def __torch_function__(self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
+        raise NotImplementedError(f"{type(self).__name__}.__torch_function__")
+
+    def __enter__(self) -> Any:
+        interception.enter_mode(self)
+        return self
 
     def __exit__(self, *exc: object) -> None:
-        return
+        interception.leave_mode()
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """Passes every call on."""
+
+    def __torch_function__(self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
+        return func(*args, **(kwargs or {}))
+
+
+class DisableTorchFunctionSubclass(subclasses_off):
+    """A block in which subclasses compute as Tensors; modes go on to see calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class DisableTorchFunction(subclasses_off):
+    """A block in which neither subclasses nor modes see calls."""
+
+    def __init__(self) -> None:
+        super().__init__(modes=True)
+
+
+@contextmanager
+def _enable_torch_function() -> Iterator[None]:
+    """A block within a disabled one in which everything is asked again."""
+    before = state.off, state.modes_off
+    state.off = state.modes_off = False
+    try:
+        yield
+    finally:
+        state.off, state.modes_off = before
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    """The innermost mode of this thread."""
+    return state.modes[-1] if state.modes else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """The modes of this thread, outermost first."""
+    return list(state.modes)

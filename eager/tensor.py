@@ -79,9 +79,7 @@ class Tensor(_native.TensorBase):
         else:
             shape = args[0] if len(args) == 1 and isinstance(args[0], Size) else args or (0,)
             made = empty(TensorSpec.contiguous(tuple(int(n) for n in shape), dtypes.get_default_dtype()))
-        if cls is Tensor:
-            return made
-        return made.as_subclass(cls)
+        return made if cls is Tensor else _as(cls, made)
 
     # ---- autograd ----
 
@@ -401,10 +399,18 @@ class Tensor(_native.TensorBase):
     # ---- copies and pickling ----
 
     def as_subclass(self, cls: type) -> Any:
-        """A tensor of class `cls` over the same memory."""
-        flags = self._meta & (1 << 33)
-        return _native.make(cls, self.untyped_storage(), self.dtype.code, tuple(self.shape), self.stride(),
-                            self.storage_offset(), flags)  # fmt: skip
+        """A tensor of class `cls` over the same memory, with the history of this one.
+
+        Raises: TypeError unless `cls` is a subclass of Tensor; NotImplementedError for one with `__torch_dispatch__`.
+        """
+        return _as(cls, OPS["alias"](self))
+
+    @staticmethod
+    def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+        """A leaf of class `cls` over the memory of `data`."""
+        made = _as(cls, data.detach())
+        made._requires_grad = require_grad
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
@@ -415,7 +421,7 @@ class Tensor(_native.TensorBase):
                                "usage, see https://github.com/pytorch/pytorch/pull/103001")  # fmt: skip
         with _NoGrad():
             made = _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset()).clone()
-        result = made if type(self) is Tensor else made.as_subclass(type(self))
+        result = made if type(self) is Tensor else _as(type(self), made)
         result._requires_grad = self._requires_grad
         result._is_param = self._is_param
         memo[id(self)] = result
@@ -431,6 +437,17 @@ class Tensor(_native.TensorBase):
         return (_rebuild, (type(self), a.tobytes(), self.dtype, tuple(self.shape), self._requires_grad, self._is_param))
 
 
+def _as(cls: type, fresh: Any) -> Any:
+    """A tensor that nobody holds yet, as one of class `cls`."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, got {cls!r}")
+    if hasattr(cls, "__torch_dispatch__"):
+        raise NotImplementedError(f"{cls.__name__}: __torch_dispatch__ of a tensor subclass is not implemented; __torch_function__ is, "
+                                  "and a TorchDispatchMode sees every op of its block")  # fmt: skip
+    fresh.__class__ = cls
+    return fresh
+
+
 class _NoGrad:
     """Recording off for a block of this file (the public no_grad stands above it)."""
 
@@ -444,7 +461,7 @@ class _NoGrad:
 def _rebuild(cls: type, data: bytes, d: dtype, shape: tuple[int, ...], requires_grad: bool, is_param: bool) -> Any:
     t = empty(TensorSpec.contiguous(shape, d))
     t._array[...] = np.frombuffer(data, d.numpy).reshape(shape)
-    result = t if cls is Tensor else t.as_subclass(cls)
+    result = t if cls is Tensor else _as(cls, t)
     result._is_param = is_param
     result._requires_grad = requires_grad
     return result

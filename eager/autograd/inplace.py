@@ -123,10 +123,10 @@ def check_may_write(target: Any) -> None:
     is_view = m is not None and m.base is not None
     if is_view and m.creation is not None:
         raise RuntimeError(m.creation)
+    if is_view and m.base._grad_fn is None and (target._requires_grad or m.base._requires_grad):
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if target._requires_grad and history_of(target) is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if is_view and m.base._requires_grad and m.base._grad_fn is None:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 def rebase(target: Any, node: Node) -> None:

@@ -16,6 +16,7 @@ from eager import _native
 from eager.dispatch import Level as DispatchLevel
 from eager.dispatch import active_modes
 from eager.fake import FAKE_FLAG
+from eager.interception import _disabled_torch_function_impl
 from eager.ops.table import Kind, Op
 from eager.tensor import Tensor
 
@@ -25,6 +26,7 @@ TensorBase = _native.TensorBase
 class Wrapped(Tensor):
     """A tensor of one level: `_value` is what it is below, `_level` whose it is."""
 
+    __torch_function__ = _disabled_torch_function_impl
     _value: Any
     _level: Level
 

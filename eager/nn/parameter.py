@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native
+from eager.interception import _disabled_torch_function_impl, subclasses_off
 from eager.ops.table import OPS
 from eager.tensor import Tensor
 
@@ -35,6 +36,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     data: any tensor; its memory is shared, its history dropped. requires_grad: True by default.
     Raises: RuntimeError if requires_grad is asked of a tensor that is not floating point or complex.
     """
+
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -69,8 +72,9 @@ def _alias_as(kind: type[Any], data: Tensor, requires_grad: bool) -> Any:
     if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     flags = IS_PARAM_FLAG | (data._meta & FAKE_FLAG) | (REQUIRES_GRAD_FLAG if requires_grad else 0)
-    return _native.make(kind, data.untyped_storage(), data.dtype.code, tuple(data.shape), data.stride(),
-                        data.storage_offset(), flags)  # fmt: skip
+    with subclasses_off():
+        return _native.make(kind, data.untyped_storage(), data.dtype.code, tuple(data.shape), data.stride(),
+                            data.storage_offset(), flags)  # fmt: skip
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, attributes: dict[str, Any]) -> Parameter:
@@ -92,6 +96,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     data: any tensor. persistent: whether it is part of the module's `state_dict`.
     The result is a plain Tensor that shares data's memory and carries two marks.
     """
+
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
         t = (_empty() if data is None else data).detach()
@@ -150,6 +156,8 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
 class UninitializedBuffer(_Uninitialized, Tensor):
     """A buffer whose shape is not known yet."""
+
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
                 persistent: bool = True) -> UninitializedBuffer:  # fmt: skip

@@ -76,9 +76,9 @@ class AveragedModel(Module):
         """Take the model's present parameters into the average."""
         before = _native.set_grad_enabled(False)
         try:
-            mine, theirs = (list(itertools.chain(m.parameters(), m.buffers())) if self.use_buffers else list(m.parameters())
-                            for m in (self.module, model))  # fmt: skip
-            theirs = [t.detach().to(a.device) for a, t in zip(mine, theirs, strict=True)]
+            mine, given = (list(itertools.chain(m.parameters(), m.buffers())) if self.use_buffers else list(m.parameters())
+                           for m in (self.module, model))  # fmt: skip
+            theirs: list[Tensor] = [t.detach().to(a.device) for a, t in zip(mine, given, strict=True)]
             if int(self.n_averaged) == 0:
                 for a, t in zip(mine, theirs, strict=True):
                     OPS["copy_"](a.detach(), t)

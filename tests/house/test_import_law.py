@@ -35,6 +35,7 @@ BY_NAME = {
     "eager.autograd.hooks": "vmap, for grad(is_grads_batched=True): it stands above the engine",
     "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda.backend": "cupy",
+    "eager.interception": "the public namespaces, above it, when a class first takes part in their functions",
     "eager.utils.tensorboard.protocol": "tensorboard or tensorboardX, whichever is installed",
     "eager.utils": "its submodules, which most programs need one of",
     "fxir": "its classes, which most of its modules stand on",

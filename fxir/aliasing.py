@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from eager.autograd.node import history_of
 from eager.autograd.record import NO_GRAD_VIEW
 from eager.ops.table import OPS, Op
 from eager.spec import is_dense
@@ -37,9 +38,13 @@ class FromInput:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Result `index` of the compiled graph (not counting new values of inputs)."""
+    """Result `index` of the compiled graph (not counting new values of inputs).
+
+    leaf: it requires grad and has no history, as a view made under no_grad of a tensor that requires grad.
+    """
 
     index: int
+    leaf: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,11 @@ def _known(r: Any, mode: TraceMode) -> Any:
     return mode.twin(r)
 
 
+def is_leaf_made_inside(t: Tensor) -> bool:
+    """Whether a result requires grad without a history: nothing that came before it gets a gradient through it."""
+    return t._requires_grad and history_of(t) is None
+
+
 class _Planner:
     def __init__(
         self,
@@ -147,7 +157,7 @@ class _Planner:
     def _compute(self, t: Tensor) -> Computed:
         found = self._computed_at.get(id(t))
         if found is None:
-            found = self._computed_at[id(t)] = Computed(len(self.computed))
+            found = self._computed_at[id(t)] = Computed(len(self.computed), is_leaf_made_inside(t))
             self.computed.append(t)
         return found
 

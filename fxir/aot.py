@@ -23,7 +23,7 @@ from eager.spec import TensorSpec, spec_of
 from eager.symint import SymInt
 from eager.tensor import Tensor
 from fxir.absent import without
-from fxir.aliasing import Output, plan_outputs, settled
+from fxir.aliasing import Output, is_leaf_made_inside, plan_outputs, settled
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.examples import fakes_like
 from fxir.expr import Sym
@@ -147,7 +147,8 @@ class _Program:
     @property
     def differentiable(self) -> list[int]:
         """Positions of graph outputs that want a gradient; `released` ones had theirs."""
-        return [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad and k not in self.released]
+        wanting = [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad and not is_leaf_made_inside(t)]
+        return [k for k in wanting if k not in self.released]
 
     def wanting(self) -> list[int]:
         """Graph inputs that want a gradient."""
@@ -223,8 +224,6 @@ def _trace_once(
     for w in writes:
         built.add(mode.value(made.traced[w.graph_input]))
     for t in computed:
-        if t._requires_grad and history_of(t) is None:
-            raise NotImplementedError("aot: a result is a leaf that the program itself made to require grad")
         built.add(mode.value(t), tuple(t.stride()))
     program = _Program(mode, made, bound, outputs, computed, single, writes, built)
     freed = program.reach().released
@@ -272,7 +271,7 @@ def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merge:
         made.args.append(arg)
     for i, t in enumerate(inputs):
         if isinstance(t, SymInt):
-            mode.add_symbol(t, names[i])
+            mode.add_symbol(t)
             made.graph_inputs.append(i)
     return made
 

@@ -257,7 +257,7 @@ def wrap(run: Callable[..., Any], region: Region) -> Callable[..., Any]:
 
 def _bare(region: Region, lead: int) -> bool:
     plain_inputs = region.graph_inputs == tuple(range(region.n_args)) and not region.bound
-    results = [o for o in region.outputs if isinstance(o, Computed)]
+    results = [o for o in region.outputs if isinstance(o, Computed) and not o.leaf]
     in_order = [o.index for o in results] == list(range(len(region.outputs)))
     nothing_around = region.backward is None and not region.placed and not region.single
     return plain_inputs and in_order and lead == 0 and nothing_around
@@ -289,6 +289,9 @@ class _Writer:
             self.env["released"] = _released
             self.lines.append(f"released([{', '.join(map(self._result, region.released))}])")
         self._write(inputs)
+        sources = [o.source if isinstance(o, Derived) else o for o in region.outputs]
+        leaves = dict.fromkeys(self._source(s) for s in sources if isinstance(s, Computed) and s.leaf)
+        self.lines += [f"{leaf}._requires_grad = True" for leaf in leaves]
         names = [self._output(i, out) for i, out in enumerate(region.outputs)]
         self.lines.append(f"return {names[0]}" if region.single else f"return ({', '.join(names)}{',' * bool(names)})")
         args = ", ".join(f"a{i}" for i in range(region.n_args))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -98,6 +99,27 @@ SLOW = settings(
 @given(programs(writes=True))
 def test_programs_that_write(source):
     check(source, grad=False)
+
+
+LEAF_MADE_INSIDE = """def f(x0, x1):
+    v2 = x0 * 2
+    with eager.no_grad():
+        x0.add_(1)
+        v3 = v2.t()
+        v4 = x0.t()
+    return v2, v3, v4, v2.t()
+"""
+VIEW_OF_NO_RESULT = """def f(x0, x1):
+    v2 = x0 * 2
+    with eager.no_grad():
+        v3 = v2.t()
+    return v3,
+"""
+
+
+@pytest.mark.parametrize("source", [LEAF_MADE_INSIDE, VIEW_OF_NO_RESULT])
+def test_a_view_made_under_no_grad_is_a_leaf_that_requires_grad(source):
+    check(source, grad=True)
 
 
 @SLOW

@@ -61,7 +61,8 @@ def _softmax(x: Any, dim: int) -> Any:
     dims = (normalize_dim(dim, x.ndim),)
     wide = cast_to(x, accumulator(x.dtype))
     e = OPS["exp"](wide - OPS["amax"](wide, dims, True))
-    return cast_to(e / OPS["sum"](e, dims, True, None), x.dtype)
+    # One division per row: dividing each element would cost as much as the exponential.
+    return cast_to(e * OPS["reciprocal"](OPS["sum"](e, dims, True, None)), x.dtype)
 
 
 def _along_rows(xp: Any, x: Any, dim: int) -> bool:

@@ -20,6 +20,7 @@ LIBM: Final = {
     "lgamma": "lgamma",
 }  # fmt: skip
 LIBM_BINARY: Final = {"pow": "pow", "atan2": "atan2", "fmod": "fmod"}
+OWN: Final = frozenset({("erf", "f32")})  # of these, defined below
 
 _TYPES: Final = """\
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
@@ -92,6 +93,18 @@ FI f64 fj_exp(f64 x) {
   f64 y = fj_fma(q, r * r, r) + 1.0;
   y = y * fj_double((u64)(half + 1023) << 52) * fj_double((u64)(k - half + 1023) << 52);
   return x < -745.2 ? 0.0 : x > 709.8 ? __builtin_inf() : y;
+}
+"""
+
+# libmvec's erff costs as much as five of these divisions. x P(x^2) / Q(x^2), up to where the result rounds to one; the
+# coefficients are those of eager's own erf, at most 6 units in the last place off.
+_ERF: Final = """\
+FI f32 fj_erf(f32 x) {
+  f32 c = x < -3.9f ? -3.9f : x > 3.9f ? 3.9f : x, z = c * c;
+  f32 p = fj_fma(fj_fma(fj_fma(1.91113691e-08f, z, -1.94208151e-06f), z, 0.000147234889f), z, 0.00398851226f);
+  p = fj_fma(fj_fma(fj_fma(p, z, 0.0515184075f), z, 0.207077732f), z, 1.12837909f);
+  f32 q = fj_fma(fj_fma(fj_fma(0.00102060666f, z, 0.0149539106f), z, 0.117950938f), z, 0.516849119f);
+  return c * p / fj_fma(q, z, 1.0f);
 }
 """
 
@@ -235,6 +248,8 @@ def _declarations(vector_functions: frozenset[str]) -> str:
                 t, symbol = ("f64", name) if double else ("f32", name + "f")
                 simd = '__attribute__((simd("notinbranch"))) ' if _vector_forms(vector_functions, name, double, arity) else ""
                 lines.append(f"{simd}{t} {symbol}({', '.join([t] * arity)}) noexcept;")
+                if (op, t) in OWN:
+                    continue
                 args = ", ".join(f"{t} {'xy'[i]}" for i in range(arity))
                 wrappers.append(f"FI {t} fj_{op}({args}) {{ return {symbol}({', '.join('xy'[:arity])}); }}")
     return "\n".join([*lines, "}", *wrappers]) + "\n"
@@ -258,4 +273,4 @@ def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     """The prelude for a machine whose libmvec exports `vector_functions` (see `Toolchain.vector_functions`)."""
     floats = _substitute(_FLOAT, {"T": "f32"}).replace("@(", "f(") + _substitute(_FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
-    return _TYPES + RUNTIME_ABI + _BITS + _EXP + declared + floats + _integers() + _SPECIAL + _REDUCTIONS
+    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ERF + declared + floats + _integers() + _SPECIAL + _REDUCTIONS

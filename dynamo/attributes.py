@@ -83,8 +83,8 @@ class AttributeAccess:
 
     # -- classes -----------------------------------------------------------------------------------------------
     def class_has(self, cls: type, name: str) -> bool:
-        """Whether instances of cls have the special method `name`."""
-        return type_attribute(cls, name, None) is not None
+        """Whether instances of cls have the special method `name`. Guarded, as every look-up in a class is."""
+        return self.class_lookup(cls, name) is not _ABSENT
 
     def class_lookup(self, cls: type, name: str) -> Any:
         """The raw class attribute, its presence or absence guarded; _ABSENT if there is none."""
@@ -93,12 +93,9 @@ class AttributeAccess:
             return raw
         held = ConstSource(cls, cls.__name__)
         if raw is _ABSENT:
-            if isinstance(type_attribute(type(cls), name, _ABSENT), types.FunctionType):
-                return raw  # the metaclass has it: no_attr on the class would not hold
-            if type_attribute(type(cls), name, _ABSENT) is _ABSENT:
-                self.guard("no_attr", held, name)
-            return raw
-        self.guard("is", TypeAttrSource(held, name), raw)
+            self.guard("type_absent", held, name)
+        else:
+            self.guard("is", TypeAttrSource(held, name), raw)
         return raw
 
     def wrap_class_attribute(self, cls: type, name: str, raw: Any) -> Value:
@@ -111,32 +108,34 @@ class AttributeAccess:
         raw = self.class_lookup(cls, name)
         if raw is _ABSENT:
             return self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+        if raw is None:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{name} of {obj.describe()}, which its class has set to None")
         return self._bind(obj, cls, name, raw)
 
     # -- reading an instance -----------------------------------------------------------------------------------
     def instance_attribute(self, obj: Value, cls: type, name: str) -> Value:
         """obj.name for an instance of a Python class."""
-        getattribute = type_attribute(cls, "__getattribute__")
+        getattribute = self.class_lookup(cls, "__getattribute__")
         if getattribute not in _OWN_GETATTRIBUTE:
             if not isinstance(getattribute, types.FunctionType):
                 raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} (its class has a __getattribute__ of its own)")
-            found = self.wrap_class_attribute(cls, "__getattribute__", self.class_lookup(cls, "__getattribute__"))
+            found = self.wrap_class_attribute(cls, "__getattribute__", getattribute)
             return self.call(found, [obj, Constant(name)], {})
         try:
             return self.generic_attribute(obj, cls, name)
         except Raised as error:
-            fallback = type_attribute(cls, "__getattr__", None)
-            if fallback is None or not self.is_instance_of(error.value, AttributeError):
+            fallback = self.class_lookup(cls, "__getattr__")
+            if fallback is _ABSENT or not self.is_instance_of(error.value, AttributeError):
                 raise
-            return self._getattr_hook(obj, cls, name, fallback, error)
+            return self._getattr_hook(obj, cls, name, fallback)
 
-    def _getattr_hook(self, obj: Value, cls: type, name: str, fallback: Any, error: Raised) -> Value:
+    def _getattr_hook(self, obj: Value, cls: type, name: str, fallback: Any) -> Value:
         if isinstance(obj, UserObject) and isinstance(obj.real, Module) and fallback is Module.__getattr__:
             found = self._registered(obj, name)
             if found is not None:
                 return found
             self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
-        hook = self.wrap_class_attribute(cls, "__getattr__", self.class_lookup(cls, "__getattr__"))
+        hook = self.wrap_class_attribute(cls, "__getattr__", fallback)
         return self.call(hook, [obj, Constant(name)], {})
 
     def generic_attribute(self, obj: Value, cls: type, name: str) -> Value:
@@ -152,7 +151,7 @@ class AttributeAccess:
         if raw is not _ABSENT:
             return self._bind(obj, cls, name, raw)
         if name == "__dict__":
-            return self._instance_dict(obj)
+            return self.instance_dict(obj)
         if isinstance(obj, ExceptionValue) and obj.source is None and hasattr(BaseException, name):
             raise Unsupported(breaks.EXCEPTION, f"{obj.describe()}.{name}")
         return self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
@@ -161,7 +160,7 @@ class AttributeAccess:
         """type(obj)"""
         return self.wrap(cls, ConstSource(cls, cls.__name__))
 
-    def _instance_dict(self, obj: Value) -> Value:
+    def instance_dict(self, obj: Value) -> Value:
         """obj.__dict__ of an existing object, to read from."""
         real = getattr(obj, "real", None)
         if real is None or obj.source is None:
@@ -308,11 +307,11 @@ class AttributeAccess:
     # -- writing an instance -----------------------------------------------------------------------------------
     def set_instance_attribute(self, obj: UserObject, name: str, value: Value) -> None:
         """obj.name = value by the class's own __setattr__."""
-        setter = type_attribute(obj.cls, "__setattr__")
+        setter = self.class_lookup(obj.cls, "__setattr__")
         if isinstance(obj.real, Module) and setter is Module.__setattr__:
             self._set_module_attribute(obj, name, value)
         elif isinstance(setter, types.FunctionType):
-            hook = self.wrap_class_attribute(obj.cls, "__setattr__", self.class_lookup(obj.cls, "__setattr__"))
+            hook = self.wrap_class_attribute(obj.cls, "__setattr__", setter)
             self.call(hook, [obj, Constant(name), value], {})
         else:
             self.generic_set(obj, name, value)
@@ -343,20 +342,24 @@ class AttributeAccess:
         registries = [obj.real.__dict__.get(r, {}) for r in ("_parameters", "_buffers", "_modules")]
         registered = any(name in r or self._written_registry(r) is not None for r in registries)
         is_module = isinstance(value, UserObject) and issubclass(value.cls, Module)
-        from_class = type_attribute(obj.cls, name, _ABSENT)
+        from_class = self.class_lookup(obj.cls, name)
         if registered or is_module or value.python_type().__name__ in ("Parameter", "Buffer") or _is_data_descriptor(from_class):
             raise Unsupported(breaks.MUTATION, f"{obj.describe()}.{name} = ... (a registered part of a module)")
         self.effects.set_attribute(self, obj, name, value)
 
     def delete_instance_attribute(self, obj: UserObject, name: str) -> None:
         """del obj.name"""
-        deleter = type_attribute(obj.cls, "__delattr__")
+        deleter = self.class_lookup(obj.cls, "__delattr__")
         if isinstance(obj.real, Module):
             raise Unsupported(breaks.MUTATION, f"del {obj.describe()}.{name}")
         if isinstance(deleter, types.FunctionType):
             hook = self.wrap_class_attribute(obj.cls, "__delattr__", deleter)
             self.call(hook, [obj, Constant(name)], {})
             return
+        self.generic_delete(obj, name)
+
+    def generic_delete(self, obj: UserObject, name: str) -> None:
+        """What object.__delattr__ does."""
         raw = self.class_lookup(obj.cls, name)
         if isinstance(raw, property):
             if raw.fdel is None:
@@ -391,16 +394,15 @@ class AttributeAccess:
             if name in ("__mro__", "__bases__"):
                 return TupleValue([self.wrap_static(c) for c in getattr(cls, name)])
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name}")
-        raw = type_attribute(cls, name, _ABSENT)
-        from_meta = type_attribute(meta, name, _ABSENT) if meta is not type else _ABSENT
-        if meta is not type and type_attribute(meta, "__getattribute__") is not type.__getattribute__:
+        raw = self.class_lookup(cls, name)
+        from_meta = self.class_lookup(meta, name) if meta is not type else _ABSENT
+        if meta is not type and self.class_lookup(meta, "__getattribute__") is not type.__getattribute__:
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattribute__)")
         overrides = _is_data_descriptor(from_meta) and hasattr(type(from_meta), "__get__")
         if from_meta is not _ABSENT and (raw is _ABSENT or overrides):
             return self._bind(value, meta, name, from_meta)
         if raw is _ABSENT:
             return self._missing_class_attribute(value, name)
-        self.class_lookup(cls, name)
         return self._class_entry(value, name, raw)
 
     def _class_entry(self, value: ClassValue, name: str, raw: Any) -> Value:
@@ -411,8 +413,10 @@ class AttributeAccess:
             return BoundMethod(value, self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}")))
         if isinstance(raw, types.ClassMethodDescriptorType):
             return self.wrap_static(getattr(cls, name))
-        if type(raw) is enum.property or isinstance(raw, types.DynamicClassAttribute):
-            return self.wrap_static(getattr(cls, name))
+        if type(raw) is enum.property:
+            return self.wrap_static(self.host(getattr, cls, name))
+        if isinstance(raw, types.DynamicClassAttribute):
+            raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} ({type(raw).__name__})")
         if hasattr(type(raw), "__get__") and isinstance(type_attribute(type(raw), "__get__", None), types.FunctionType):
             descriptor = self.wrap_class_attribute(cls, name, raw)
             return self.call(self.special_method(descriptor, "__get__"), [Constant(None), value], {})
@@ -422,9 +426,8 @@ class AttributeAccess:
         cls = value.cls
         if hasattr(cls, name):  # of type itself: cls.mro, cls.__call__
             return BuiltinMethod(value, name)
-        if isinstance(type_attribute(type(cls), "__getattr__", None), types.FunctionType):
+        if isinstance(self.class_lookup(type(cls), "__getattr__"), types.FunctionType):
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattr__)")
-        self.guard("no_attr", ConstSource(cls, cls.__name__), name)
         return self.raise_(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")  # type: ignore[no-any-return]
 
     def module_attribute(self, module: types.ModuleType, name: str) -> Value:
@@ -433,15 +436,24 @@ class AttributeAccess:
         pending = self.effects.global_write(namespace, name)
         if pending is not None and pending is not DELETED:
             return pending
+        held = ConstSource(namespace, module.__name__)
         if name not in namespace:
-            try:
-                found = getattr(module, name)
-            except AttributeError as error:
-                return self.raise_(AttributeError, *error.args)  # type: ignore[no-any-return]
-            return self.wrap_static(found, name)
+            return self._missing_module_attribute(module, held, name)
         if trust.is_trusted_namespace(namespace):
             return self.wrap_static(namespace[name], name)
-        return self.wrap(namespace[name], DictItemSource(ConstSource(namespace, module.__name__), name))
+        return self.wrap(namespace[name], DictItemSource(held, name))
+
+    def _missing_module_attribute(self, module: types.ModuleType, held: Source, name: str) -> Value:
+        hook = module.__dict__.get("__getattr__", _ABSENT)
+        if type(module) is types.ModuleType and hook is not _ABSENT and not trust.is_trusted_namespace(module.__dict__):
+            self.guard("dict_absent", held, name)
+            return self.call(self.wrap(hook, DictItemSource(held, "__getattr__")), [Constant(name)], {})
+        try:
+            found = getattr(module, name)
+        except AttributeError as error:
+            self.guard("dict_absent", held, name)
+            return self.raise_(AttributeError, *error.args)  # type: ignore[no-any-return]
+        return self.wrap(found, DictItemSource(held, name)) if name in module.__dict__ else self.wrap_static(found, name)
 
     def super_attribute(self, value: SuperValue, name: str) -> Value:
         """super(cls, obj).name"""
@@ -450,11 +462,11 @@ class AttributeAccess:
         mro = start.__mro__
         if value.cls not in mro:
             raise Unsupported(breaks.ATTRIBUTE, f"super({value.cls.__name__}, ...).{name} of {obj.describe()}")
+        self.guard("is", AttrSource(ConstSource(start, start.__name__), "__mro__"), mro)
         for base in mro[mro.index(value.cls) + 1 :]:
+            self.class_lookup(base, name)
             if name in base.__dict__:
                 raw = base.__dict__[name]
-                if base.__module__ != "builtins":
-                    self.guard("is", TypeAttrSource(ConstSource(base, base.__name__), name), raw)
                 if isinstance(obj, ClassValue) and start is obj.cls and not isinstance(raw, classmethod):
                     return self._class_entry(ClassValue(base, obj.source), name, raw)
                 if isinstance(raw, classmethod):

@@ -103,7 +103,7 @@ class Builtins:
         if name == "__getattribute__":
             return cap.generic_attribute(owner, owner.cls, args[0].as_constant())
         if name == "__delattr__" and not isinstance(owner.real, Module):
-            cap.effects.delete_attribute(cap, owner, args[0].as_constant())
+            cap.generic_delete(owner, args[0].as_constant())
             return NONE
         if name == "__init__":
             if isinstance(owner, ExceptionValue) and owner.source is None:
@@ -187,7 +187,7 @@ def _or_tensor(fn: Any, method: str) -> Row:
 FUNCTIONS[pow] = _or_tensor(pow, "__pow__")
 FUNCTIONS[round] = _or_tensor(round, "__round__")
 FUNCTIONS[divmod] = _or_tensor(divmod, "__divmod__")
-FUNCTIONS[operator.index] = _or_tensor(operator.index, "__index__")
+FUNCTIONS[operator.index] = lambda cap, a, k: cap.wrap_new(cap.host(operator.index, cap.index_constant(a[0])))
 
 
 def _named(fn: Any, cause: breaks.Cause) -> Row:
@@ -239,6 +239,8 @@ def _isinstance(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 @function(issubclass)
 def _issubclass(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     first = cap.realize(args[0])
+    if isinstance(first, UserObject):
+        raise Unsupported(breaks.UNKNOWN_CALL, f"issubclass() of {first.describe()}")  # its __bases__ may do for a class
     if not isinstance(first, ClassValue):
         return cap.raise_type_error("issubclass() arg 1 must be a class")  # type: ignore[no-any-return]
     wanted = cap.realize(args[1])
@@ -329,11 +331,18 @@ def _any(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 @function(sum)
 def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    total = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    total = cap.realize(args[1] if len(args) > 1 else kwargs.get("start", ZERO))
     iterator = cap.iterate(args[0])
+    front: list[Any] | None = [] if isinstance(total, Constant) else None  # constants, which Python's own sum adds best
     while (item := cap.next(iterator)) is not None:
-        total = cap.binary(operator.add, total, item)
-    return total
+        item = cap.realize(item)
+        if front is not None and isinstance(item, Constant):
+            front.append(item.value)
+            continue
+        if front is not None:
+            total, front = cap.wrap_new(cap.host(sum, front, total.as_constant())), None
+        total = cap.realize(cap.binary(operator.add, total, item))
+    return total if front is None else cap.wrap_new(cap.host(sum, front, total.as_constant()))
 
 
 def _extreme(fn: Any, better: Any) -> Row:

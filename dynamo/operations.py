@@ -120,7 +120,7 @@ class Operations:
         method, reflected = BINARY[fn]
         ta, tb = a.python_type(), b.python_type()
         attempts = [(a, method, b), (b, reflected, a)]
-        if tb is not ta and issubclass(tb, ta) and self._overrides(ta, tb, reflected):
+        if tb is not ta and ta in tb.__mro__ and self._overrides(ta, tb, reflected):
             attempts.reverse()
         elif ta is tb:
             attempts = attempts[:1]
@@ -219,7 +219,7 @@ class Operations:
         method, reflected = COMPARE[fn]
         attempts = [(a, method, b), (b, reflected, a)]
         ta, tb = a.python_type(), b.python_type()
-        if ta is not tb and issubclass(tb, ta):
+        if ta is not tb and ta in tb.__mro__:
             attempts.reverse()
         for left, name, right in attempts:
             if not isinstance(left, UserObject):
@@ -357,7 +357,10 @@ class Operations:
         """An index, slice or other constant argument as a host value."""
         value = self.realize(value)
         if isinstance(value, UserObject) and self.class_has(value.cls, "__index__"):
-            return self.index_constant(self.call_method(value, "__index__", [], {}))
+            found = self.realize(self.call_method(value, "__index__", [], {}))
+            if not isinstance(found, Constant) or type(found.value) is not int:
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as an index")  # Python warns or complains
+            return found.value
         if isinstance(value, TensorValue):
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{value.describe()} as an index")
         if isinstance(value, SliceValue):

@@ -159,6 +159,8 @@ class Wrapping:
                 self.guard("is", source, real)
             return known
         value = self._wrap_object(real, kind, source)
+        if isinstance(value, Opaque):
+            self.guard("type", source, kind)  # `is None` and isinstance() answer by it
         self.by_id[id(real)] = value
         self.keep.append(real)
         return value

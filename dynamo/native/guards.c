@@ -87,10 +87,33 @@ static inline bool int_value(PyObject *o, int64_t *value)
 
 static inline bool same_bits(double x, double y) { return !memcmp(&x, &y, sizeof x); }
 
+/* Equal sets may hold 1 where the other holds True, or 0.0 for -0.0. */
+static bool same_elements(PyObject *o, PyObject *want);
+
 static inline bool same_constant(PyObject *o, PyObject *want)
 {
     if (o == want) return true;
-    return Py_IS_TYPE(o, Py_TYPE(want)) && PyObject_RichCompareBool(o, want, Py_EQ) == 1;
+    if (!Py_IS_TYPE(o, Py_TYPE(want))) return false;
+    if (PyFloat_CheckExact(o)) return same_bits(PyFloat_AS_DOUBLE(o), PyFloat_AS_DOUBLE(want));
+    if (PyComplex_CheckExact(o)) {
+        Py_complex a = PyComplex_AsCComplex(o), b = PyComplex_AsCComplex(want);
+        return same_bits(a.real, b.real) && same_bits(a.imag, b.imag);
+    }
+    return PyObject_RichCompareBool(o, want, Py_EQ) == 1 && (!PyAnySet_Check(o) || same_elements(o, want));
+}
+
+static bool same_elements(PyObject *o, PyObject *want)
+{
+    PyObject *left = PySequence_List(want), *iterator = left ? PyObject_GetIter(o) : NULL, *element;
+    bool same = iterator != NULL;
+    while (same && (element = PyIter_Next(iterator))) {
+        same = false;
+        for (Py_ssize_t i = 0; !same && i < PyList_GET_SIZE(left); i++) same = same_constant(element, PyList_GET_ITEM(left, i));
+        Py_DECREF(element);
+    }
+    Py_XDECREF(iterator);
+    Py_XDECREF(left);
+    return same && !PyErr_Occurred();
 }
 
 static bool length_is(PyObject *o, int64_t n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dynamo.symbolic import Frame
 
 _PLAIN_ATTRIBUTES: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+_SETTABLE: Final = _PLAIN_ATTRIBUTES | {"__type_params__"}
 
 
 class CellValue(Value):
@@ -157,8 +159,10 @@ class FunctionValue(Value):
             return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name in self.real.__dict__:
             return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
-        if name in ("__code__", "__globals__", "__closure__", "__defaults__", "__kwdefaults__", "__dict__", "__annotations__"):
-            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+        if name in ("__annotations__", "__type_params__") and hasattr(types.FunctionType, name):
+            return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
+        if name == "__dict__":
+            return cap.instance_dict(self)
         if type_attribute(types.FunctionType, name, None) is not None:
             raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
         cap.guard("no_attr", self.source, name)
@@ -171,6 +175,8 @@ class FunctionValue(Value):
             return Constant(self.globals.get("__name__"))
         if name == "__annotations__":
             return self._annotations(cap)
+        if name == "__type_params__" and hasattr(types.FunctionType, name):
+            return TupleValue([])
         if name == "__dict__":
             return _FunctionDict(self, cap)
         if name == "__doc__":
@@ -191,7 +197,15 @@ class FunctionValue(Value):
         return found
 
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
-        if name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__dict__", "__annotations__"):
+        if name in ("__name__", "__qualname__"):
+            kind = cap.realize(value).python_type()
+            if not issubclass(kind, str):
+                cap.raise_type_error(f"{name} must be set to a string object")
+        elif name == "__annotations__" and self.real is None and isinstance(cap.realize(value), DictValue):
+            cap.mutating(self)
+            self.new_annotations = cap.realize(value)
+            return
+        elif name not in _SETTABLE and type_attribute(types.FunctionType, name, None) is not None:
             raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
         if self.real is not None:
             cap.effects.set_attribute(cap, self, name, value)
@@ -372,7 +386,7 @@ class GeneratorValue(Iterator):
         if yielded:
             return value
         self.finished = True
-        self.returned = value
+        self.returned = NONE if isinstance(value, Constant) and value.value is None else value
         return None
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -401,7 +415,7 @@ class GeneratorValue(Iterator):
             raise
         if found is not None:
             return cap.raise_(RuntimeError, "generator ignored GeneratorExit")
-        return NONE
+        return self.returned if sys.version_info >= (3, 13) else NONE
 
     def reconstruct(self, cg: CodeGen) -> str:
         if self.started or self.finished:

@@ -146,7 +146,7 @@ class ExceptionValue(UserObject):
                 return Constant(self.suppress)
             if name == "__traceback__":
                 return self.traceback()
-            if name == "value" and issubclass(self.cls, StopIteration):
+            if name == "value" and issubclass(self.cls, StopIteration) and "value" not in cap.effects.attributes_of(self):
                 return self.args[0] if self.args else NONE
         return super().getattr(cap, name)
 

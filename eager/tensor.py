@@ -10,7 +10,7 @@ import numpy as np
 
 from eager import _native, dtypes, printing
 from eager.autograd import engine
-from eager.autograd.node import RemovableHandle, edge_of, history_of, meta_of
+from eager.autograd.node import edge_of, history_of, meta_of
 from eager.device import from_codes
 from eager.dtypes import dtype
 from eager.fake import refuse_data
@@ -18,6 +18,7 @@ from eager.memory_format import layout, strided
 from eager.ops.table import OPS, empty, from_array
 from eager.spec import TensorSpec
 from eager.symint import SymInt
+from eager.utils.hooks import RemovableHandle, add_hook
 
 
 class Size(tuple[int, ...]):
@@ -177,10 +178,10 @@ class Tensor(_native.TensorBase):
             m = meta_of(self)
             if m.hooks is None:
                 m.hooks = {}
-            return RemovableHandle(m.hooks, hook)
+            return add_hook(m.hooks, hook)
         if node.tensor_hooks is None:
             node.tensor_hooks = {}
-        return RemovableHandle(node.tensor_hooks.setdefault(self.output_nr, {}), hook)
+        return add_hook(node.tensor_hooks.setdefault(self.output_nr, {}), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """`hook(self)` after a gradient was added into `.grad` of this leaf."""
@@ -192,7 +193,7 @@ class Tensor(_native.TensorBase):
         if m.post_hooks is None:
             m.post_hooks = {}
         edge_of(self)
-        return RemovableHandle(m.post_hooks, hook)
+        return add_hook(m.post_hooks, hook)
 
     def retain_grad(self) -> None:
         """Keep the gradient of this non-leaf in `.grad`."""

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from eager import _native
 from eager.autograd.engine import GradientEdge, reachable
-from eager.autograd.node import Node, RemovableHandle, edge_of
+from eager.autograd.node import Node, edge_of
 from eager.autograd.state import per_thread
 from eager.dispatch import Mode
 from eager.ops.table import OPS, Op
+from eager.utils.hooks import RemovableHandle
 
 TensorBase = _native.TensorBase
 
@@ -77,8 +78,6 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 class _MultiHandle(RemovableHandle):
     """Removes several hooks at once."""
-
-    __slots__ = ("handles",)
 
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self.handles = tuple(handles)

@@ -13,6 +13,7 @@ from typing import Any
 from eager import _native
 from eager.autograd.state import anomaly, per_thread
 from eager.spec import TensorSpec, contiguous_strides, is_dense, spec_of
+from eager.utils.hooks import RemovableHandle, add_hook
 
 TensorBase = _native.TensorBase
 _sequence = itertools.count()
@@ -202,37 +203,16 @@ class Node:
         """`hook(grad_inputs, grad_outputs)`, after `apply`; may replace the grad_inputs."""
         if self.hooks is None:
             self.hooks = {}
-        return RemovableHandle(self.hooks, hook)
+        return add_hook(self.hooks, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """`hook(grad_outputs)`, before `apply`; may replace them."""
         if self.pre_hooks is None:
             self.pre_hooks = {}
-        return RemovableHandle(self.pre_hooks, hook)
+        return add_hook(self.pre_hooks, hook)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
-
-
-class RemovableHandle:
-    """Takes a hook out again: `handle.remove()`, or as a context manager."""
-
-    _ids = itertools.count()
-    __slots__ = ("_hooks", "id", "__weakref__")
-
-    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
-        self.id = next(self._ids)
-        self._hooks = hooks
-        hooks[self.id] = hook
-
-    def remove(self) -> None:
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 class AccumulateGrad(Node):

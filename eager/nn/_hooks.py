@@ -4,9 +4,6 @@ With no hooks anywhere a call is one test and `forward`.
 """
 from __future__ import annotations
 
-import itertools
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +17,7 @@ from eager.nn._base import (
 )
 from eager.ops.table import OPS
 from eager.tensor import Tensor
+from eager.utils.hooks import RemovableHandle
 
 # Hooks that run for every module, before the module's own.
 global_forward_pre_hooks: dict[int, Callable[..., Any]] = Registry()
@@ -28,45 +26,6 @@ global_forward_hooks_with_kwargs: dict[int, bool] = Registry()
 global_forward_hooks_always_called: dict[int, bool] = Registry()
 global_backward_pre_hooks: dict[int, Callable[..., Any]] = Registry()
 global_backward_hooks: dict[int, Callable[..., Any]] = Registry()
-
-
-class RemovableHandle:
-    """Takes a hook out again: `handle.remove()`, or as a context manager."""
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks: Any, *, extra: Any = ()) -> None:
-        self.id = next(self._ids)
-        self._hooks = _weak(hooks)
-        self._extra = tuple(_weak(e) for e in (extra if isinstance(extra, (list, tuple)) else [extra]))
-
-    def remove(self) -> None:
-        """Take the hook out; does nothing the second time."""
-        for reference in (self._hooks, *self._extra):
-            hooks = reference()
-            if hooks is not None and self.id in hooks:
-                del hooks[self.id]
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.id, self._hooks(), tuple(e() for e in self._extra)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Over the copies of its dicts; the id is theirs, so that later ones must be above it."""
-        self.id, hooks, extra = state
-        self._hooks, self._extra = _weak(hooks if hooks is not None else {}), tuple(_weak(e) for e in extra if e is not None)
-        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
-def _weak(hooks: Any) -> Callable[[], Any]:
-    if isinstance(hooks, (Registry, OrderedDict)):
-        return weakref.ref(hooks)
-    return lambda: hooks  # a plain dict cannot be referenced weakly
 
 
 class HookedModule(ModuleBase):
@@ -151,7 +110,7 @@ class HookedModule(ModuleBase):
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
                                   with_kwargs: bool = False) -> RemovableHandle:  # fmt: skip
         """`hook(module, args)` before forward; what it returns, if anything, replaces the arguments."""
-        handle = RemovableHandle(self._forward_pre_hooks, extra=self._forward_pre_hooks_with_kwargs)
+        handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
         _insert(self._forward_pre_hooks, handle.id, hook, prepend)
         if with_kwargs:
             self._forward_pre_hooks_with_kwargs[handle.id] = True
@@ -161,7 +120,7 @@ class HookedModule(ModuleBase):
                               always_call: bool = False) -> RemovableHandle:  # fmt: skip
         """`hook(module, args, output)` after forward; what it returns, if anything, replaces the output."""
         handle = RemovableHandle(
-            self._forward_hooks, extra=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
+            self._forward_hooks, extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
         )
         _insert(self._forward_hooks, handle.id, hook, prepend)
         if with_kwargs:
@@ -292,7 +251,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool = False,
                                  always_call: bool = False) -> RemovableHandle:  # fmt: skip
     """`hook(module, args, output)` after every module's forward."""
-    handle = RemovableHandle(global_forward_hooks, extra=[global_forward_hooks_with_kwargs, global_forward_hooks_always_called])
+    handle = RemovableHandle(global_forward_hooks, extra_dict=[global_forward_hooks_with_kwargs, global_forward_hooks_always_called])
     global_forward_hooks[handle.id] = hook
     if with_kwargs:
         global_forward_hooks_with_kwargs[handle.id] = True

@@ -18,8 +18,11 @@ from eager.nn._base import (
     parameter_registration_hooks as _global_parameter_registration_hooks,
 )
 from eager.nn._base import typename
+from eager.nn._hooks import global_backward_hooks as _global_backward_hooks
+from eager.nn._hooks import global_backward_pre_hooks as _global_backward_pre_hooks
+from eager.nn._hooks import global_forward_hooks as _global_forward_hooks
+from eager.nn._hooks import global_forward_pre_hooks as _global_forward_pre_hooks
 from eager.nn._hooks import (
-    RemovableHandle,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -29,11 +32,8 @@ from eager.nn._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from eager.nn._hooks import global_backward_hooks as _global_backward_hooks
-from eager.nn._hooks import global_backward_pre_hooks as _global_backward_pre_hooks
-from eager.nn._hooks import global_forward_hooks as _global_forward_hooks
-from eager.nn._hooks import global_forward_pre_hooks as _global_forward_pre_hooks
 from eager.nn._state import _EXTRA_STATE_KEY_SUFFIX, StatefulModule, _IncompatibleKeys
+from eager.utils.hooks import RemovableHandle
 
 
 class Module(StatefulModule):

@@ -12,9 +12,9 @@ from typing import Any
 from eager import dtypes
 from eager.autograd.grad_mode import enable_grad
 from eager.device import CPU
-from eager.nn._hooks import RemovableHandle
 from eager.ops.table import OPS
 from eager.tensor import Tensor
+from eager.utils.hooks import RemovableHandle
 
 
 class _Required:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_SUBMODULES = frozenset({"_ordered_set", "_python_dispatch", "_pytree", "checkpoint", "data", "dlpack", "model_zoo", "tensorboard"})
+_SUBMODULES = frozenset(
+    "_ordered_set _python_dispatch _pytree checkpoint data dlpack hooks model_zoo tensorboard".split()
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,156 @@
+"""What every schedule is: the rates of a group, and the steps of an epoch.
+
+`step()` moves to the next epoch. Most schedules are recursive: the next rate follows from the present one, so that
+several can be chained on one optimizer.
+"""
+from __future__ import annotations
+
+import types
+import warnings
+import weakref
+from functools import wraps
+from typing import Any
+
+from eager.ops.table import OPS
+from eager.optim.optimizer import Optimizer
+from eager.tensor import Tensor
+
+
+def _set(group: dict[str, Any], key: str, value: Any) -> None:
+    """Store a setting; one kept as a tensor is written in place."""
+    if isinstance(group[key], Tensor):
+        OPS["fill_"](group[key], float(value))
+    else:
+        group[key] = value
+
+
+def _value(v: Any) -> Any:
+    return v.item() if isinstance(v, Tensor) else v
+
+
+def _kept(v: Any) -> Any:
+    """A setting that later writes do not reach."""
+    return v.clone() if isinstance(v, Tensor) else v
+
+
+class LRScheduler:
+    """Base class: `get_lr()` gives the rates of the groups for `last_epoch`; subclasses define it.
+
+    last_epoch: -1 starts anew; another number resumes (the groups must then have "initial_lr").
+    """
+
+    _get_lr_called_within_step = False
+    _is_initial = False  # within the constructor's own step, which must not move rates that were resumed
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        if last_epoch == -1:
+            for group in optimizer.param_groups:
+                group.setdefault("initial_lr", _kept(group["lr"]))
+        else:
+            for i, group in enumerate(optimizer.param_groups):
+                if "initial_lr" not in group:
+                    raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
+                                   f"last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from "
+                                   "a checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch "
+                                   ">= 0 for a fresh training run (not recommended)")  # fmt: skip
+        self.base_lrs: list[Any] = [_kept(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._watch_optimizer()
+        self._initial_step()
+
+    def _watch_optimizer(self) -> None:
+        """Note whether the optimizer has stepped, for the warning about the order of calls."""
+        step = self.optimizer.step
+        if getattr(step, "_watched", False):
+            return
+        reference = weakref.ref(self.optimizer)
+        function = step.__func__  # type: ignore[attr-defined]
+
+        @wraps(function)
+        def watched(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            found = reference()
+            if found is not None:
+                found._opt_called = True  # type: ignore[attr-defined]
+            return function(optimizer, *args, **kwargs)
+
+        watched._watched = True  # type: ignore[attr-defined]
+        self.optimizer.step = types.MethodType(watched, self.optimizer)  # type: ignore[method-assign]
+
+    def _initial_step(self) -> None:
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def _warn_outside_step(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning,
+                          stacklevel=3)  # fmt: skip
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave."""
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self) -> list[float]:
+        """The rates last set."""
+        return self._last_lr
+
+    def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`, from the present ones where the schedule is recursive."""
+        raise NotImplementedError(f"{type(self).__name__}.get_lr")
+
+    def step(self, epoch: int | None = None) -> None:
+        """Move to the next epoch, or (deprecated) to a given one, and set the rates."""
+        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
+                          "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure "
+                          "to do this will result in PyTorch skipping the first value of the learning rate schedule.",
+                          UserWarning, stacklevel=2)  # fmt: skip
+        self._step_count += 1
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                values = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed = getattr(self, "_get_closed_form_lr", None)
+                values = closed() if closed is not None else self.get_lr()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, lr in zip(self.optimizer.param_groups, values, strict=False):
+            _set(group, "lr", lr)
+        self._last_lr: list[Any] = self._last()
+
+    def _rates(self) -> list[Any]:
+        """The present rates as numbers."""
+        return [_value(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _last(self) -> list[Any]:
+        """The present rates as they are kept; copies of tensors."""
+        return [_kept(group["lr"]) for group in self.optimizer.param_groups]
+
+
+class _LRScheduler(LRScheduler):
+    """The older name of LRScheduler."""
+
+
+def _per_group(optimizer: Optimizer, given: Any, name: str, text: str = "") -> list[Any]:
+    """One value per group. text: the message for another number, over `groups` and `got`."""
+    groups = len(optimizer.param_groups)
+    if not isinstance(given, (list, tuple)):
+        return [given] * groups
+    if len(given) != groups:
+        text = text or (f"{name} must have the same length as optimizer.param_groups. {name} has {{got}} values, param_groups has "
+                        "{groups}.")  # fmt: skip
+        raise ValueError(text.format(groups=groups, got=len(given)))
+    return list(given)

@@ -1,15 +1,16 @@
 """Compiled graphs and what they run on (sources in inductor/native/)."""
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from eager.tensor import Tensor
 
 abi_version: int
 
+# A number, or that of one of a call's sizes.
+_Size = int | tuple[int]
 # (dtype code, sizes, strides in elements)
-_Layout = tuple[int, tuple[int, ...], tuple[int, ...]]
+_Layout = tuple[int, tuple[_Size, ...], tuple[_Size, ...]]
 
 class Library:
     """A shared library, open as long as this object lives. Raises: OSError if it cannot be loaded."""
@@ -19,13 +20,16 @@ class Library:
         """Of a function. Raises: LookupError if there is none."""
 
 class CompiledGraph:
-    """A compiled graph: called with its input tensors it returns its outputs.
+    """A compiled graph: called with its inputs it returns its outputs.
 
-    inputs: a layout each. allocations: bytes of each new output buffer. packs: (address, source buffer, nbytes) each.
-    steps: (address, cost_ns) for a native segment; (callable, ((buffer, offset_bytes, layout), ...)) for an extern
-    call. outputs: (kind, index, offset, layout, literal or None) each, see `enum output_kind` in graph.h. written:
-    inputs that the steps overwrite. single: the only output is returned bare. keep: output tensors that nobody refers
-    to are written again by the next call.
+    inputs: a layout each, None for an int. allocations: bytes of each new output buffer. packs: (address, source buffer,
+    nbytes) each. steps: (address, cost_ns) for a native segment; (callable, ((buffer, offset_bytes, layout), ...), numbers
+    of the sizes it gets after the tensors) for an extern call. outputs: (kind, index, offset, layout, literal or None)
+    each, see `enum output_kind` in graph.h. written: inputs that the steps overwrite. single: the only output is returned
+    bare. keep: output tensors that nobody refers to are written again by the next call. checks: (exception, text, size).
+
+    symbols: (kind, input, dim, least, greatest) each, see `enum symbol_kind`; n_sizes: how many numbers a call works out,
+    the symbols first; derive: the address of the function that computes the others.
     """
 
     artifact: Any
@@ -39,19 +43,22 @@ class CompiledGraph:
         self,
         name: str,
         library: Library | None,
-        inputs: tuple[_Layout, ...],
-        allocations: tuple[int, ...],
+        inputs: tuple[_Layout | None, ...],
+        allocations: tuple[_Size, ...],
         constants: tuple[Tensor, ...],
         packs: tuple[tuple[int, int, int], ...],
-        steps: tuple[tuple[int, int] | tuple[Callable[..., None], tuple[tuple[int, int, _Layout], ...]], ...],
-        outputs: tuple[tuple[int, int, int, Any], ...],
+        steps: tuple[tuple[Any, ...], ...],
+        outputs: tuple[tuple[int, int, _Size, Any], ...],
         written: tuple[int, ...],
-        arena_bytes: int,
+        arena_bytes: _Size,
         single: bool,
         keep: bool,
-        checks: tuple[tuple[type[Exception], str], ...],
+        checks: tuple[tuple[type[Exception], str, _Size], ...],
+        symbols: tuple[tuple[int, int, int, int, int], ...],
+        n_sizes: int,
+        derive: int,
     ) -> None: ...
-    def __call__(self, *inputs: Tensor) -> Any:
+    def __call__(self, *inputs: Tensor | int) -> Any:
         """Raises: TypeError or RuntimeError for inputs of another number or layout; what an extern call raises."""
     def release(self) -> None:
         """Drop kept outputs and packed weights; they come back as needed."""

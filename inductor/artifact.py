@@ -6,7 +6,7 @@ without importing the compiler. Must not know: loop IR, scheduling, g++, the dis
 
 Buffers. Every memory area of a graph is one entry of a flat table, `char** bufs`, in this fixed order:
 
-    [ inputs... | new outputs... | constants... | packed... | arena ]
+    [ inputs... | new outputs... | constants... | packed... | arena | sizes ]
 
 * inputs: data pointers of the input tensors (storage offset already added), described by `plan.inputs`.
 * new outputs: fresh memory from the caching allocator, `plan.allocations[i].nbytes` bytes, 64-byte aligned.
@@ -15,6 +15,12 @@ Buffers. Every memory area of a graph is one entry of a flat table, `char** bufs
   that may read them, and again only when the tensor behind them has changed.
 * arena: one block of `plan.arena_bytes` for every intermediate; offsets into it are baked into the code. It may
   be handed to the next call once this one has returned; nothing in it outlives a call.
+* sizes: only where the plan has symbols. An array of int64, made for each call: the values of `plan.symbols`, which the
+  runtime reads from the inputs, then those of `plan.derived`, which `extern "C" void fj_sizes(int64_t *sizes)` of the
+  library computes from them before anything else runs.
+
+A plan with symbols serves every value of them within their bounds. Wherever a field below is a `Size`, it is an int or
+an expression over the symbols; each such expression is one of `plan.symbols` or of `plan.derived`.
 
 Steps run in order. A `NativeSegment` is `extern "C" void symbol(char** bufs, const Runtime* rt)`; an `ExternCall`
 runs an op of the eager table from Python on views of the buffers. Most graphs are exactly one native segment.
@@ -27,7 +33,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+from fxir import expr_nodes as E
+from fxir.expr_nodes import Expr, Sym
+
+Size: TypeAlias = int | Expr
 
 # Ends the prelude in a generated unit; logs show what stands after it.
 PRELUDE_END = "/* ---- end of the prelude ---- */\n"
@@ -71,17 +82,33 @@ struct Runtime {
 class Spec:
     """Layout of a tensor: sizes, element strides, dtype name ("float32") and device ("cpu", "cuda:0")."""
 
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
     dtype: str
     device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class IntInput:
+    """An input that is a Python int: one of the plan's symbols."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """Where a call's value of `symbol` is read: a size, stride (of dim `dim`) or the storage offset of input `input`, or
+    that input itself. kind: "size", "stride", "offset" or "int"."""
+
+    symbol: Sym
+    kind: str
+    input: int
+    dim: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """Fresh memory for one graph output buffer. Several outputs may be views of it."""
 
-    nbytes: int
+    nbytes: Size
     device: str = "cpu"
 
 
@@ -98,7 +125,7 @@ class BufferView:
     """A strided view of buffer `buffer` (index into `bufs`) starting `offset_bytes` in."""
 
     buffer: int
-    offset_bytes: int
+    offset_bytes: Size
     spec: Spec
 
 
@@ -108,7 +135,7 @@ class NewOutput:
 
     allocation: int
     spec: Spec
-    offset: int = 0
+    offset: Size = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +160,7 @@ class ViewOf:
     of: str
     index: int
     spec: Spec
-    offset: int = 0
+    offset: Size = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +170,14 @@ class Literal:
     value: bool | int | float | str | None
 
 
-Output = NewOutput | InputAlias | ConstantAlias | ViewOf | Literal
+@dataclass(frozen=True, slots=True)
+class IntOutput:
+    """An int that depends on the symbols."""
+
+    value: Expr
+
+
+Output = NewOutput | InputAlias | ConstantAlias | ViewOf | Literal | IntOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +189,7 @@ class NativeSegment:
     """
 
     symbol: str
-    cost_ns: int = 0
+    cost_ns: Size = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +197,7 @@ class ExternCall:
     """Runs `eager.ops.table.OPS[op]` on `args` and leaves its result(s) in `outputs`.
 
     args: the op's full positional arguments; a tensor is a `BufferView`, nested tuples are kept; the others are
-    None, bool, int, float, complex, str, `DtypeArg` or `DeviceArg`.
+    None, bool, Size, float, complex, str, `DtypeArg` or `DeviceArg`.
     outputs: one view per result, None for one that nobody reads. Where a view's strides are the op's own law the
     runtime lets the kernel write straight into it, otherwise it copies.
     origin: "file:line" of the user's call, for error messages.
@@ -190,10 +224,11 @@ class Pack:
 @dataclass(frozen=True, slots=True)
 class Check:
     """A condition on data that native code tests: on failure the call raises builtin exception `error` with `text`,
-    in which {} is the offending value."""
+    in which {} is the offending value and {size} is `size`."""
 
     error: str
     text: str
+    size: Size = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,19 +271,21 @@ class ArtifactPlan:
     inputs: layouts the code was compiled for; the caller has checked them (guards).
     outputs: how each output of the graph is made, in graph order.
     written_inputs: inputs whose memory the graph writes (their version counters must be bumped).
-    checks: what `rt->fail` may report, by number.
+    checks: what `rt->fail` may report, by number. symbols, derived: see "sizes" above.
     """
 
-    inputs: tuple[Spec, ...]
+    inputs: tuple[Spec | IntInput, ...]
     outputs: tuple[Output, ...]
     allocations: tuple[Allocation, ...] = ()
     constants: tuple[Constant, ...] = ()
     packs: tuple[Pack, ...] = ()
-    arena_bytes: int = 0
+    arena_bytes: Size = 0
     steps: tuple[Step, ...] = ()
     written_inputs: tuple[int, ...] = ()
     device: str = "cpu"
     checks: tuple[Check, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    derived: tuple[Expr, ...] = ()
     abi: int = field(default=ABI_VERSION)
 
     def input_buffer(self, i: int) -> int:
@@ -269,13 +306,23 @@ class ArtifactPlan:
 
     @property
     def arena_buffer(self) -> int:
-        """Index in `bufs` of the arena: always the last entry."""
+        """Index in `bufs` of the arena."""
         return self.packed_buffer(len(self.packs))
+
+    @property
+    def sizes_buffer(self) -> int:
+        """Index in `bufs` of the sizes, where there are symbols."""
+        return self.arena_buffer + 1
 
     @property
     def buffer_count(self) -> int:
         """Length of `bufs`."""
-        return self.arena_buffer + 1
+        return self.sizes_buffer + bool(self.symbols)
+
+    @property
+    def sizes(self) -> tuple[Expr, ...]:
+        """What stands in the sizes of a call, in order."""
+        return (*(s.symbol for s in self.symbols), *self.derived)
 
     def to_json(self) -> str:
         """One line of JSON that `from_json` reads back to an equal plan (floats exact, inf and nan kept)."""
@@ -307,8 +354,11 @@ class Compiled:
 
 _CLASSES: dict[str, type] = {
     c.__name__: c
-    for c in (Spec, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
-              NativeSegment, ExternCall, Pack, Check, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
+    for c in (Spec, IntInput, Symbol, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
+              IntOutput, NativeSegment, ExternCall, Pack, Check, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
+}
+_EXPRESSIONS: dict[str, type[Expr]] = {
+    c.__name__: c for c in (E.Int, E.Sym, E.Mul, E.FloorDiv, E.Mod, E.Min, E.Max, E.Add)
 }
 
 
@@ -320,6 +370,9 @@ def _encode(value: Any) -> Any:
     if isinstance(value, complex):
         return {"": "complex", "re": value.real, "im": value.imag}
     name = type(value).__name__
+    if isinstance(value, Expr):
+        # A normal form, stored as it is: `intern` with its fields is how it was made.
+        return {"": name, "expr": [_encode(field) for field in value.__reduce__()[1][1]]}
     if _CLASSES.get(name) is not type(value):
         raise TypeError(f"ArtifactPlan.to_json: cannot store a {name} ({value!r}); allowed: numbers, strings, None, "
                         "tuples and the classes of inductor.artifact")
@@ -334,6 +387,11 @@ def _decode(value: Any) -> Any:
     name = value.get("")
     if name == "complex":
         return complex(value["re"], value["im"])
+    if name in _EXPRESSIONS:
+        try:
+            return E.intern(_EXPRESSIONS[name], tuple(_decode(v) for v in value["expr"]))
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"ArtifactPlan.from_json: {value!r} is no expression ({error})") from None
     cls = _CLASSES.get(name) if isinstance(name, str) else None
     if cls is None:
         raise ValueError(f"ArtifactPlan.from_json: unknown record {name!r}; delete the cache entry and compile again")

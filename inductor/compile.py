@@ -6,10 +6,9 @@ outputs. Knows nothing of g++, the disk cache or how a plan is run.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from eager import _logging
@@ -17,21 +16,25 @@ from eager.dtypes import dtype
 from fxir import expr as E
 from fxir.graph import Graph
 from fxir.options import GraphKind
+from fxir.shapes import NeedsStatic
 from inductor import artifact as A
 from inductor import ir
 from inductor.cpp import gemm
 from inductor.cpp.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.cpp.epilogue import Epilogue, match, print_epilogue
-from inductor.cpp.functions import NAME, Functions, arguments, comment
-from inductor.cpp.gemm_problem import GemmCode, GemmProblem
+from inductor.cpp.functions import NAME, SIZES, Functions, arguments, comment, declared
+from inductor.cpp.gemm_problem import GemmCode
 from inductor.cpp.nests import Kernel, Place, print_nest
 from inductor.cpp.prelude import prelude
-from inductor.cpp.values import TYPE, Scope, index_source, literal
+from inductor.cpp.products import Problem, unit_strides
+from inductor.cpp.run_time import Sizes
+from inductor.cpp.values import TYPE, Scope, index_source, literal, size_source
 from inductor.inline import FUSION, Refusal
-from inductor.lowering import lower
+from inductor.lowering import canonical_symbols, lower
 from inductor.memory import lifetimes, plan_arena
 from inductor.request import Request
 from inductor.schedule import Nest, Schedule, Single, Step, schedule
+from inductor.sizes import Size, at_least, is_symbolic, plain, product
 from inductor.substitute import free_axes
 
 KERNEL_CODE: Final = _logging.artifact("kernel_code")
@@ -39,10 +42,18 @@ CHECK_BYTES: Final = 64  # at the start of the arena of a program with checks
 
 
 def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled:
-    """Everything that running `graph` natively needs: its plan and its source units."""
-    made = schedule(lower(graph))
+    """Everything that running `graph` natively needs: its plan and its source units.
+
+    Raises: NeedsStatic where something cannot be done with a symbol of the graph.
+    """
     parameters = graph.signature.parameters if graph.signature is not None else ()
-    return _Compiler(made, request, parameters).build()
+    try:
+        made = schedule(lower(graph))
+        return _Compiler(made, request, parameters).build()
+    except NeedsStatic as refusal:
+        known = {name: s for s, name in canonical_symbols(graph).items()}
+        symbols = [known[s] for s in refusal.symbols if s in known]
+        raise NeedsStatic(symbols or known.values(), refusal.why) from None
 
 
 @dataclass(slots=True)
@@ -53,6 +64,7 @@ class _Code:
     statements: list[str] = field(default_factory=list)
     extern: A.ExternCall | None = None
     cost_ns: float = 0.0
+    symbolic_ps: Size = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +72,7 @@ class _Product:
     """How a matrix product is computed: by `code`, or by rt->gemm. packed: the buffer of its packed weight.
     epilogue: the pointwise loops that each finished block goes through."""
 
-    problem: GemmProblem
+    problem: Problem
     code: GemmCode | None = None
     packed: int | None = None
     epilogue: Epilogue | None = None
@@ -81,33 +93,39 @@ class _Compiler:
         self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
         self.places: dict[str, Place] = {}
         self.taken: dict[str, str] = {}  # targets of scatters -> who goes on in their memory
+        self.sizes = Sizes([s for s, _ in self.program.symbols])
 
     # ---- the plan ----
 
     def build(self) -> A.Compiled:
-        inputs = tuple(_spec(self.program.buffers[n].layout) for n in self.program.inputs)
+        buffers = self.program.buffers
+        inputs = tuple(_spec(buffers[n].layout) if n in buffers else A.IntInput() for n in self.program.inputs)
         constants = tuple(A.Constant(key, _spec(self.program.buffers[n].layout)) for n, key in self.program.constants)
         returned = self._returned()
-        allocations = tuple(A.Allocation(max(self.program.buffers[n].layout.nbytes, 1)) for n in returned)
+        allocations = tuple(A.Allocation(at_least(buffers[n].layout.nbytes, 1)) for n in returned)
         self._choose_products(A.ArtifactPlan(inputs, (), allocations, constants))
         plan = A.ArtifactPlan(inputs, (), allocations, constants, tuple(self.packs))
         for i, n in enumerate(self.program.inputs):
-            self._put(n, plan.input_buffer(i), 0)
+            if n in buffers:
+                self._put(n, plan.input_buffer(i), 0)
         for i, n in enumerate(returned):
             self._put(n, plan.output_buffer(i), 0)
         for i, (n, _) in enumerate(self.program.constants):
             self._put(n, plan.constant_buffer(i), 0)
         arena = self._arena(plan)
         steps, text = self._steps()
-        units = self._source_units(text, plan.arena_buffer)
         outputs = tuple(self._output(r, returned) for r in self.program.outputs)
         written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
+        symbols = tuple(A.Symbol(s, source.kind, source.input, source.dim) for s, source in self.program.symbols)
         plan = A.ArtifactPlan(inputs, outputs, allocations, constants, tuple(self.packs), arena, steps, written,
-                              checks=tuple(A.Check(*c) for c in self.program.checks))  # fmt: skip
+                              checks=tuple(A.Check(*c) for c in self.program.checks), symbols=symbols)  # fmt: skip
+        plan = replace(plan, derived=self.sizes.derived(plan))
+        units = self._source_units(text, plan)
         return A.Compiled(plan, (*units, *self.units.values()), tuple(self.notes))
 
-    def _put(self, name: str, entry: int, offset: int) -> None:
-        self.places[name] = Place(entry, offset, self.program.buffers[name].layout.dtype)
+    def _put(self, name: str, entry: int, offset: Size) -> None:
+        number = -1 if isinstance(offset, int) else self.sizes.number(offset)
+        self.places[name] = Place(entry, offset, self.program.buffers[name].layout.dtype, number)
 
     def _returned(self) -> list[str]:
         """Buffers of our own that outputs refer to, each once."""
@@ -115,13 +133,13 @@ class _Compiler:
         names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
         return [n for n in names if n not in given]
 
-    def _arena(self, plan: A.ArtifactPlan) -> int:
-        sizes = {}
+    def _arena(self, plan: A.ArtifactPlan) -> Size:
+        sizes: dict[str, Size] = {}
         uses: list[set[str]] = []
         for i, step in enumerate(self.made.steps):
             uses.append(self._touched(i, step))
-        for nest, product in self.absorbed.items():
-            uses[product] |= uses[nest]
+        for nest, at in self.absorbed.items():
+            uses[at] |= uses[nest]
             uses[nest] = set()
         uses.append({w.value.buffer for w in self.program.writes})
         self._take_over()
@@ -133,11 +151,11 @@ class _Compiler:
         offsets, total = plan_arena(lifetimes(sizes, uses))
         head = CHECK_BYTES if self.program.checks else 0
         for n, at in offsets.items():
-            self._put(n, plan.arena_buffer, head + at)
+            self._put(n, plan.arena_buffer, plain(head + at))
         for n in self.taken:
             holder = self.places[self._holder(n)]
             self._put(n, holder.entry, holder.offset_bytes)
-        return head + total
+        return plain(head + total)
 
     def _take_over(self) -> None:
         """A scatter works in the memory of its target, where nobody else reads that."""
@@ -165,6 +183,8 @@ class _Compiler:
         return names - set(self.local[i])
 
     def _output(self, r: Any, returned: list[str]) -> A.Output:
+        if isinstance(r, E.Expr):
+            return A.IntOutput(r)
         if not isinstance(r, ir.Ref):
             return A.Literal(r)
         spec = _spec(r.layout)
@@ -219,15 +239,17 @@ class _Compiler:
         batch, m, k = d.a.layout.shape
         n = d.b.layout.shape[2]
         sa, sb = d.a.layout.strides, d.b.layout.strides
-        pitch = b.layout.strides[1] if m > 1 else n
-        problem = GemmProblem(b.layout.dtype.name, batch, m, n, k, _unit(sa[1:], (m, k)), _unit(sb[1:], (k, n)), pitch,
-                              (sa[0], sb[0], b.layout.strides[0]))  # fmt: skip
+        pitch = n if isinstance(m, int) and m <= 1 else b.layout.strides[1]
+        problem = Problem(b.layout.dtype.name, batch, m, n, k, unit_strides(sa[1:], (m, k)), unit_strides(sb[1:], (k, n)), pitch,
+                          (sa[0], sb[0], b.layout.strides[0]))  # fmt: skip
         if 0 in (batch, m, n, k) or d.alpha != 1.0:
             return _Product(problem)
         source = self._packable(d, plan)
+        has_blas = self.request.has_blas and problem.suits_blas()
+        after = None if epilogue is None else f"gemm{i}_epilogue"
         for packed in (True, False) if source is not None else (False,):
-            after = None if epilogue is None else f"gemm{i}_epilogue"
-            code = gemm.emit(problem, f"gemm{i}", after, self.request.tools, packed=packed, has_blas=self.request.has_blas)
+            code = gemm.emit(problem.nominal(), f"gemm{i}", after, self.request.tools, packed=packed, has_blas=has_blas,
+                             run_time=problem.run_time(plan.sizes_buffer, epilogue is not None))  # fmt: skip
             if code is None:
                 continue
             if not packed:
@@ -240,6 +262,8 @@ class _Compiler:
     def _packable(self, d: ir.Matmul, plan: A.ArtifactPlan) -> int | None:
         """The buffer of a weight that stays the same from call to call: a parameter or a lifted tensor."""
         if not self.request.packing or d.b.offset != 0 or d.b.layout.shape[0] != 1:
+            return None
+        if is_symbolic(*d.b.layout.shape, *d.b.layout.strides):
             return None
         inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
         if d.b.buffer in inputs and inputs.index(d.b.buffer) in self.parameters:
@@ -274,7 +298,7 @@ class _Compiler:
         call = k.call.replace(NAME, self.functions.add("k", k.text, k.title))
         if k.pointers is not None:
             call = f"{{ {arguments(k.pointers)} {call} }}"
-        return _Code("", [f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns)
+        return _Code("", [f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns, symbolic_ps=k.symbolic_ps)
 
     def _single(self, i: int, b: ir.Buffer) -> _Code:
         d = b.definition
@@ -304,18 +328,21 @@ class _Compiler:
 
     def _view(self, r: ir.Ref) -> A.BufferView:
         p = self.places[r.buffer]
-        return A.BufferView(p.entry, p.offset_bytes + r.offset * r.layout.dtype.itemsize, _spec(r.layout))
+        return A.BufferView(p.entry, plain(p.offset_bytes + r.offset * r.layout.dtype.itemsize), _spec(r.layout))
 
-    def _pointer(self, name: str, offset: int = 0) -> str:
+    def _pointer(self, name: str, offset: Size = 0) -> str:
         p = self.places[name]
-        return f"(bufs[{p.entry}] + {p.offset_bytes + offset * p.dtype.itemsize})"
+        inside = plain(offset * p.dtype.itemsize)
+        if isinstance(p.offset_bytes, int) and isinstance(inside, int):
+            return f"(bufs[{p.entry}] + {p.offset_bytes + inside})"
+        return f"(bufs[{p.entry}] + {p.offset} + {size_source(inside)})"
 
     def _matmul(self, i: int, b: ir.Buffer, d: ir.Matmul) -> _Code:
         made = self.products[i]
         problem, code = made.problem, made.code
-        batch, m, n, k, pitch, of = problem.batch, problem.m, problem.n, problem.k, problem.ldc, b.layout.dtype
+        batch, m, n, k, of = problem.batch, problem.m, problem.n, problem.k, b.layout.dtype
         t, a_at, b_at, c_at = TYPE[of], self._pointer(d.a.buffer, d.a.offset), self._pointer(d.b.buffer, d.b.offset), self._pointer(b.name)
-        cost = 2 * batch * m * n * k / 100.0
+        cost = _cost(product((2, batch, m, n, k)), 0.01)
         if 0 in (batch, m, n, k):
             return _Code("", [f"__builtin_memset({c_at}, 0, {b.layout.nbytes});"] if b.layout.nbytes else [])
         if code is not None:
@@ -325,17 +352,14 @@ class _Compiler:
                 self.notes.append(code.note)
             call = f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, "
             if made.epilogue is None:
-                return _Code(code.text, [call + "bufs, rt);"], cost_ns=cost)
+                return _Code(code.text, [call + "bufs, rt);"], None, *cost)
             title = "; ".join(f"{s.buffer.name}: {', '.join(s.buffer.source.ops)}" for s in made.epilogue.stores)
             text, pointers = print_epilogue(made.epilogue, self.places, self.memory)
             name = self.functions.add("after", text, f"{b.name}: product; {title}")
             call = f"/* {comment(title)} */\n  {{ {arguments(pointers)} {call}args, rt); }}"
-            return _Code(code.text.replace(f"gemm{i}_epilogue", name), [call], cost_ns=cost)
-        ta, lda = _blas(problem.a_strides, m, k)
-        tb, ldb = _blas(problem.b_strides, k, n)
-        fields = [0 if of.name == "float32" else 1, ta, tb, batch, m, n, k, lda, ldb, pitch, *problem.batch_strides, d.alpha, 0.0]
-        call = f"{{ GemmCall g = {{{', '.join(map(str, fields))}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
-        return _Code("", [call], cost_ns=cost)
+            return _Code(code.text.replace(f"gemm{i}_epilogue", name), [call], None, *cost)
+        call = f"{{ GemmCall g = {{{problem.blas_fields(d.alpha)}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
+        return _Code("", [call], None, *cost)
 
     # ---- scans, scatters, writes: plain loops ----
 
@@ -350,10 +374,11 @@ class _Compiler:
         lines = [f"/* {title} */", f"static void {name}({signature}) {{"]
         if signature != "char** bufs":
             lines.append("  char** bufs = (char**)ctx;")
+        lines += [f"  {x}" for x in declared(body)]
         for n, written in pointers.items():
             p = self.places[n]
             t = ("" if written else "const ") + TYPE[p.dtype]
-            lines.append(f"  {t}* p_{n} = ({t}*)(bufs[{p.entry}] + {p.offset_bytes});")
+            lines.append(f"  {t}* p_{n} = ({t}*)(bufs[{p.entry}] + {p.offset});")
         return "\n".join([*lines, *(f"  {x}" for x in body), "}"]) + "\n"
 
     def _scan(self, i: int, b: ir.Buffer, d: ir.Scan) -> _Code:
@@ -370,11 +395,11 @@ class _Compiler:
         step = symbol[d.kind].format(value)
         if d.kind in ("max", "min"):
             step = f"acc = r0 == 0 ? {value} : {step.removeprefix('acc = ').rstrip(';')};"
-        body = [f"{t} acc = {first};", f"for (i64 r0 = 0; r0 < {n}; r0++) {{", *(f"  {x}" for x in inner), f"  {step}",
+        body = [f"{t} acc = {first};", f"for (i64 r0 = 0; r0 < {size_source(n)}; r0++) {{", *(f"  {x}" for x in inner), f"  {step}",
                 f"  p_{b.name}[{position}] = acc;", "}"]  # fmt: skip
         body = _nested(rows, body)
-        return _Code(self._function(f"scan{i}", f"{b.name}: running {d.kind}", pointers, body), [f"scan{i}(bufs);"],
-                     cost_ns=float(ir.Layout(b.ranges, b.layout.strides, b.layout.dtype).numel))  # fmt: skip
+        return _Code(self._function(f"scan{i}", f"{b.name}: running {d.kind}", pointers, body), [f"scan{i}(bufs);"], None,
+                     *_cost(b.layout.numel, 1.0))  # fmt: skip
 
     def _scatter(self, i: int, b: ir.Buffer, d: ir.Scatter) -> _Code:
         """Loops in order, for the last write must win. Where the innermost axis moves the position by itself, its
@@ -391,8 +416,9 @@ class _Compiler:
         inner.append(f"p_{b.name}[{index_source(d.index, bound)}] {'+=' if d.mode == 'add' else '='} {value};")
         statements = []
         if d.target not in self.taken:
-            statements.append(f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {b.layout.nbytes});")
-        cost = 2.0 * math.prod(d.ranges) * (0.3 if split else 1.0)
+            statements.append(f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {size_source(b.layout.nbytes)});")
+        each = 2.0 * (0.3 if split else 1.0)
+        cost, symbolic = _cost(product(d.ranges), each)
         title = f"{b.name}: {d.mode} into {d.target}"
         if not split:
             body = [*outer, *_nested(d.ranges, inner)]
@@ -402,9 +428,14 @@ class _Compiler:
             body = _nested(d.ranges[:-1], [*outer, *loop])
             text = self._function(f"scatter{i}", title, pointers, body, "void* ctx, long begin, long end")
             n = d.ranges[last]
-            call = (f"rt->parallel_for(rt, scatter{i}, bufs, {n}, {max(64, -(-n // 8))});" if cost > self.request.knobs.parallel_ns
-                    else f"scatter{i}(bufs, 0, {n});")  # fmt: skip
-        return _Code(text, [*statements, call], cost_ns=cost + b.layout.nbytes / 8)
+            call = f"scatter{i}(bufs, 0, {size_source(n)});"
+            if is_symbolic(*d.ranges):
+                many = f"{each} * {size_source(product(d.ranges))} > {self.request.knobs.parallel_ns}.0"
+                call = f"if ({many}) rt->parallel_for(rt, scatter{i}, bufs, {size_source(n)}, 64); else {call}"
+            elif cost > self.request.knobs.parallel_ns:
+                call = f"rt->parallel_for(rt, scatter{i}, bufs, {n}, {max(64, -(-n // 8))});"
+        copied, symbolic_copied = _cost(b.layout.nbytes, 0.125)
+        return _Code(text, [*statements, call], None, cost + copied, plain(symbolic + symbolic_copied))
 
     def _write(self, i: int, w: ir.Write) -> _Code:
         target = self.program.buffers[w.input].layout
@@ -413,18 +444,22 @@ class _Compiler:
         value = f"p_{w.value.buffer}[{index_source(w.value.at(point), {})}]"
         pointers.setdefault(w.value.buffer, False)
         body = _nested(target.shape, [f"p_{w.input}[{index_source(target.position(point), {})}] = {value};"])
-        return _Code(self._function(f"write{i}", f"back into {w.input}", pointers, body), [f"write{i}(bufs);"], cost_ns=target.numel * 0.5)
+        return _Code(self._function(f"write{i}", f"back into {w.input}", pointers, body), [f"write{i}(bufs);"], None,
+                     *_cost(target.numel, 0.5))  # fmt: skip
 
     # ---- source units ----
 
-    def _source_units(self, codes: list[_Code], arena: int) -> list[A.SourceUnit]:
-        if not any(c.statements for c in codes):
+    def _source_units(self, codes: list[_Code], plan: A.ArtifactPlan) -> list[A.SourceUnit]:
+        if not (any(c.statements for c in codes) or plan.derived):
             return []
         head = prelude(self.request.tools.vector_functions)
         texts = [*self.functions.texts, *(c.text for c in codes if c.text)]
         checked = bool(self.program.checks)
         if checked:
-            head += f"#define FJ_CHECKS ((i64*)bufs[{arena}]) /* 1 + the check that failed, and the value */\n"
+            head += f"#define FJ_CHECKS ((i64*)bufs[{plan.arena_buffer}]) /* 1 + the check that failed, and the value */\n"
+        if plan.symbols:
+            head += f"#define {SIZES} ((const i64*)bufs[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
+            texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
         unit = head + A.PRELUDE_END + "\n".join(texts) + "\n" + calls
         if KERNEL_CODE.enabled:
@@ -442,7 +477,7 @@ def codes_segments(codes: Sequence[_Code], checked: bool) -> str:
             run += c.statements
             continue
         if run:
-            body = before + "".join(f"  {s}\n" for s in run) + after
+            body = before + "".join(f"  {s}\n" for s in (*declared(run), *run)) + after
             text += f'extern "C" __attribute__((visibility("default"))) void seg_{number}(char** bufs, const Runtime* rt) {{\n{body}}}\n'
             number, run = number + 1, []
     return text
@@ -451,14 +486,16 @@ def codes_segments(codes: Sequence[_Code], checked: bool) -> str:
 def _segments(codes: list[_Code]) -> tuple[tuple[A.Step, ...], list[_Code]]:
     steps: list[A.Step] = []
     number, cost, pending = 0, 0.0, False
+    symbolic: Size = 0
     for c in [*codes, _Code(extern=A.ExternCall("", (), ()))]:
         if c.extern is None:
             cost += c.cost_ns
+            symbolic = plain(symbolic + c.symbolic_ps)
             pending = pending or bool(c.statements)
             continue
         if pending:
-            steps.append(A.NativeSegment(f"seg_{number}", int(cost)))
-            number, cost, pending = number + 1, 0.0, False
+            steps.append(A.NativeSegment(f"seg_{number}", plain(symbolic // 1000 + int(cost))))
+            number, cost, symbolic, pending = number + 1, 0.0, 0, False
         if c.extern.op:
             steps.append(c.extern)
     return tuple(steps), codes
@@ -473,31 +510,17 @@ def _moves(d: ir.Scatter, axis: E.Expr) -> bool:
     return isinstance(step, E.Int) and int(step) != 0
 
 
-def _nested(sizes: Sequence[int], body: list[str]) -> list[str]:
+def _cost(count: Size, each_ns: float) -> tuple[float, Size]:
+    """(nanoseconds, picoseconds) of `count` times `each_ns`: the former if that is fixed, else the latter."""
+    return (count * each_ns, 0) if isinstance(count, int) else (0.0, plain(count * max(int(each_ns * 1000), 1)))
+
+
+def _nested(sizes: Sequence[Size], body: list[str]) -> list[str]:
     for k in range(len(sizes) - 1, -1, -1):
         if sizes[k] != 1:
-            body = [f"for (i64 i{k} = 0; i{k} < {sizes[k]}; i{k}++) {{", *(f"  {x}" for x in body), "}"]
+            body = [f"for (i64 i{k} = 0; i{k} < {size_source(sizes[k])}; i{k}++) {{", *(f"  {x}" for x in body), "}"]
     return ["{", *(f"  {x}" for x in body), "}"]
 
 
 def _spec(layout: ir.Layout) -> A.Spec:
     return A.Spec(layout.shape, layout.strides, layout.dtype.name)
-
-
-def _unit(strides: Sequence[int], shape: tuple[int, int]) -> tuple[int, int]:
-    """Strides in which an axis of size 1 does not stand in the way of BLAS."""
-    row, column = strides
-    rows, columns = shape
-    if columns == 1 and row != 1:
-        column = 1
-    elif columns == 1:
-        column = max(column, rows)
-    if rows == 1:
-        row = max(row, columns) if column == 1 else 1
-    return row, column
-
-
-def _blas(strides: tuple[int, int], rows: int, columns: int) -> tuple[int, int]:
-    """(transposed, pitch) of an operand for CBLAS."""
-    row, column = strides
-    return (0, max(row, columns)) if column == 1 and row >= columns else (1, max(column, rows))

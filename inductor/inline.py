@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from eager import _logging
 from inductor import ir
+from inductor.sizes import nominal
 from inductor.substitute import iterations, operation_count, producer_at, replace_loads, with_value
 
 FUSION: Final = _logging.artifact("fusion")
@@ -143,6 +144,7 @@ def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list
         return f"it is read at {points} places and costs {count} operations"
     definition = program.buffers[readers[0]].definition
     assert definition is not None
-    if iterations(definition) > iterations(d):
-        return f"its reader would compute each element {iterations(definition) // max(iterations(d), 1)} times"
+    theirs, ours = nominal(iterations(definition)), nominal(iterations(d))
+    if theirs > ours:
+        return f"its reader would compute each element {theirs // max(ours, 1)} times"
     return ""

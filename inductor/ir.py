@@ -37,7 +37,6 @@ memory, so a definition's store position is always the row-major position of its
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +46,8 @@ from weakref import WeakValueDictionary
 from eager import dtypes
 from eager.dtypes import dtype
 from fxir import expr as E
+from fxir.shapes import NeedsStatic, SymbolSource
+from inductor.sizes import Size, is_symbolic, plain, product
 
 # -- the operations of values --------------------------------------------------------------------------------------
 
@@ -210,14 +211,21 @@ def make_op(name: str, args: tuple[Value, ...], of: dtype) -> Op:
     return _intern(Op, (Op, name, args, of.code), (name, args, of))  # type: ignore[no-any-return]
 
 
-def axis(k: int, size: int) -> E.Expr:
+def counter(name: str, size: Size) -> E.Expr:
+    """A symbol `name` in 0..size-1 (0 alone if size is less)."""
+    if isinstance(size, int):
+        return E.sym(name, 0, max(size, 1) - 1)
+    return E.sym(name, 0, max(size.hi, 1) - 1, below=size)
+
+
+def axis(k: int, size: Size) -> E.Expr:
     """Loop variable k of a definition with `size` iterations."""
-    return E.sym(f"i{k}", 0, max(size, 1) - 1)
+    return counter(f"i{k}", size)
 
 
-def reduced_axis(k: int, size: int) -> E.Expr:
+def reduced_axis(k: int, size: Size) -> E.Expr:
     """Reduced loop variable k of a definition with `size` iterations."""
-    return E.sym(f"r{k}", 0, max(size, 1) - 1)
+    return counter(f"r{k}", size)
 
 
 def walk(roots: Iterable[Value]) -> Iterator[Value]:
@@ -241,25 +249,45 @@ def walk(roots: Iterable[Value]) -> Iterator[Value]:
 class Layout:
     """Sizes, element strides and dtype. That of a buffer we make is dense; an input's may be anything."""
 
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
     dtype: dtype
 
     @property
-    def numel(self) -> int:
-        return math.prod(self.shape)
+    def numel(self) -> Size:
+        return product(self.shape)
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> Size:
         """Bytes from the first to past the last element."""
         if 0 in self.shape:
             return 0
-        return (1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))) * self.dtype.itemsize
+        span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return plain(span * self.dtype.itemsize)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Dims from outermost to innermost in memory; dims of size 1 keep their place among equals."""
+        """Dims from outermost to innermost in memory; dims of size 1 keep their place among equals.
+
+        Raises: NeedsStatic for symbolic strides that are not those of dense memory.
+        """
+        if is_symbolic(*self.strides):
+            return self._dense_order()
         return tuple(sorted(range(len(self.shape)), key=lambda d: (-self.strides[d], self.shape[d] != 1, d)))
+
+    def _dense_order(self) -> tuple[int, ...]:
+        ones = [d for d, n in enumerate(self.shape) if n == 1]
+        left, found = [d for d in range(len(self.shape)) if d not in ones], []
+        step: Size = 1
+        while left:
+            d = next((d for d in reversed(left) if self.strides[d] == step), None)
+            if d is None:
+                symbols = frozenset().union(*(s.symbols for s in self.strides if isinstance(s, E.Expr)))
+                raise NeedsStatic(symbols, f"a buffer of shape {list(self.shape)} has strides {list(self.strides)}")
+            left.remove(d)
+            found.append(d)
+            step = plain(step * self.shape[d])
+        return (*ones, *reversed(found))
 
     def position(self, point: Sequence[E.IntLike]) -> E.Expr:
         """The element's position in memory."""
@@ -270,20 +298,22 @@ class Layout:
 
     @property
     def is_row_major(self) -> bool:
-        step = 1
+        step: Size = 1
         for n, s in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if n != 1 and s != step:
                 return False
-            step *= n
+            step = plain(step * n)
         return True
 
 
-def row_major(shape: Sequence[int], of: dtype) -> Layout:
+def row_major(shape: Sequence[Size], of: dtype) -> Layout:
     """The contiguous layout of `shape`."""
-    strides, step = [1] * len(shape), 1
+    strides: list[Size] = [1] * len(shape)
+    step: Size = 1
     for d in range(len(shape) - 1, -1, -1):
+        n = shape[d]
         strides[d] = step
-        step *= max(shape[d], 1)
+        step = plain(step * (max(n, 1) if isinstance(n, int) else n))
     return Layout(tuple(shape), tuple(strides), of)
 
 
@@ -296,10 +326,10 @@ class Ref:
 
     buffer: str
     layout: Layout
-    offset: int = 0
+    offset: Size = 0
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Size, ...]:
         return self.layout.shape
 
     @property
@@ -311,7 +341,7 @@ class Ref:
         return self.layout.position(point) + self.offset
 
     def __str__(self) -> str:
-        return f"{self.buffer}:{self.layout}" + (f"+{self.offset}" if self.offset else "")
+        return f"{self.buffer}:{self.layout}" + (f"+{self.offset}" if self.offset != 0 else "")
 
 
 # -- definitions ---------------------------------------------------------------------------------------------------
@@ -321,7 +351,7 @@ class Ref:
 class Pointwise:
     """out[i0, i1, ...] = value, for all i in ranges."""
 
-    ranges: tuple[int, ...]
+    ranges: tuple[Size, ...]
     value: Value
 
 
@@ -329,8 +359,8 @@ class Pointwise:
 class Reduction:
     """out[i...] = `kind` over all r in `reduced` of value(i..., r...), accumulated in value's dtype (half: float32)."""
 
-    ranges: tuple[int, ...]
-    reduced: tuple[int, ...]
+    ranges: tuple[Size, ...]
+    reduced: tuple[Size, ...]
     kind: str
     value: Value
 
@@ -339,8 +369,8 @@ class Reduction:
 class Scan:
     """out[i..., j] = `kind` over r0 in 0..j of value(i..., r0), for j < length."""
 
-    ranges: tuple[int, ...]
-    length: int
+    ranges: tuple[Size, ...]
+    length: Size
     kind: str
     value: Value
 
@@ -352,7 +382,7 @@ class Scatter:
     `indirect` binds symbols of the index. mode: "set" (the last write wins) or "add".
     """
 
-    ranges: tuple[int, ...]
+    ranges: tuple[Size, ...]
     target: str
     index: E.Expr
     indirect: tuple[tuple[E.Sym, Value], ...]
@@ -414,7 +444,7 @@ class Buffer:
     source: Source = field(default=Source())
 
     @property
-    def ranges(self) -> tuple[int, ...]:
+    def ranges(self) -> tuple[Size, ...]:
         """Sizes in memory order: what the definition's ranges are."""
         return tuple(self.layout.shape[d] for d in self.layout.order)
 
@@ -423,18 +453,20 @@ class Buffer:
         return Ref(self.name, self.layout)
 
 
-def linear_position(ranges: Sequence[int], point: Sequence[E.IntLike]) -> E.Expr:
+def linear_position(ranges: Sequence[Size], point: Sequence[E.IntLike]) -> E.Expr:
     """Row-major position of `point` in `ranges`."""
-    step, terms = 1, []
+    step: Size = 1
+    terms = []
     for n, i in zip(reversed(ranges), reversed(point), strict=True):
         terms.append(E.mul(i, step))
-        step *= n
+        step = step * n
     return E.total(terms)
 
 
-def split_position(position: E.IntLike, ranges: Sequence[int]) -> tuple[E.Expr, ...]:
+def split_position(position: E.IntLike, ranges: Sequence[Size]) -> tuple[E.Expr, ...]:
     """The point of `ranges` at a row-major position in 0..numel-1."""
-    position, step = E.as_expr(position), 1
+    position = E.as_expr(position)
+    step: Size = 1
     point: list[E.Expr] = []
     for k in range(len(ranges) - 1, -1, -1):
         n = ranges[k]
@@ -442,7 +474,7 @@ def split_position(position: E.IntLike, ranges: Sequence[int]) -> tuple[E.Expr, 
         # The outermost index needs no remainder: the position is in range.
         outermost = all(m == 1 for m in ranges[:k])
         point.append(E.as_expr(0) if n == 1 else at if outermost else E.mod(at, n))
-        step *= n
+        step = step * n
     return tuple(reversed(point))
 
 
@@ -491,17 +523,19 @@ class Program:
     """A whole graph. buffers: every buffer by name, definitions in an order that can run.
 
     inputs, constants: names of buffers without definition, in the order of the call; `constants` are named by
-    their key in the graph's root. outputs: Refs, or plain Python values. checks: (builtin exception, text) of what
-    `check_index` may report; {} in the text is the value.
+    their key in the graph's root. An input that is an int has no buffer. outputs: Refs, expressions, or plain Python
+    values. checks: (builtin exception, text, size) of what `check_index` may report; {} in the text is the value, {size}
+    the size. symbols: what sizes are made of, `n<k>` in order, and where each is read from.
     """
 
     buffers: Mapping[str, Buffer]
     inputs: tuple[str, ...]
     constants: tuple[tuple[str, str], ...]
-    outputs: tuple[Ref | bool | int | float | str | None, ...]
+    outputs: tuple[Ref | E.Expr | bool | int | float | str | None, ...]
     writes: tuple[Write, ...] = ()
     device: str = "cpu"
-    checks: tuple[tuple[str, str], ...] = ()
+    checks: tuple[tuple[str, str, Size], ...] = ()
+    symbols: tuple[tuple[E.Sym, SymbolSource], ...] = ()
 
     def __str__(self) -> str:
         return print_program(self)

@@ -7,7 +7,6 @@ target language.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -17,6 +16,7 @@ from eager.ops.table import OPS, Kind
 from fxir import expr as E
 from inductor import ir
 from inductor.inline import Refusal, inline
+from inductor.sizes import Size, nominal, product
 from inductor.substitute import iterations
 
 SCHEDULE: Final = _logging.artifact("schedule")
@@ -33,7 +33,7 @@ class Nest:
     interchanged: accumulators for a block of columns, then all reduced elements.
     """
 
-    rows: tuple[int, ...]
+    rows: tuple[Size, ...]
     members: list[ir.Buffer]
     column: bool = False
 
@@ -135,13 +135,13 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
     return len(steps) - 1
 
 
-def _rows(d: ir.Pointwise | ir.Reduction) -> tuple[int, ...]:
+def _rows(d: ir.Pointwise | ir.Reduction) -> tuple[Size, ...]:
     return d.ranges
 
 
 def _is_column(d: ir.Reduction) -> bool:
     """Whether the innermost kept axis is contiguous in the inputs and the innermost reduced one is not."""
-    if not d.ranges or d.ranges[-1] == 1 or math.prod(d.reduced) == 1:
+    if not d.ranges or d.ranges[-1] == 1 or product(d.reduced) == 1:
         return False
     kept = ir.axis(len(d.ranges) - 1, d.ranges[-1])
     inner = next((ir.reduced_axis(k, n) for k, n in reversed(list(enumerate(d.reduced))) if n != 1), None)
@@ -151,7 +151,7 @@ def _is_column(d: ir.Reduction) -> bool:
             steps = E.strides_of(v.index, [kept, *([inner] if inner is not None else [])])
             if steps is None:
                 continue
-            by = {s: (int(e) if isinstance(e, E.Int) else 0) for s, e in steps[0].items()}
+            by = {s: nominal(e) for s, e in steps[0].items()}
             if inner is not None and by.get(inner) == 1:
                 votes -= 1
             elif by.get(kept) == 1 and inner is not None and by.get(inner, 0) != 0:
@@ -177,14 +177,15 @@ def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:
         return Refusal(label, b.name, f"rows {list(nest.rows)} and {list(d.ranges)} differ, and neither reads the other")
     if not depends and isinstance(d, ir.Pointwise) != all(isinstance(m.definition, ir.Pointwise) for m in nest.members):
         return Refusal(label, b.name, "it shares inputs only, and its loops have another shape")
-    work = max([iterations(d), *(iterations(m.definition) for m in nest.members if m.definition is not None)])
-    per_row = work // max(math.prod(rows), 1)
-    if per_row > SERIAL_LIMIT and math.prod(rows) < 64:
-        return Refusal(label, b.name, f"only {math.prod(rows)} common rows of {per_row} iterations")
+    work = max(nominal(iterations(x)) for x in (d, *(m.definition for m in nest.members)) if x is not None)
+    count = nominal(product(rows))
+    per_row = work // max(count, 1)
+    if per_row > SERIAL_LIMIT and count < 64:
+        return Refusal(label, b.name, f"only {count} common rows of {per_row} iterations")
     return Nest(rows, [*nest.members, b])
 
 
-def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+def _common_prefix(a: Sequence[Size], b: Sequence[Size]) -> int:
     n = 0
     while n < min(len(a), len(b)) and a[n] == b[n]:
         n += 1
@@ -195,7 +196,7 @@ def _loads(d: ir.Definition) -> Iterator[ir.Load]:
     return (v for v in ir.walk(ir.operands(d)) if isinstance(v, ir.Load))
 
 
-def _same_row(load: ir.Load, producer: ir.Buffer, rows: Sequence[int]) -> int:
+def _same_row(load: ir.Load, producer: ir.Buffer, rows: Sequence[Size]) -> int:
     """How many leading axes of `producer` the load reads at the reader's own coordinates."""
     if load.indirect and any(s in load.index.symbols for s, _ in load.indirect):
         return 0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from eager import dtypes
 from fxir import expr as E
 from inductor import ir
+from inductor.sizes import Size, product
 
 Indirect = tuple[tuple[E.Sym, ir.Value], ...]
 
@@ -110,9 +111,9 @@ def with_value(definition: ir.Definition, rewrite: Callable[[ir.Value], ir.Value
     return definition
 
 
-def iterations(definition: ir.Definition) -> int:
+def iterations(definition: ir.Definition) -> Size:
     """How often the value of a definition is computed."""
-    sizes: Sequence[int] = ()
+    sizes: Sequence[Size] = ()
     match definition:
         case ir.Pointwise() | ir.Scatter():
             sizes = definition.ranges
@@ -120,7 +121,4 @@ def iterations(definition: ir.Definition) -> int:
             sizes = (*definition.ranges, *definition.reduced)
         case ir.Scan():
             sizes = (*definition.ranges, definition.length)
-    n = 1
-    for s in sizes:
-        n *= s
-    return n
+    return product(sizes)

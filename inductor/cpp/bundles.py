@@ -6,13 +6,13 @@ later members in a register; a reduction's result exists only after its bundle. 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Final
 
 from fxir import expr as E
 from inductor import ir
 from inductor.schedule import Nest, Schedule, Single
+from inductor.sizes import Size, product
 from inductor.substitute import at_point, replace_loads
 
 ROW_BYTES: Final = 24 << 10  # of one row's temporary values: they should stay in the nearest cache
@@ -36,7 +36,7 @@ class Member:
 class Bundle:
     """Inner loops of these sizes, for these members; axes are numbered on from the rows."""
 
-    inner: tuple[int, ...]
+    inner: tuple[Size, ...]
     members: list[Member] = field(default_factory=list)
 
 
@@ -44,7 +44,7 @@ class Bundle:
 class LoopNest:
     """A nest ready for printing: rows, and bundles in order. flat: the only axis is the parallel one."""
 
-    rows: tuple[int, ...]
+    rows: tuple[Size, ...]
     bundles: list[Bundle]
     column: bool = False
     flat: bool = False
@@ -84,7 +84,7 @@ def _pointwise_nest(members: list[ir.Buffer]) -> LoopNest:
     return LoopNest(rows, [bundle], flat=flat)
 
 
-def collapse(ranges: tuple[int, ...], values: list[ir.Value]) -> tuple[tuple[int, ...], list[ir.Value]]:
+def collapse(ranges: tuple[Size, ...], values: list[ir.Value]) -> tuple[tuple[Size, ...], list[ir.Value]]:
     """Merge neighbouring axes wherever no index expression becomes harder; drops axes of size 1."""
     sizes = [n for n in ranges if n != 1]
     moved: dict[E.Expr, E.IntLike] = {}
@@ -101,9 +101,9 @@ def collapse(ranges: tuple[int, ...], values: list[ir.Value]) -> tuple[tuple[int
     return tuple(sizes), values
 
 
-def _merge(sizes: list[int], k: int, values: list[ir.Value]) -> tuple[list[int], list[ir.Value]] | None:
+def _merge(sizes: list[Size], k: int, values: list[ir.Value]) -> tuple[list[Size], list[ir.Value]] | None:
     n = sizes[k + 1]
-    new = [*sizes[:k], sizes[k] * n, *sizes[k + 2 :]]
+    new = [*sizes[:k], product((sizes[k], n)), *sizes[k + 2 :]]
     joint = ir.axis(k, new[k])
     mapping: dict[E.Expr, E.IntLike] = {ir.axis(k, sizes[k]): E.floordiv(joint, n), ir.axis(k + 1, n): E.mod(joint, n)}
     for j in range(k + 2, len(sizes)):
@@ -125,7 +125,7 @@ def _hardness(values: list[ir.Value]) -> int:
     return count
 
 
-def _forward(value: ir.Value, produced: dict[str, Member], ranges: tuple[int, ...]) -> ir.Value:
+def _forward(value: ir.Value, produced: dict[str, Member], ranges: tuple[Size, ...]) -> ir.Value:
     """Loads of values made in the same inner iteration become those values."""
     here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
 
@@ -143,7 +143,7 @@ def _add(made: LoopNest, m: ir.Buffer) -> None:
     assert isinstance(d, ir.Pointwise | ir.Reduction)
     if isinstance(d, ir.Pointwise):
         inner, value, kind, extra = d.ranges[k:], d.value, "store", 0
-        if math.prod(inner) == 1:
+        if product(inner) == 1:
             kind = "row"
     else:
         inner = (*d.ranges[k:], *d.reduced)
@@ -162,7 +162,7 @@ def _add(made: LoopNest, m: ir.Buffer) -> None:
     made.bundles.append(Bundle(tuple(inner), [member]))
 
 
-def _may_join(bundle: Bundle, member: Member, inner: tuple[int, ...], rows: tuple[int, ...]) -> bool:
+def _may_join(bundle: Bundle, member: Member, inner: tuple[Size, ...], rows: tuple[Size, ...]) -> bool:
     if bundle.inner != tuple(inner) or any(m.kind == "row" or m.extra for m in bundle.members):
         return False
     made = {m.buffer.name: m for m in bundle.members}
@@ -194,7 +194,7 @@ def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
 
 
 def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) -> dict[int, dict[str, int]]:
-    """By nest: results that only later loops over the same row read, and their elements per row.
+    """By nest: results that only later loops over the same row read, and their elements per row (at most).
 
     They live on the stack of the thread that works on the row, in its nearest cache, instead of in the arena.
     """
@@ -216,11 +216,11 @@ def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) 
         mine: dict[str, int] = {}
         for b in () if nest.flat or nest.column else nest.bundles:
             for m in b.members:
-                n, name = math.prod(b.inner), m.buffer.name
-                nbytes = n * m.buffer.layout.dtype.itemsize
+                most, name = E.as_expr(product(b.inner)).hi, m.buffer.name
+                nbytes = most * m.buffer.layout.dtype.itemsize
                 if m.kind == "store" and name in memory - elsewhere and readers.get(name) == {i} and nbytes <= room:
-                    mine[name] = n
-                    room -= nbytes
+                    mine[name] = int(most)
+                    room -= int(nbytes)
         found[i] = mine
     return found
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from fxir import expr as E
 from inductor import ir
 from inductor.cpp.bundles import LoopNest
-from inductor.cpp.functions import NAME
+from inductor.cpp.functions import NAME, declared
 from inductor.cpp.nests import Place
 from inductor.cpp.values import TYPE, Scope, index_source
 from inductor.inline import Refusal
+from inductor.sizes import Size, is_symbolic, plain
 from inductor.substitute import at_point
 
 # Axes of an epilogue: the product of the batch, its row, a run of columns, the column in the run.
@@ -39,8 +40,8 @@ class Epilogue:
     """
 
     c: str
-    n: int
-    cut: int
+    n: Size
+    cut: Size
     stores: tuple[Store, ...]
     in_place: str | None
 
@@ -60,11 +61,11 @@ def match(product: ir.Buffer, nest: LoopNest) -> Epilogue | Refusal:
     if order is None or not product.layout.is_row_major:
         return Refusal(product.name, label, "it does not read each element of the product once")
     for cut in dict.fromkeys((n, sizes[order[-1]] if order else n)):
-        if n % cut:
+        if cut != n and (is_symbolic(n, cut) or n % cut != 0):
             continue
-        at = [ir.axis(k, size) for k, size in enumerate((batch, rows, n // cut, cut))]
-        position = ir.linear_position((batch, rows, n // cut, cut), [a if s != 1 else 0 for a, s in
-                                      zip(at, (batch, rows, n // cut, cut), strict=True)])  # fmt: skip
+        shape: tuple[Size, ...] = (batch, rows, 1 if cut == n else n // cut, cut)
+        at = [ir.axis(k, size) for k, size in enumerate(shape)]
+        position = ir.linear_position(shape, [a if s != 1 else 0 for a, s in zip(at, shape, strict=True)])
         point = ir.split_position(position, [sizes[k] for k in order])
         moved: dict[E.Expr, E.IntLike] = {ir.axis(k, sizes[k]): p for k, p in zip(order, point, strict=True)}
         whole = [moved.get(ir.axis(k, size), 0) if size != 1 else 0 for k, size in enumerate(sizes)]
@@ -77,22 +78,22 @@ def match(product: ir.Buffer, nest: LoopNest) -> Epilogue | Refusal:
     return Refusal(product.name, label, "its order of elements cuts the columns of the product")
 
 
-def _order(index: E.Expr, sizes: tuple[int, ...], numel: int) -> list[int] | None:
+def _order(index: E.Expr, sizes: tuple[Size, ...], numel: Size) -> list[int] | None:
     """Axes from outermost to innermost in the product, if they count through all of its elements."""
     axes = {ir.axis(k, n): k for k, n in enumerate(sizes) if n != 1}
     steps = E.strides_of(index, list(axes))
     if steps is None or not isinstance(steps[1], E.Int) or int(steps[1]) != 0:
         return None
-    found = [(int(s), axes[a]) for a, s in steps[0].items() if isinstance(s, E.Int)]
-    if len(found) != len(axes):
-        return None
-    found.sort()
-    step = 1
-    for s, k in found:
-        if s != step:
+    by_step = {plain(s): axes[a] for a, s in steps[0].items()}
+    found: list[int] = []
+    step: Size = 1
+    while by_step:
+        k = by_step.pop(step, None)
+        if k is None:
             return None
-        step *= sizes[k]
-    return [k for _, k in reversed(found)] if step == numel else None
+        found.append(k)
+        step = plain(step * sizes[k])
+    return found[::-1] if len(found) == len(axes) and step == numel else None
 
 
 def _cuts_columns(stores: tuple[Store, ...], column: E.Expr) -> bool:
@@ -140,8 +141,10 @@ def print_epilogue(ep: Epilogue, places: Mapping[str, Place], stored: set[str]) 
     shared = ep.in_place in stored and places[ep.in_place] == places[ep.c]
     restrict = "" if shared else " RESTRICT"
     lines = [f"static void {NAME}(char** args, long i{_BATCH}, long r0, long r1, long c0, long c1) {{"]
-    if any("FJ_CHECKS" in line for line in loop):
+    symbols = declared(loop)
+    if symbols or any("FJ_CHECKS" in line for line in loop):
         lines.append("  char** bufs = (char**)args[0];")
+        lines += [f"  {x}" for x in symbols]
     for k, (buffer, written) in enumerate(pointers.items()):
         p = places[buffer]
         t = TYPE[p.dtype] if written else f"const {TYPE[p.dtype]}"

@@ -7,11 +7,14 @@ where their buffers lie have the same text. Knows nothing of what the functions 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 NAME: Final = "@NAME@"  # stands for the function's own name in a text that is added
+SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined where `bufs` is
 _BUFFER: Final = re.compile(r"(?<=_)(?:buf|in|const)\d+")
+_SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # as `inductor.lowering` names them; nothing else in generated code is
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 class Functions:
@@ -43,6 +46,12 @@ def comment(text: str) -> str:
 def arguments(pointers: Sequence[str]) -> str:
     """The statement that makes `args`: first `bufs` itself, then the pointers."""
     return f"char* args[] = {{{', '.join(['(char*)bufs', *pointers])}}};"
+
+
+def declared(lines: Iterable[str]) -> list[str]:
+    """Declarations of the graph's symbols that `lines` name. They read `SIZES`, which needs `bufs`."""
+    numbers = {int(k) for line in lines for k in _SYMBOL.findall(_COMMENT.sub("", line))}
+    return [f"const i64 n{k} = {SIZES}[{k}];" for k in sorted(numbers)]
 
 
 def _renamed(text: str) -> str:

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from inductor.cpp.gemm_core import TASK, Tile, core
-from inductor.cpp.gemm_problem import GemmCode, GemmProblem
+from inductor.cpp.gemm_problem import GemmCode, GemmProblem, RunTimeSizes
 from inductor.toolchain import Toolchain
 
 __all__ = ["GemmChoice", "Request", "candidates", "choose", "collect", "decided", "emit"]
@@ -196,12 +196,14 @@ def emit(
     *,
     packed: bool = False,
     has_blas: bool = True,
+    run_time: RunTimeSizes | None = None,
 ) -> GemmCode | None:
     """Code for `problem`, or None where `rt->gemm` is the better choice.
 
     name: of the function to define. epilogue: name of a function declared before it, or None. packed: NAME's `b`
     will be the packed form (only for a batch of one, or a b shared by the batch). has_blas: False if the runtime
-    has found no BLAS; then nothing is declined.
+    has found no BLAS; then nothing is declined. run_time: what to take instead of the problem's numbers, which then are
+    only what the choice is made for.
     Raises: ValueError for a dtype that no core exists for, and for packed with a b per product.
     """
     if problem.dtype not in _BYTES:
@@ -211,29 +213,41 @@ def emit(
     choice = choose(Request(problem, packed), tools, has_blas)
     if choice.kernel == "blas":
         return None
-    return render(problem, name, epilogue, tools, choice, packed)
+    return render(problem, name, epilogue, tools, choice, packed, run_time)
 
 
 def render(
-    problem: GemmProblem, name: str, epilogue: str | None, tools: Toolchain, choice: GemmChoice, packed: bool
+    problem: GemmProblem,
+    name: str,
+    epilogue: str | None,
+    tools: Toolchain,
+    choice: GemmChoice,
+    packed: bool,
+    run_time: RunTimeSizes | None = None,
 ) -> GemmCode:
     """The code of a template choice."""
     tile = tile_of(choice, problem, tools)
     real = {"float32": "float", "float64": "double"}[problem.dtype]
     (a_row, a_col), (b_row, b_col) = problem.a_strides, problem.b_strides
     a_step, b_step, c_step = problem.batch_strides
+    sizes: dict[str, object] = {
+        "batch": problem.batch, "m": problem.m, "n": problem.n, "k": problem.k,
+        "a_row": a_row, "a_col": a_col, "b_row": b_row, "b_col": b_col, "ldc": problem.ldc,
+        "a_step": a_step, "b_step": b_step, "c_step": c_step,
+    }  # fmt: skip
+    before = ""
+    if run_time is not None:
+        sizes.update(run_time.fields)
+        before = "".join(f"  {line}\n" for line in run_time.lines)
     fields = [
-        "a", "0" if packed else "b", "c", "b" if packed else "0",
-        problem.batch, problem.m, problem.n, problem.k,
-        a_row, a_col, b_row, b_col, problem.ldc,
-        a_step, b_step, c_step, "batch_index",
+        "a", "0" if packed else "b", "c", "b" if packed else "0", *sizes.values(), "batch_index",
         choice.mc, choice.nc, choice.kc, int(choice.a_direct), int(choice.direct and not packed),
         epilogue or "0", "bufs",
     ]  # fmt: skip
     text = f"""{TASK}
 extern "C" void {tile.symbol}(const GemmTask *, const Runtime *);
 static void {name}(const {real} *a, const {real} *b, {real} *c, long batch_index, char **bufs, const Runtime *rt) {{
-  GemmTask task = {{{", ".join(map(str, fields))}}};
+{before}  GemmTask task = {{{", ".join(map(str, fields))}}};
   {tile.symbol}(&task, rt);
 }}
 """

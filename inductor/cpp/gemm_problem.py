@@ -17,6 +17,7 @@ The epilogue is an ordinary fused loop nest over that block and knows how to fin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inductor.artifact import SourceUnit
@@ -24,7 +25,7 @@ from inductor.artifact import SourceUnit
 
 @dataclass(frozen=True, slots=True)
 class GemmProblem:
-    """c[b, i, j] = sum_k a[b, i, k] * b[b, k, j], all sizes static, strides in elements.
+    """c[b, i, j] = sum_k a[b, i, k] * b[b, k, j], strides in elements.
 
     dtype: "float32" or "float64". `a_strides` = (row i, column k); `b_strides` = (row k, column j);
     c is row-major with pitch `ldc`. `batch` products are stepped by `batch_strides` = (a, b, c).
@@ -41,6 +42,17 @@ class GemmProblem:
     ldc: int
     batch_strides: tuple[int, int, int] = (0, 0, 0)
     b_constant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimeSizes:
+    """The sizes and strides of a problem that are known only when it runs, as C++ source: by field of `GemmTask`.
+
+    lines: statements in front of the product that this source needs; `bufs` is in scope.
+    """
+
+    fields: Mapping[str, str]
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from eager.dtypes import dtype
 from fxir import expr as E
 from inductor import ir
 from inductor.cpp.bundles import Bundle, LoopNest, Member, collapse, in_register
-from inductor.cpp.functions import NAME
-from inductor.cpp.values import TYPE, Scope, cast, index_source, literal
+from inductor.cpp.functions import NAME, SIZES, declared
+from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
 from inductor.inline import EXPENSIVE
+from inductor.sizes import Size, ceildiv, is_symbolic, nominal, plain, product
 from inductor.substitute import at_point
 
 COLUMN_BLOCK: Final = 64
@@ -27,16 +28,23 @@ _PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # of one vectorised operation on one eleme
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a buffer is: entry of `bufs` and bytes from there; `dtype` of its elements."""
+    """Where a buffer is: entry of `bufs` and bytes from there; `dtype` of its elements. number: of a symbolic offset in
+    the graph's sizes."""
 
     entry: int
-    offset_bytes: int
+    offset_bytes: Size
     dtype: dtype
+    number: int = -1
+
+    @property
+    def offset(self) -> str:
+        """The offset as C++ source."""
+        return str(self.offset_bytes) if self.number < 0 else f"{SIZES}[{self.number}]"
 
     @property
     def source(self) -> str:
         """The pointer as C++ source."""
-        return f"bufs[{self.entry}]" + (f" + {self.offset_bytes}" if self.offset_bytes else "")
+        return f"bufs[{self.entry}]" + (f" + {self.offset}" if self.offset_bytes != 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,8 @@ class Kernel:
     """A printed nest. `text` and `call` name their function `functions.NAME`.
 
     pointers: what `args` must hold after `bufs` at the call; None if the function takes `bufs` itself.
-    title: which ops of which user's lines it is. cost_ns: its estimated time on one thread.
+    title: which ops of which user's lines it is. cost_ns: its estimated time on one thread; symbolic_ps: what of it
+    depends on symbols, then cost_ns is 0.
     """
 
     text: str
@@ -52,6 +61,29 @@ class Kernel:
     pointers: tuple[str, ...] | None
     title: str
     cost_ns: float
+    symbolic_ps: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Estimated nanoseconds of one iteration of the outer loop: a sum of ns * size."""
+
+    terms: tuple[tuple[float, Size], ...]
+
+    @property
+    def ns(self) -> float:
+        return sum(ns * nominal(n) for ns, n in self.terms)
+
+    def is_fixed(self) -> bool:
+        return not is_symbolic(*(n for _, n in self.terms))
+
+    def source(self) -> str:
+        """As a C++ double."""
+        fixed = sum(ns * n for ns, n in self.terms if isinstance(n, int))
+        return " + ".join([f"{fixed!r}", *(f"{ns!r} * {size_source(n)}" for ns, n in self.terms if not isinstance(n, int))])
+
+    def picoseconds(self, count: Size) -> Size:
+        return plain(count * plain(E.total(E.mul(math.ceil(ns * 1000), n) for ns, n in self.terms)))
 
 
 def print_nest(nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
@@ -86,14 +118,26 @@ class _Printer:
         else:
             body, count = self._rows()
         head = f"static void {NAME}(void* ctx, long begin, long end) {{\n  char** args = (char**)ctx;\n"
-        if any("FJ_CHECKS" in line for line in body):
+        symbols = declared(body)
+        if symbols or any("FJ_CHECKS" in line for line in body):
             head += "  char** bufs = (char**)args[0];\n"
-        text = head + self._pointer_lines(True) + "".join(f"  {line}\n" for line in body) + "}\n"
-        cost = self._cost() * count
+        text = head + self._pointer_lines(True) + "".join(f"  {line}\n" for line in (*symbols, *body)) + "}\n"
         pointers = tuple(self.places[n].source for n in self.pointers)
-        return Kernel(text, self._launch(NAME, "args", count, cost), pointers, self._title(), cost)
+        each = self._cost()
+        return self._kernel(text, self._launch(NAME, "args", count, each), pointers, count, each)
 
-    def _launch(self, function: str, context: str, count: int, cost: float) -> str:
+    def _kernel(self, text: str, call: str, pointers: tuple[str, ...] | None, count: Size, each: _Cost) -> Kernel:
+        """The record of a kernel whose outer loop has `count` iterations that cost `each`."""
+        if isinstance(count, int) and each.is_fixed():
+            return Kernel(text, call, pointers, self._title(), each.ns * count)
+        return Kernel(text, call, pointers, self._title(), 0.0, each.picoseconds(count))
+
+    def _launch(self, function: str, context: str, count: Size, each: _Cost) -> str:
+        if not isinstance(count, int) or not each.is_fixed():
+            return (f"{{ const i64 count = {size_source(count)}; const f64 each = {each.source()};\n"
+                    f"    if (count * each < {self.parallel_ns}.0) {function}({context}, 0, count);\n"
+                    f"    else rt->parallel_for(rt, {function}, {context}, count, 1 + (i64)({self.parallel_ns}.0 / (2 * each))); }}")
+        cost = each.ns * count
         if count <= 1 or cost < self.parallel_ns:
             return f"{function}({context}, 0, {count});"
         grain = max(1, math.ceil(count * self.parallel_ns / (2 * cost)))
@@ -133,11 +177,11 @@ class _Printer:
         self.pointers[m.buffer.name] = True
         return f"p_{m.buffer.name}[{position}] = {value};"
 
-    def _cost(self) -> float:
-        """Nanoseconds of one row (one element if flat)."""
-        total = 1.0
+    def _cost(self) -> _Cost:
+        """Of one row (one element if flat)."""
+        terms: list[tuple[float, Size]] = [] if self.nest.flat else [(1.0, 1)]
         for b in self.nest.bundles:
-            n = 1 if self.nest.flat else math.prod(b.inner)
+            n = 1 if self.nest.flat else product(b.inner)
             for m in b.members:
                 each = 0.0
                 for v in ir.walk([m.value]):
@@ -145,15 +189,15 @@ class _Printer:
                         each += _EXPENSIVE_NS if v.name in EXPENSIVE else _PLAIN_NS
                     elif isinstance(v, ir.Load):
                         each += _PLAIN_NS * (6 if v.indirect else 1)
-                total += (each + _PLAIN_NS) * n
-        return total if not self.nest.flat else total - 1.0
+                terms.append((each + _PLAIN_NS, n))
+        return _Cost(tuple(terms))
 
     # ---- forms ----
 
-    def _flat(self) -> tuple[list[str], int]:
+    def _flat(self) -> tuple[list[str], Size]:
         """One axis: the parallel loop is the vector loop."""
         bundle = self.nest.bundles[0]
-        count = math.prod(bundle.inner)
+        count = product(bundle.inner)
         outer: list[str] = []
         inner: list[str] = []
         scope = self._scope(outer, inner, 0, bundle.inner)
@@ -164,30 +208,31 @@ class _Printer:
         lines = [*outer, "#pragma omp simd", "for (i64 i0 = begin; i0 < end; i0++) {", *(f"  {x}" for x in inner), "}"]
         return lines, count
 
-    def _rows(self) -> tuple[list[str], int]:
+    def _rows(self) -> tuple[list[str], Size]:
         rows = self.nest.rows
         body: list[str] = self._row_axes(rows)
         for bundle in self.nest.bundles:
             self._bundle(body, bundle)
         lines = ["for (i64 row = begin; row < end; row++) {", *(f"  {x}" for x in body), "}"]
-        return lines, math.prod(rows)
+        return lines, product(rows)
 
     @staticmethod
-    def _row_axes(rows: tuple[int, ...], position: str = "row") -> list[str]:
-        lines, step = [], 1
+    def _row_axes(rows: tuple[Size, ...], position: str = "row") -> list[str]:
+        lines: list[str] = []
+        step: Size = 1
         outermost = next((k for k, n in enumerate(rows) if n != 1), None)
         for k in range(len(rows) - 1, -1, -1):
             if rows[k] != 1:
-                text = position if step == 1 else f"{position} / {step}"
-                lines.append(f"const i64 i{k} = {text if k == outermost else f'({text}) % {rows[k]}'};")
-            step *= rows[k]
+                text = position if step == 1 else f"{position} / {size_source(step)}"
+                lines.append(f"const i64 i{k} = {text if k == outermost else f'({text}) % {size_source(rows[k])}'};")
+            step = product((step, rows[k]))
         return lines
 
-    def _scope(self, outer: list[str], inner: list[str], first: int, sizes: tuple[int, ...]) -> Scope:
+    def _scope(self, outer: list[str], inner: list[str], first: int, sizes: tuple[Size, ...]) -> Scope:
         axes = [ir.axis(first + j, n) for j, n in enumerate(sizes) if n != 1]
         return Scope(outer, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
 
-    def _position(self, ranges: tuple[int, ...]) -> str:
+    def _position(self, ranges: tuple[Size, ...]) -> str:
         return index_source(ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)]), {})
 
     def _bundle(self, body: list[str], bundle: Bundle) -> None:
@@ -248,13 +293,14 @@ class _Printer:
             middle = _loop(k + j, kept[j], middle) if kept[j] != 1 else ["{", *(f"  {x}" for x in middle), "}"]
         body += middle
 
-    def _column(self) -> tuple[list[str], int]:
+    def _column(self) -> tuple[list[str], Size]:
         """Accumulators for a block of columns; the reduced loops run over rows of it, vectorised across."""
         m = self.nest.bundles[0].members[0]
         rows, bundle = self.nest.rows, self.nest.bundles[0]
         columns, reduced = bundle.inner[0], bundle.inner[1:]
         k = len(rows)
-        blocks = -(-columns // COLUMN_BLOCK)
+        blocks = ceildiv(columns, COLUMN_BLOCK)
+        n_columns, n_blocks = size_source(columns), size_source(blocks)
         inner: list[str] = []
         body: list[str] = []
         axes = [ir.axis(k + j, n) for j, n in enumerate(bundle.inner) if n != 1]
@@ -267,11 +313,11 @@ class _Printer:
         for j in range(len(reduced) - 1, -1, -1):
             if reduced[j] != 1:
                 sweep = _loop(k + 1 + j, reduced[j], sweep)
-        position = f"row * {columns}LL + start + c" if rows else "start + c"
+        position = f"row * {n_columns}{'LL' if isinstance(columns, int) else ''} + start + c" if rows else "start + c"
         lines = [
             "for (i64 at = begin; at < end; at++) {",
-            f"  const i64 row = at / {blocks}, start = (at % {blocks}) * {COLUMN_BLOCK};",
-            f"  const i64 width = {columns} - start < {COLUMN_BLOCK} ? {columns} - start : {COLUMN_BLOCK};",
+            f"  const i64 row = at / {n_blocks}, start = (at % {n_blocks}) * {COLUMN_BLOCK};",
+            f"  const i64 width = {n_columns} - start < {COLUMN_BLOCK} ? {n_columns} - start : {COLUMN_BLOCK};",
             *(f"  {x}" for x in self._row_axes(rows)), *(f"  {x}" for x in body),
             f"  {t} acc[{COLUMN_BLOCK}];",
             f"  for (i64 c = 0; c < {COLUMN_BLOCK}; c++) acc[c] = {a.identity()};",
@@ -279,16 +325,18 @@ class _Printer:
             f"  for (i64 c = 0; c < width; c++) {self._store(m, position, a.result())}",
             "}",
         ]  # fmt: skip
-        return lines, max(math.prod(rows), 1) * blocks
+        return lines, product((*(n for n in rows if n != 0), blocks))
 
     # ---- reductions of everything ----
 
     def _splits(self) -> bool:
         nest = self.nest
-        if math.prod(nest.rows) != 1 or len(nest.bundles) != 1:
+        if product(nest.rows) != 1 or len(nest.bundles) != 1:
             return False
         bundle = nest.bundles[0]
-        return math.prod(bundle.inner) > 2 * REDUCTION_BLOCK and all(m.kind == "reduce" and not m.extra for m in bundle.members)
+        count = product(bundle.inner)
+        many = not isinstance(count, int) or count > 2 * REDUCTION_BLOCK
+        return many and all(m.kind == "reduce" and not m.extra for m in bundle.members)
 
     def _split_reduction(self) -> Kernel:
         """Blocks in parallel, each to a partial result; then the partial results in order (so sums are repeatable)."""
@@ -296,12 +344,14 @@ class _Printer:
         k = len(self.nest.rows)
         moved = {ir.axis(k + j, n): ir.axis(j, n) for j, n in enumerate(bundle.inner) if n != 1}
         sizes, values = collapse(bundle.inner, [at_point(m.value, moved) for m in bundle.members])
-        count = math.prod(sizes)
+        count = product(sizes)
         if len(sizes) > 1:
             joint = ir.axis(0, count)
             point = ir.split_position(joint, sizes)
             values = [at_point(v, {ir.axis(j, n): p for j, (n, p) in enumerate(zip(sizes, point, strict=True))}) for v in values]
-        blocks = -(-count // REDUCTION_BLOCK)
+        blocks = ceildiv(count, REDUCTION_BLOCK)
+        n_count, n_blocks = size_source(count), size_source(blocks)
+        starts = [size_source(product((8 * j, blocks))) for j in range(len(bundle.members) + 1)]
         accumulators = [_Accumulator(f"a_{m.buffer.name}", m) for m in bundle.members]
         inner: list[str] = []
         outer: list[str] = []
@@ -311,26 +361,33 @@ class _Printer:
                 *(f"  {x}" for x in inner), "}"]  # fmt: skip
         body = [*outer, "for (i64 at = begin; at < end; at++) {",
                 f"  const i64 first = at * {REDUCTION_BLOCK};",
-                f"  const i64 last = first + {REDUCTION_BLOCK} < {count} ? first + {REDUCTION_BLOCK} : {count};",
+                f"  const i64 last = first + {REDUCTION_BLOCK} < {n_count} ? first + {REDUCTION_BLOCK} : {n_count};",
                 *(f"  {a.declare()}" for a in accumulators), *(f"  {x}" for x in loop),
-                *(f"  (({TYPE[a.dtype]}*)(parts + {8 * blocks * j}))[at] = {a.name};" for j, a in enumerate(accumulators)),
+                *(f"  (({TYPE[a.dtype]}*)(parts + {starts[j]}))[at] = {a.name};" for j, a in enumerate(accumulators)),
                 "}"]  # fmt: skip
         finish: list[str] = []
         for j, a in enumerate(accumulators):
             finish += [f"{TYPE[a.dtype]} {a.name} = {a.identity()};",
-                       f"for (i64 at = 0; at < {blocks}; at++) {a.combine(a.name, f'(({TYPE[a.dtype]}*)(parts + {8 * blocks * j}))[at]')}",
+                       f"for (i64 at = 0; at < {n_blocks}; at++) {a.combine(a.name, f'(({TYPE[a.dtype]}*)(parts + {starts[j]}))[at]')}",
                        self._store(a.member, "0", a.result())]  # fmt: skip
         pointers = self._pointer_lines(False)
-        cost = self._cost()
+        each = self._cost()
+        if each.is_fixed():
+            each = _Cost(((each.ns / max(nominal(blocks), 1), 1),))
+        else:
+            each = _Cost(tuple((ns * (REDUCTION_BLOCK if is_symbolic(n) else 1), 1) for ns, n in each.terms))
+        launch = self._launch(f"{NAME}_part", "context", blocks, each)
+        used = declared((pointers, launch, *body, *finish, starts[-1]))
         text = (f"static void {NAME}_part(void* ctx, long begin, long end) {{\n"
-                "  char** bufs = ((char***)ctx)[0];\n  char* parts = ((char**)ctx)[1];\n" + pointers
+                "  char** bufs = ((char***)ctx)[0];\n  char* parts = ((char**)ctx)[1];\n"
+                + "".join(f"  {x}\n" for x in used) + pointers
                 + "".join(f"  {x}\n" for x in body) + "}\n"
                 f"static void {NAME}(char** bufs, const Runtime* rt) {{\n"
-                f"  char* parts = (char*)rt->scratch(rt, 0, {8 * blocks * len(accumulators)});\n"
+                + "".join(f"  {x}\n" for x in used)
+                + f"  char* parts = (char*)rt->scratch(rt, 0, {starts[-1]});\n"
                 "  void* context[2] = {bufs, parts};\n" + pointers
-                + f"  {self._launch(f'{NAME}_part', 'context', blocks, cost)}\n"
-                + "".join(f"  {x}\n" for x in finish) + "}\n")  # fmt: skip
-        return Kernel(text, f"{NAME}(bufs, rt);", None, self._title(), cost)
+                + f"  {launch}\n" + "".join(f"  {x}\n" for x in finish) + "}\n")  # fmt: skip
+        return self._kernel(text, f"{NAME}(bufs, rt);", None, blocks, each)
 
 
 class _Accumulator:
@@ -382,11 +439,11 @@ class _Accumulator:
         return cast(self.name, self.dtype, target)
 
 
-def _loop(axis: int, size: int, body: list[str]) -> list[str]:
-    return [f"for (i64 i{axis} = 0; i{axis} < {size}; i{axis}++) {{", *(f"  {x}" for x in body), "}"]
+def _loop(axis: int, size: Size, body: list[str]) -> list[str]:
+    return [f"for (i64 i{axis} = 0; i{axis} < {size_source(size)}; i{axis}++) {{", *(f"  {x}" for x in body), "}"]
 
 
-def _loops(sizes: tuple[int, ...], first: int, body: list[str], accumulators: list[_Accumulator]) -> list[str]:
+def _loops(sizes: tuple[Size, ...], first: int, body: list[str], accumulators: list[_Accumulator]) -> list[str]:
     """Nested loops, the innermost vectorised. Float sums go through a partial sum per innermost loop, for accuracy."""
     axes = [(first + j, n) for j, n in enumerate(sizes) if n != 1]
     if not axes:
@@ -394,11 +451,12 @@ def _loops(sizes: tuple[int, ...], first: int, body: list[str], accumulators: li
     axis, n = axes[-1]
     pragma = "#pragma omp simd" + "".join(a.clause() for a in accumulators)
     lines: list[str]
-    if n > 4096 and any(a.kind == "sum" and a.dtype.is_floating_point for a in accumulators):
+    if E.as_expr(n).hi > 4096 and any(a.kind == "sum" and a.dtype.is_floating_point for a in accumulators):
         partial = [f"{TYPE[a.dtype]} {a.name}_total = {a.name};" for a in accumulators]
         merge = [a.combine(f"{a.name}_total", a.name) for a in accumulators]
-        lines = [*partial, f"for (i64 block = 0; block < {n}; block += 4096) {{",
-                 f"  const i64 stop = block + 4096 < {n} ? block + 4096 : {n};",
+        end = size_source(n)
+        lines = [*partial, f"for (i64 block = 0; block < {end}; block += 4096) {{",
+                 f"  const i64 stop = block + 4096 < {end} ? block + 4096 : {end};",
                  *(f"  {a.name} = {a.identity()};" for a in accumulators), f"  {pragma}",
                  f"  for (i64 i{axis} = block; i{axis} < stop; i{axis}++) {{", *(f"    {x}" for x in body), "  }",
                  *(f"  {x}" for x in merge), "}", *(f"{a.name} = {a.name}_total;" for a in accumulators)]  # fmt: skip

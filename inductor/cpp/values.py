@@ -46,6 +46,11 @@ def literal(value: float, of: dtype) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
+def size_source(n: E.IntLike) -> str:
+    """A size as C++ source; symbols stand for themselves (see `functions.declared`)."""
+    return str(n) if isinstance(n, int) else f"({expr_print.to_c(n)})"
+
+
 def index_source(e: E.IntLike, names: dict[str, str]) -> str:
     """An index expression over loop variables; bound symbols are written as `names` says."""
     return expr_print.to_c(e, lambda s: names.get(s.name, s.name))

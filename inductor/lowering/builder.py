@@ -6,6 +6,7 @@ never appear in a definition.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,9 @@ from eager.dtypes import dtype
 from eager.spec import TensorSpec
 from fxir import expr as E
 from inductor import ir
+from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import cast_value
+from inductor.sizes import Size
 
 Point = Sequence[E.IntLike]
 
@@ -28,7 +31,7 @@ def kept_dims(layout: ir.Layout) -> tuple[int, ...]:
     return tuple(d for d in layout.order if layout.shape[d] != 1)
 
 
-def axes_of(layout: ir.Layout) -> tuple[tuple[int, ...], list[E.IntLike]]:
+def axes_of(layout: ir.Layout) -> tuple[tuple[Size, ...], list[E.IntLike]]:
     """(ranges, point): loop sizes in memory order, and the logical index of the current element."""
     point: list[E.IntLike] = [0] * len(layout.shape)
     ranges = []
@@ -44,29 +47,31 @@ def wide(d: dtype) -> dtype:
 
 
 class ViewRule:
-    """A Ref as the view rule of an op sees a tensor."""
+    """A Ref as the view rule of an op sees a tensor: sizes are ints or SymInts."""
 
-    def __init__(self, r: ir.Ref) -> None:
-        self.shape, self.dtype, self._ref = r.layout.shape, r.dtype, r
+    def __init__(self, r: ir.Ref, facts: Facts) -> None:
+        self.shape, self.dtype = facts.lift(r.layout.shape), r.dtype
         self.ndim = len(self.shape)
+        self._strides, self._offset = facts.lift(r.layout.strides), facts.lift(r.offset)
 
     def stride(self) -> tuple[int, ...]:
-        return self._ref.layout.strides
+        return self._strides  # type: ignore[no-any-return]
 
     def storage_offset(self) -> int:
-        return self._ref.offset
+        return self._offset  # type: ignore[no-any-return]
 
     def numel(self) -> int:
-        return self._ref.layout.numel
+        return math.prod(self.shape)
 
 
 class Builder:
-    """Collects the buffers of a program in order."""
+    """Collects the buffers of a program in order. facts: what is known of its symbols."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
         self.buffers: dict[str, ir.Buffer] = {}
         self.source = ir.Source()
-        self.checks: dict[tuple[str, str], int] = {}
+        self.checks: dict[tuple[str, str, Size], int] = {}
         self._count = 0
         self._calls = 0
         self._symbols = 0
@@ -93,7 +98,7 @@ class Builder:
         ranges, point = axes_of(layout)
         return self.define(layout, ir.Pointwise(ranges, cast_value(value_at(point), layout.dtype)))
 
-    def reduction(self, layout: ir.Layout, reduced: Sequence[int], kind: str,
+    def reduction(self, layout: ir.Layout, reduced: Sequence[Size], kind: str,
                   value_at: Callable[[Point, Point], ir.Value]) -> ir.Ref:  # fmt: skip
         """A buffer of `kind` over axes of sizes `reduced`; value_at(kept point, reduced point)."""
         if 0 in layout.shape:
@@ -103,7 +108,7 @@ class Builder:
             return self.pointwise(layout, lambda p: ir.const(empty, layout.dtype))
         ranges, point = axes_of(layout)
         inner: list[E.IntLike] = []
-        sizes: list[int] = []
+        sizes: list[Size] = []
         for n in reduced:
             inner.append(0 if n == 1 else ir.reduced_axis(len(sizes), n))
             if n != 1:
@@ -124,14 +129,14 @@ class Builder:
         """The element of `x` at a logical point. indirect: bindings of symbols in the point."""
         return ir.load(x.buffer, x.at(point), x.dtype, mask, indirect)
 
-    def symbol(self, n: int) -> E.Expr:
+    def symbol(self, n: Size) -> E.Expr:
         """A fresh symbol for a position in 0..n-1 that data decides (never a constant, so that its check stays)."""
         self._symbols += 1
-        return E.sym(f"s{self._symbols - 1}", 0, max(n - 1, 1))
+        return ir.counter(f"s{self._symbols - 1}", max(n, 2) if isinstance(n, int) else n)
 
-    def check(self, error: str, text: str) -> int:
+    def check(self, error: str, text: str, size: Size) -> int:
         """The number of a check of the program (see `ir.Program.checks`)."""
-        return self.checks.setdefault((error, text), len(self.checks))
+        return self.checks.setdefault((error, text, size), len(self.checks))
 
     def broadcast(self, x: ir.Ref, point: Point) -> ir.Value:
         """The element of `x` that broadcasts to `point` of a larger shape."""

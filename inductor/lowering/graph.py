@@ -9,13 +9,17 @@ from typing import Any, Final
 from eager import dtypes
 from eager.ops.table import Kind, Op
 from eager.spec import TensorSpec, spec_of
+from fxir import expr as E
 from fxir.graph import Graph
 from fxir.node import Node, map_nodes
+from fxir.shapes import NeedsStatic, Relation, SymbolSource, map_ints
 from inductor import ir
 from inductor.lowering import indexing  # noqa: F401 - registers its rules
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
-from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value
+from inductor.lowering.facts import Facts
+from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, number
 from inductor.lowering.rules import RULES
+from inductor.sizes import nominal, product
 
 _REDUCE: Final = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
 
@@ -28,8 +32,18 @@ def lower(graph: Graph) -> ir.Program:
 class _Lowering:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.b = Builder()
+        self.names = canonical_symbols(graph)
+        relations = graph.shapes.relations if graph.shapes is not None else ()
+        self.b = Builder(Facts(self.renamed(Relation(r.op, r.left, r.right)) for r in relations))
         self.env: dict[Node, Any] = {}
+
+    def renamed(self, x: Any) -> Any:
+        """`x` with the graph's symbols as the program's."""
+        if not self.names:
+            return x
+        if isinstance(x, Relation):
+            return Relation(x.op, self.renamed(x.left), self.renamed(x.right))
+        return E.substitute(x, self.names) if isinstance(x, E.Expr) else map_ints(x, self.renamed)
 
     def program(self) -> ir.Program:
         inputs: list[str] = []
@@ -37,8 +51,8 @@ class _Lowering:
         for node in self.graph.nodes:
             if node.op == "placeholder":
                 name = f"in{len(inputs)}"
-                assert isinstance(node.info.spec, TensorSpec)
-                self.env[node] = self.b.given(name, node.info.spec)
+                if node.info.spec is not None:
+                    self.env[node] = self.b.given(name, self.renamed(node.info.spec))
                 inputs.append(name)
             elif node.op == "get_attr":
                 name = f"const{len(constants)}"
@@ -49,11 +63,16 @@ class _Lowering:
                 self._call(node)
             elif node.op != "output":
                 raise ValueError(f"lower: a {node.op} node ({node.name}) in a functional graph")
-        outputs = tuple(self.value(x) for x in self.graph.outputs)
-        return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs, checks=tuple(self.b.checks))
+        outputs = tuple(self.value(x) if isinstance(x, Node) else self.renamed(x) for x in self.graph.outputs)
+        symbols = tuple((name, self.graph.symbols[s]) for s, name in self.names.items())
+        return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs, checks=tuple(self.b.checks),
+                          symbols=symbols)  # fmt: skip
 
-    def value(self, x: Any) -> Any:
-        return self.env[x] if isinstance(x, Node) else x
+    def value(self, x: Node) -> Any:
+        found = self.env.get(x)
+        if found is None:
+            raise NeedsStatic((), f"{x.name} is used other than as an expression")
+        return found
 
     def _call(self, node: Node) -> None:
         origin = node.info.origin
@@ -64,13 +83,13 @@ class _Lowering:
         if not isinstance(op, Op):
             raise ValueError(f"lower: {node.name} calls {op!r}, which is no op of the table")
         self.b.source = ir.Source((node.name,), (op.name,), (f"{origin.file}:{origin.line}",) if origin else ())
-        args = map_nodes(tuple(node.args), self.value)
-        self.env[node] = self._lower(op, node, args)
+        self.b.facts.what = f"{op.name} ({origin.file}:{origin.line})" if origin else op.name
+        args = self.renamed(map_nodes(tuple(node.args), self.value))
+        self.env[node] = self._lower(op, self.renamed(node.info.spec), args)
 
-    def _lower(self, op: Op, node: Node, args: tuple[Any, ...]) -> Any:
-        spec = node.info.spec
+    def _lower(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
         if not isinstance(spec, TensorSpec) or spec.dtype.is_complex or any(r.dtype.is_complex for r in ir.refs_of(args)):
-            return self._extern(op, node, args)
+            return self._extern(op, spec, args)
         found: Any = None
         if op.name in RULES:
             found = RULES[op.name](self.b, spec, *args)
@@ -80,13 +99,13 @@ class _Lowering:
             found = self._reduction(op, spec, args)
         elif op.kind is Kind.VIEW:
             return self._view(op, args)
-        return self._extern(op, node, args) if found is None else found
+        return self._extern(op, spec, args) if found is None else found
 
     # ---- by kind ----
 
     def _pointwise(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref:
         layout = layout_of(spec)
-        like = tuple(ViewRule(a) if isinstance(a, ir.Ref) else a for a in args)
+        like = tuple(ViewRule(a, self.b.facts) if isinstance(a, ir.Ref) else 1 if isinstance(a, E.Expr) else a for a in args)
         compute = wide(op.compute_dtype(*like))
         as_given = op._tensor_at if op.promotion == "raw" else op._tensor_at[: op.promotion == "select"]
         scalar = op.scalar
@@ -99,7 +118,7 @@ class _Lowering:
                     v = self.b.broadcast(a, p)
                     values.append(Scalar(v if i in as_given else cast_value(v, compute)))
                 elif i in op._tensor_at and a is not None and (op.promotion not in ("raw", "select") or i not in as_given):
-                    values.append(Scalar(ir.const(a, compute)))
+                    values.append(Scalar(number(a, compute)))
                 else:
                     values.append(a)
             result = scalar(LOOP, *values)
@@ -124,7 +143,7 @@ class _Lowering:
     def _reduce(self, layout: ir.Layout, x: ir.Ref, dims: tuple[int, ...], keepdim: bool, kind: str,
                 value_at: Callable[[Point], ir.Value]) -> ir.Ref:  # fmt: skip
         strides = x.layout.strides
-        order = sorted(dims, key=lambda d: -strides[d])  # the closest elements innermost
+        order = sorted(dims, key=lambda d: -nominal(strides[d]))  # the closest elements innermost
 
         def at(kept: Point, inner: Point) -> ir.Value:
             return value_at(_spread(kept, inner, len(x.shape), order, keepdim))
@@ -139,9 +158,7 @@ class _Lowering:
         shape = tuple(1 if i in dims else n for i, n in enumerate(x.shape))
         extreme = self._reduce(ir.row_major(shape, d), x, dims, True, "max" if name == "argmax" else "min",
                                lambda p: cast_value(self.b.load(x, p), d))  # fmt: skip
-        count = 1
-        for i in dims:
-            count *= x.shape[i]
+        none = ir.index(product(x.shape[i] for i in dims))  # past every position
 
         def at(p: Point) -> ir.Value:
             v, m = cast_value(self.b.load(x, p), d), self.b.broadcast(extreme, p)
@@ -149,21 +166,34 @@ class _Lowering:
             if d.is_floating_point:
                 hit = ir.make_op("logical_or", (hit, ir.make_op("isnan", (v,), dtypes.bool_)), dtypes.bool_)
             here = ir.linear_position([x.shape[i] for i in dims], [p[i] for i in dims])
-            return ir.make_op("where", (hit, ir.index(here), ir.const(count, dtypes.int64)), dtypes.int64)
+            return ir.make_op("where", (hit, ir.index(here), none), dtypes.int64)
 
         return self._reduce(layout_of(spec), x, dims, keepdim, "min", at)
 
     def _view(self, op: Op, args: tuple[Any, ...]) -> ir.Ref:
         x = args[0]
         assert op.view is not None
-        sizes, strides, offset, *d = op.view(ViewRule(x), *args[1:])
+        facts = self.b.facts
+        sizes, strides, offset, *d = facts.lower(op.view(ViewRule(x, facts), *facts.lift(args[1:])))
         return ir.Ref(x.buffer, ir.Layout(tuple(sizes), tuple(strides), d[0] if d else x.dtype), offset)
 
-    def _extern(self, op: Op, node: Node, args: tuple[Any, ...]) -> Any:
-        spec = node.info.spec
+    def _extern(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
         specs: list[Any] = [spec] if isinstance(spec, TensorSpec) else list(spec or ())
         results = self.b.extern(op.name, args, specs)
         return results[0] if isinstance(spec, TensorSpec) else tuple(results)
+
+
+def canonical_symbols(graph: Graph) -> dict[E.Sym, E.Sym]:
+    """Each symbol of the graph with the name that its program has for it: `n<k>`, in the order of the inputs they are
+    read from. So programs of graphs that differ in names only are one."""
+
+    def place(entry: tuple[E.Sym, SymbolSource]) -> tuple[int, str, int]:
+        return entry[1].input, entry[1].kind, entry[1].dim
+
+    found: dict[E.Sym, E.Sym] = {}
+    for k, (s, _) in enumerate(sorted(graph.symbols.items(), key=place)):
+        found[s] = E.sym(f"n{k}", s.lo, s.hi, s.multiple)  # type: ignore[assignment]
+    return found
 
 
 def _spread(kept: Point, inner: Point, ndim: int, order: list[int], keepdim: bool) -> list[Any]:

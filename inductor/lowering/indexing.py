@@ -17,21 +17,23 @@ from eager.spec import TensorSpec, broadcast_shapes, normalize_dim
 from fxir import expr as E
 from inductor import ir
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of
-from inductor.lowering.protocol import cast_value
+from inductor.lowering.protocol import cast_value, number
 from inductor.lowering.rules import all_of, at_least, less, rule, where
+from inductor.sizes import Size, plain
 
 Bindings = tuple[tuple[E.Sym, ir.Value], ...]
-_SELF = ("IndexError", "index out of range in self")
+Check = tuple[str, str, Size]  # exception, text, size for the text
+_SELF: Check = ("IndexError", "index out of range in self", 0)
 
 
-def _bounds(error: str, d: int, n: int) -> tuple[str, str]:
-    return error, f"index {{}} is out of bounds for dimension {d} with size {n}"
+def _bounds(error: str, d: int, n: Size) -> Check:
+    return error, f"index {{}} is out of bounds for dimension {d} with size {{size}}", n
 
 
-def _position(b: Builder, index: ir.Ref, point: Point, n: int, check: tuple[str, str], negative: bool = False) -> tuple[E.Expr, Bindings]:
+def _position(b: Builder, index: ir.Ref, point: Point, n: Size, check: Check, negative: bool = False) -> tuple[E.Expr, Bindings]:
     """The position that `index[point]` holds, as a symbol of 0..n-1 and its binding; `negative` ones count from the end."""
     value = cast_value(b.load(index, point), dtypes.int64)
-    operands = (value, ir.const(n, dtypes.int64), ir.const(b.check(*check), dtypes.int64))
+    operands = (value, ir.index(n), ir.const(b.check(*check), dtypes.int64))
     symbol = b.symbol(n)
     return symbol, ((symbol, ir.make_op("wrap_index" if negative else "check_index", operands, dtypes.int64)),)  # type: ignore[return-value]
 
@@ -123,9 +125,9 @@ def _index(b: Builder, spec: TensorSpec, x: ir.Ref, indices: Sequence[ir.Ref | N
 # ---- writes ----
 
 
-def _axes(shape: Sequence[int]) -> tuple[tuple[int, ...], list[E.IntLike]]:
+def _axes(shape: Sequence[Size]) -> tuple[tuple[Size, ...], list[E.IntLike]]:
     """(ranges, point) of loops over `shape` in row-major order."""
-    ranges: list[int] = []
+    ranges: list[Size] = []
     point: list[E.IntLike] = []
     for n in shape:
         point.append(0 if n == 1 else ir.axis(len(ranges), n))
@@ -157,7 +159,7 @@ def _element(b: Builder, source: Any, of: dtype) -> Any:
     """value(p) for a source that is a Ref broadcast to the written shape, or a number."""
     if isinstance(source, ir.Ref):
         return lambda p: b.broadcast(source, p[max(len(p) - len(source.shape), 0) :] if len(source.shape) <= len(p) else p)
-    return lambda p: ir.const(source, of)
+    return lambda p: number(source, of)
 
 
 def _scatter_with(mode: str) -> Any:
@@ -182,7 +184,7 @@ rule("scatter")(_scatter_with("set"))
 rule("scatter_add")(_scatter_with("add"))
 
 
-def _along(b: Builder, x: ir.Ref, d: int, index: ir.Ref, check: tuple[str, str], negative: bool = False) -> Any:
+def _along(b: Builder, x: ir.Ref, d: int, index: ir.Ref, check: Check, negative: bool = False) -> Any:
     def target(p: Point) -> tuple[list[E.IntLike], Bindings]:
         here, bound = _position(b, index, p[d : d + 1] if index.shape else (), x.shape[d], check, negative)
         return [*p[:d], here, *p[d + 1 :]], bound
@@ -198,7 +200,7 @@ def _index_add(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref,
 
     def value(p: Point) -> ir.Value:
         v = b.load(source, p)
-        return v if alpha == 1 else ir.make_op("mul", (v, ir.const(alpha, spec.dtype)), spec.dtype)
+        return v if alpha == 1 else ir.make_op("mul", (v, number(alpha, spec.dtype)), spec.dtype)
 
     return _write(b, spec, x, source.shape, _along(b, x, d, index, _SELF), value, "add")
 
@@ -239,7 +241,8 @@ def _write_part(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, view: str,
     layout = layout_of(spec)
     rule_of = OPS[view].view
     assert rule_of is not None
-    sizes, strides, offset = rule_of(ViewRule(ir.Ref("", layout)), *args)[:3]
+    view_of = rule_of(ViewRule(ir.Ref("", layout), b.facts), *b.facts.lift(args))
+    sizes, strides, offset = b.facts.lower(view_of)[:3]
     part = ir.Layout(tuple(sizes), tuple(strides), spec.dtype)
     copied = b.copy(x, layout)
     if 0 in part.shape:
@@ -266,18 +269,20 @@ def _as_strided_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, si
 
 @rule("constant_pad_nd")
 def _constant_pad(b: Builder, spec: TensorSpec, x: ir.Ref, pad: Sequence[int], value: Any) -> ir.Ref:
-    before = [0] * len(x.shape)
+    before: list[Size] = [0] * len(x.shape)
     for i in range(len(pad) // 2):
         before[-1 - i] = pad[2 * i]
     if _empty(x):
-        return b.pointwise(layout_of(spec), lambda p: ir.const(value, spec.dtype))
+        return b.pointwise(layout_of(spec), lambda p: number(value, spec.dtype))
+    tests = [(b.facts.lift(low) > 0, b.facts.lift(plain(low + n)) < b.facts.lift(m))
+             for low, n, m in zip(before, x.shape, spec.shape, strict=True)]  # fmt: skip
 
     def at(p: Point) -> ir.Value:
-        inside = all_of(*(c for i, low, n, m in zip(p, before, x.shape, spec.shape, strict=True) for c in (
-            at_least(i, low) if low > 0 else None, less(i, low + n) if low + n < m else None)))  # fmt: skip
+        inside = all_of(*(c for i, low, n, (front, back) in zip(p, before, x.shape, tests, strict=True) for c in (
+            at_least(i, low) if front else None, less(i, plain(low + n)) if back else None)))  # fmt: skip
         point = [0 if n == 1 else E.add(i, -low) for i, low, n in zip(p, before, x.shape, strict=True)]
         read = b.load(x, point, inside)
-        return read if inside is None else where(inside, read, ir.const(value, spec.dtype))
+        return read if inside is None else where(inside, read, number(value, spec.dtype))
 
     return b.pointwise(layout_of(spec), at)
 
@@ -286,15 +291,16 @@ def _constant_pad(b: Builder, spec: TensorSpec, x: ir.Ref, pad: Sequence[int], v
 def _roll(b: Builder, spec: TensorSpec, x: ir.Ref, shifts: Sequence[int], dims: Sequence[int]) -> ir.Ref | None:
     if _empty(x) or not x.shape:
         return None
-    by = [0] * len(x.shape)
+    by: list[Size] = [0] * len(x.shape)
     for s, d in zip(shifts, dims, strict=False):
-        by[normalize_dim(d, len(x.shape))] += s
+        k = normalize_dim(d, len(x.shape))
+        by[k] = plain(by[k] + s)
 
     def at(p: Point) -> ir.Value:
         if not dims:
             moved = E.mod(ir.linear_position(x.shape, p) + x.layout.numel - shifts[0] % x.layout.numel, x.layout.numel)
             return b.load(x, ir.split_position(moved, x.shape))
-        point = [E.mod(E.add(i, n - s % n), n) if s % n else i for i, s, n in zip(p, by, x.shape, strict=True)]
+        point = [E.mod(E.add(i, n - s % n), n) if s % n != 0 else i for i, s, n in zip(p, by, x.shape, strict=True)]
         return b.load(x, point)
 
     return b.pointwise(layout_of(spec), at)

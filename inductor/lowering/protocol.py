@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from eager import dtypes
 from eager.dtypes import Category, dtype, promote_types
+from fxir import expr as E
 from inductor import ir
 
 _BOOL: Final = dtypes.bool_
-Number = bool | int | float
+Number = bool | int | float | E.Expr
 
 
 class Scalar:
@@ -94,7 +95,12 @@ def as_value(x: Any, of: dtype) -> ir.Value:
     """A loop value of dtype `of` from a Scalar or a number."""
     if isinstance(x, Scalar):
         return cast_value(x.value, of)
-    return ir.const(x, of)
+    return number(x, of)
+
+
+def number(x: Number, of: dtype) -> ir.Value:
+    """A number, or an int known as an expression, as a loop value of dtype `of`."""
+    return cast_value(ir.index(x), of) if isinstance(x, E.Expr) else ir.const(x, of)
 
 
 def cast_value(v: ir.Value, of: dtype) -> ir.Value:
@@ -168,14 +174,14 @@ class Loop:
         if isinstance(a, Scalar) or isinstance(b, Scalar):
             d = _common(a, b)
         else:
-            d = promote_types(dtypes.of_scalar(a), dtypes.of_scalar(b))
+            d = promote_types(*(dtypes.int64 if isinstance(x, E.Expr) else dtypes.of_scalar(x) for x in (a, b)))
         return Scalar(ir.make_op("where", (c, as_value(a, d), as_value(b, d)), d))
 
     def cast(self, x: Any, to: dtype) -> Scalar:
         return Scalar(as_value(x, to))
 
     def const(self, value: Number, of: dtype) -> Scalar:
-        return Scalar(ir.const(value, of))
+        return Scalar(number(value, of))
 
     def pow(self, a: Any, b: Any) -> Scalar:
         return power(a, b)

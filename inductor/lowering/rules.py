@@ -12,11 +12,13 @@ from typing import Any, Final
 
 from eager import dtypes
 from eager.dtypes import Category
+from eager.ops.views import slice_bounds
 from eager.spec import TensorSpec, normalize_dim
 from fxir import expr as E
 from inductor import ir
 from inductor.lowering.builder import Builder, Point, layout_of
-from inductor.lowering.protocol import cast_value
+from inductor.lowering.protocol import cast_value, number
+from inductor.sizes import Size, plain
 
 Rule = Callable[..., ir.Ref | None]
 RULES: Final[dict[str, Rule]] = {}
@@ -32,12 +34,12 @@ def rule(name: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def less(a: E.IntLike, b: int) -> ir.Value:
-    return ir.make_op("lt", (ir.index(a), ir.const(b, dtypes.int64)), dtypes.bool_)
+def less(a: E.IntLike, b: Size) -> ir.Value:
+    return ir.make_op("lt", (ir.index(a), ir.index(b)), dtypes.bool_)
 
 
-def at_least(a: E.IntLike, b: int) -> ir.Value:
-    return ir.make_op("ge", (ir.index(a), ir.const(b, dtypes.int64)), dtypes.bool_)
+def at_least(a: E.IntLike, b: Size) -> ir.Value:
+    return ir.make_op("ge", (ir.index(a), ir.index(b)), dtypes.bool_)
 
 
 def where(c: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -54,7 +56,7 @@ def all_of(*conditions: ir.Value | None) -> ir.Value | None:
 
 @rule("full")
 def _full(b: Builder, spec: TensorSpec, size: Any, value: Any, dtype: Any, device: Any) -> ir.Ref:
-    return b.pointwise(layout_of(spec), lambda p: ir.const(value, spec.dtype))
+    return b.pointwise(layout_of(spec), lambda p: number(value, spec.dtype))
 
 
 @rule("empty")
@@ -65,11 +67,11 @@ def _empty(b: Builder, spec: TensorSpec, *_: Any) -> ir.Ref:
 @rule("arange")
 def _arange(b: Builder, spec: TensorSpec, start: Any, end: Any, step: Any, dtype: Any, device: Any) -> ir.Ref:
     def at(p: Point) -> ir.Value:
-        if isinstance(start, int) and isinstance(step, int):
+        if isinstance(start, int | E.Expr) and isinstance(step, int | E.Expr):
             return ir.index(E.add(E.mul(p[0], step), start))
         i = cast_value(ir.index(p[0]), dtypes.float64)
-        scaled = ir.make_op("mul", (i, ir.const(step, dtypes.float64)), dtypes.float64)
-        return ir.make_op("add", (ir.const(start, dtypes.float64), scaled), dtypes.float64)
+        scaled = ir.make_op("mul", (i, number(step, dtypes.float64)), dtypes.float64)
+        return ir.make_op("add", (number(start, dtypes.float64), scaled), dtypes.float64)
 
     return b.pointwise(layout_of(spec), at)
 
@@ -81,11 +83,11 @@ def _cat(b: Builder, spec: TensorSpec, tensors: Any, dim: int) -> ir.Ref:
 
     def at(p: Point) -> ir.Value:
         result: ir.Value | None = None
-        start = sum(t.shape[d] for t in parts)
+        start: Size = plain(sum(t.shape[d] for t in parts))
         for t in reversed(parts):
-            start -= t.shape[d]
+            start = plain(start - t.shape[d])
             here = [*p[:d], 0 if t.shape[d] == 1 else E.add(p[d], -start), *p[d + 1 :]]
-            inside = all_of(at_least(p[d], start) if start else None,
+            inside = all_of(at_least(p[d], start) if start != 0 else None,
                           less(p[d], start + t.shape[d]) if result is not None else None)  # fmt: skip
             value = cast_value(b.load(t, here, inside if len(parts) > 1 else None), spec.dtype)
             result = value if result is None else where(less(p[d], start + t.shape[d]), value, result)
@@ -111,12 +113,15 @@ def _flip(b: Builder, spec: TensorSpec, x: ir.Ref, dims: Any) -> ir.Ref:
 @rule("slice_scatter")
 def _slice_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: int, start: Any, end: Any, step: int) -> ir.Ref:
     d = normalize_dim(dim, len(spec.shape))
-    low, high, _ = slice(start, end).indices(spec.shape[d])
+    n, start, end, step = b.facts.lift((spec.shape[d], start, end, step))
+    bounds = slice_bounds(n, start, end)
+    empty, to_end = bounds[1] <= bounds[0], bounds[1] >= n
+    low, high, step = b.facts.lower((*bounds, step))
 
     def at(p: Point) -> ir.Value:
-        if high <= low:
+        if empty:
             return b.load(x, p)
-        inside = all_of(at_least(p[d], low) if low else None, less(p[d], high) if high < spec.shape[d] else None,
+        inside = all_of(at_least(p[d], low) if low != 0 else None, None if to_end else less(p[d], high),
                       _on_step(p[d], low, step))  # fmt: skip
         at_src = [*p[:d], 0 if src.shape[d] == 1 else E.floordiv(E.add(p[d], -low), step), *p[d + 1 :]]
         value = cast_value(b.load(src, at_src, inside), spec.dtype)
@@ -125,7 +130,7 @@ def _slice_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: in
     return b.pointwise(layout_of(spec), at)
 
 
-def _on_step(i: E.IntLike, low: int, step: int) -> ir.Value | None:
+def _on_step(i: E.IntLike, low: Size, step: Size) -> ir.Value | None:
     if step == 1:
         return None
     return ir.make_op("eq", (ir.index(E.mod(E.add(i, -low), step)), ir.const(0, dtypes.int64)), dtypes.bool_)
@@ -134,11 +139,11 @@ def _on_step(i: E.IntLike, low: int, step: int) -> ir.Value | None:
 @rule("select_scatter")
 def _select_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: int, index: int) -> ir.Ref:
     d = normalize_dim(dim, len(spec.shape))
-    n = spec.shape[d]
-    at_index = index + n if index < 0 else index
+    n, index = b.facts.lift((spec.shape[d], index))
+    at_index = b.facts.lower(index + n if index < 0 else index)
 
     def at(p: Point) -> ir.Value:
-        inside = ir.make_op("eq", (ir.index(p[d]), ir.const(at_index, dtypes.int64)), dtypes.bool_)
+        inside = ir.make_op("eq", (ir.index(p[d]), ir.index(at_index)), dtypes.bool_)
         value = cast_value(b.load(src, [*p[:d], *p[d + 1 :]], inside), spec.dtype)
         return where(inside, value, cast_value(b.load(x, p), spec.dtype))
 
@@ -149,7 +154,7 @@ def _triangle(keep_low: bool) -> Rule:
     def lower(b: Builder, spec: TensorSpec, x: ir.Ref, diagonal: int = 0) -> ir.Ref:
         def at(p: Point) -> ir.Value:
             offset = E.add(p[-1], E.mul(p[-2], -1))
-            kept = ir.make_op("le" if keep_low else "ge", (ir.index(offset), ir.const(diagonal, dtypes.int64)), dtypes.bool_)
+            kept = ir.make_op("le" if keep_low else "ge", (ir.index(offset), ir.index(diagonal)), dtypes.bool_)
             return where(kept, b.load(x, p), ir.const(0, spec.dtype))
 
         return b.pointwise(layout_of(spec), at)
@@ -210,10 +215,11 @@ def _running(kind: str) -> Rule:
         d = normalize_dim(dim, len(spec.shape))
         others = [i for i in range(len(spec.shape)) if i != d and spec.shape[i] != 1]
         order = (*others, d)
-        strides, step = [1] * len(spec.shape), 1
+        strides: list[Size] = [1] * len(spec.shape)
+        step: Size = 1
         for i in reversed(order):
             strides[i] = step
-            step *= spec.shape[i]
+            step = plain(step * spec.shape[i])
         layout = ir.Layout(tuple(spec.shape), tuple(strides), spec.dtype)  # the scanned dim innermost
         point: list[E.IntLike] = [0] * len(spec.shape)
         for k, i in enumerate(others):

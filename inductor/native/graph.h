@@ -8,6 +8,8 @@
 
 typedef void (*SegmentFn)(char **bufs, const Runtime *rt);
 typedef void (*PackFn)(const void *source, void *target);
+/* Computes what a graph with symbols needs of them: sizes[nsymbols...] from sizes[0...]. */
+typedef void (*DeriveFn)(int64_t *sizes);
 
 /* graph_call.c: what checked code calls when a check of its plan fails */
 void graph_fail(const Runtime *rt, int check, long value);
@@ -25,21 +27,42 @@ typedef struct {
 /* Scratch up to this size stays with its graph; larger arenas come from eager's caching allocator at
  * each call, where all graphs share them. */
 enum { KEPT_ARENA_BYTES = 1 << 18 };
+/* From this estimated time on the workers of the pool stay awake through a call. */
+enum { HOT_NS = 20000 };
 
-/* Geometry of a tensor; sizes[ndim] then strides[ndim], as in TensorObject. */
+/* A number that may depend on symbols: where number >= 0 it is sizes[number] of the call. */
+typedef struct {
+    int64_t value;
+    int number;
+} Size;
+
+/* Geometry of a tensor; sizes[ndim] then strides[ndim], as in TensorObject. numbers: of the dims that depend on symbols,
+ * -1 for the others; NULL if none does. ndim is -1 for an input that is a Python int. */
 typedef struct {
     uint64_t meta; /* dtype, device and ndim; no flags */
     int ndim;
-    int64_t numel;
+    int64_t numel; /* if none depends on symbols */
     int64_t *dims;
+    int *numbers;
 } Layout;
 
-enum output_kind { OUT_NEW = 0, OUT_INPUT, OUT_CONSTANT, OUT_VIEW_INPUT, OUT_VIEW_CONSTANT, OUT_VIEW_OUTPUT, OUT_LITERAL };
+/* Where a symbol's value is read. */
+enum symbol_kind { SYM_SIZE = 0, SYM_STRIDE, SYM_OFFSET, SYM_INT };
+
+typedef struct {
+    enum symbol_kind kind;
+    int input, dim;
+    int64_t low, high;
+} Symbol;
+
+enum output_kind {
+    OUT_NEW = 0, OUT_INPUT, OUT_CONSTANT, OUT_VIEW_INPUT, OUT_VIEW_CONSTANT, OUT_VIEW_OUTPUT, OUT_LITERAL, OUT_INT
+};
 
 typedef struct {
     enum output_kind kind;
     int index;      /* of the allocation, input, constant or output */
-    int64_t offset; /* in elements */
+    Size offset;    /* in elements; OUT_INT: the value */
     int sole;       /* OUT_NEW: no other output shares its allocation */
     Layout layout;
     PyObject *literal;
@@ -48,16 +71,17 @@ typedef struct {
 /* A tensor over part of a buffer, made for an extern call. */
 typedef struct {
     int buffer;
-    int64_t offset_bytes;
+    Size offset_bytes;
     Layout layout;
 } BufferView;
 
 typedef struct {
     SegmentFn segment; /* or NULL: an extern call */
-    int64_t cost_ns;
+    Size cost_ns;
     PyObject *callable;
-    int nviews;
+    int nviews, nints;
     BufferView *views;
+    int *ints; /* numbers of the sizes that the callable gets after the views */
 } Step;
 
 typedef struct {
@@ -75,16 +99,18 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *name, *library, *artifact, *weakrefs;
-    PyObject *checks; /* of (exception class, text): what rt->fail reports, by number */
-    int ninputs, nallocs, nconstants, npacks, nbuffers, nsteps, noutputs, nwritten;
+    PyObject *checks; /* of (exception class, text, size): what rt->fail reports, by number */
+    int ninputs, nallocs, nconstants, npacks, nbuffers, nsteps, noutputs, nwritten, nsymbols, nsizes;
+    Symbol *symbols;
+    DeriveFn derive; /* or NULL */
     Layout *inputs;
-    int64_t *allocs; /* bytes */
+    Size *allocs; /* bytes */
     TensorObject **constants;
     Pack *packs;
     Step *steps;
     Output *outputs;
     int *written;
-    int64_t arena_bytes;
+    Size arena_bytes;
     char single;        /* the only output is returned bare */
     char keep;          /* output tensors nobody else holds are used again (reduce-overhead) */
     char writes_inputs; /* has written inputs: read by the autograd wrapper */
@@ -94,7 +120,16 @@ typedef struct {
 } GraphObject;
 
 /* graph_build.c */
-int layout_parse(PyObject *spec, Layout *out, const char *who);
+int size_parse(PyObject *number, int nsizes, Size *out);
+
+/* graph_sizes.c */
+static inline int64_t size_value(Size size, const int64_t *sizes)
+{
+    return size.number < 0 ? size.value : sizes[size.number];
+}
+/* The dims of a layout in a call with these sizes; room: 2 * ndim numbers that it may use. */
+const int64_t *layout_dims(const Layout *layout, const int64_t *sizes, int64_t *room);
+int sizes_take(const GraphObject *g, PyObject *const *args, int64_t *sizes);
 
 /* graph_call.c */
 PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <structmember.h>
 
-enum { HOT_NS = 20000 };
-
 /* ------------------------------------------------------------------ parsing */
 
 static void *zeroed(Py_ssize_t count, size_t size)
@@ -17,22 +15,52 @@ static void *zeroed(Py_ssize_t count, size_t size)
     return memory;
 }
 
-static int parse_dims(PyObject *sequence, int ndim, int64_t *out, const char *who)
+/* An int, or (number,) of one of the `nsizes` sizes of a call. */
+int size_parse(PyObject *number, int nsizes, Size *out)
 {
-    if (!PyTuple_Check(sequence) || PyTuple_GET_SIZE(sequence) != ndim) {
+    int symbolic = PyTuple_Check(number) && PyTuple_GET_SIZE(number) == 1;
+    int64_t value = PyLong_AsLongLong(symbolic ? PyTuple_GET_ITEM(number, 0) : number);
+    if (value == -1 && PyErr_Occurred())
+        return -1;
+    if (symbolic && (value < 0 || value >= nsizes)) {
+        PyErr_SetString(PyExc_ValueError, "CompiledGraph: the number of a size that does not exist");
+        return -1;
+    }
+    *out = symbolic ? (Size){0, (int)value} : (Size){value, -1};
+    return 0;
+}
+
+static int parse_dims(PyObject *sequence, int nsizes, int at, Layout *out, const char *who)
+{
+    if (!PyTuple_Check(sequence) || PyTuple_GET_SIZE(sequence) != out->ndim) {
         PyErr_Format(PyExc_TypeError, "CompiledGraph: %s: sizes and strides must be tuples of one length", who);
         return -1;
     }
-    for (int i = 0; i < ndim; i++) {
-        out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(sequence, i));
-        if (out[i] == -1 && PyErr_Occurred())
+    for (int i = 0; i < out->ndim; i++) {
+        Size size;
+        if (size_parse(PyTuple_GET_ITEM(sequence, i), nsizes, &size) < 0)
             return -1;
+        out->dims[at + i] = size.value;
+        if (size.number < 0)
+            continue;
+        if (!out->numbers) {
+            if (!(out->numbers = zeroed(2 * out->ndim, sizeof(int))))
+                return -1;
+            memset(out->numbers, -1, sizeof(int) * 2 * (size_t)out->ndim);
+        }
+        out->numbers[at + i] = size.number;
     }
     return 0;
 }
 
+static void layout_free(Layout *layout)
+{
+    PyMem_Free(layout->dims);
+    PyMem_Free(layout->numbers);
+}
+
 /* spec: (dtype code, sizes, strides) of a CPU tensor. */
-int layout_parse(PyObject *spec, Layout *out, const char *who)
+static int layout_parse(PyObject *spec, int nsizes, Layout *out, const char *who)
 {
     int code;
     PyObject *sizes, *strides;
@@ -45,8 +73,7 @@ int layout_parse(PyObject *spec, Layout *out, const char *who)
     out->ndim = (int)PyTuple_GET_SIZE(sizes);
     out->meta = EAGER_META(code, EAGER_CPU, 0, out->ndim);
     out->dims = zeroed(2 * out->ndim, sizeof(int64_t));
-    if (!out->dims || parse_dims(sizes, out->ndim, out->dims, who) < 0 ||
-        parse_dims(strides, out->ndim, out->dims + out->ndim, who) < 0)
+    if (!out->dims || parse_dims(sizes, nsizes, 0, out, who) < 0 || parse_dims(strides, nsizes, out->ndim, out, who) < 0)
         return -1;
     out->numel = 1;
     for (int i = 0; i < out->ndim; i++)
@@ -59,22 +86,57 @@ static int parse_inputs(GraphObject *g, PyObject *inputs)
     g->ninputs = (int)PyTuple_GET_SIZE(inputs);
     if (!(g->inputs = zeroed(g->ninputs, sizeof(Layout))))
         return -1;
-    for (int i = 0; i < g->ninputs; i++)
-        if (layout_parse(PyTuple_GET_ITEM(inputs, i), &g->inputs[i], "input") < 0)
+    for (int i = 0; i < g->ninputs; i++) {
+        PyObject *spec = PyTuple_GET_ITEM(inputs, i);
+        if (spec == Py_None)
+            g->inputs[i].ndim = -1;
+        else if (layout_parse(spec, g->nsizes, &g->inputs[i], "input") < 0)
             return -1;
+    }
+    return 0;
+}
+
+/* symbols: (kind, input, dim, least, greatest) each. Their values are the first of the sizes. */
+static int parse_symbols(GraphObject *g, PyObject *symbols)
+{
+    g->nsymbols = (int)PyTuple_GET_SIZE(symbols);
+    if (g->nsymbols > g->nsizes || (g->nsizes > g->nsymbols && !g->derive)) {
+        PyErr_SetString(PyExc_ValueError, "CompiledGraph: sizes that nothing computes");
+        return -1;
+    }
+    if (!(g->symbols = zeroed(g->nsymbols, sizeof(Symbol))))
+        return -1;
+    for (int i = 0; i < g->nsymbols; i++) {
+        Symbol *s = &g->symbols[i];
+        int kind;
+        long long low, high;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(symbols, i), "iiiLL", &kind, &s->input, &s->dim, &low, &high))
+            return -1;
+        s->kind = kind;
+        s->low = low;
+        s->high = high;
+        int ndim = s->input >= 0 && s->input < g->ninputs ? g->inputs[s->input].ndim : -2;
+        int fits = kind == SYM_INT      ? ndim == -1
+                   : kind == SYM_OFFSET ? ndim >= 0
+                                        : (kind == SYM_SIZE || kind == SYM_STRIDE) && s->dim >= 0 && s->dim < ndim;
+        if (!fits) {
+            PyErr_Format(PyExc_ValueError, "CompiledGraph: symbol %d is read from something that does not exist", i);
+            return -1;
+        }
+    }
     return 0;
 }
 
 static int parse_allocations(GraphObject *g, PyObject *allocations)
 {
     g->nallocs = (int)PyTuple_GET_SIZE(allocations);
-    if (!(g->allocs = zeroed(g->nallocs, sizeof(int64_t))))
+    if (!(g->allocs = zeroed(g->nallocs, sizeof(Size))))
         return -1;
     for (int i = 0; i < g->nallocs; i++) {
-        g->allocs[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(allocations, i));
-        if (g->allocs[i] < 0) {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_ValueError, "CompiledGraph: an allocation of negative size");
+        if (size_parse(PyTuple_GET_ITEM(allocations, i), g->nsizes, &g->allocs[i]) < 0)
+            return -1;
+        if (g->allocs[i].value < 0) {
+            PyErr_SetString(PyExc_ValueError, "CompiledGraph: an allocation of negative size");
             return -1;
         }
     }
@@ -123,35 +185,53 @@ static int parse_packs(GraphObject *g, PyObject *packs)
 
 static int parse_view(GraphObject *g, PyObject *spec, BufferView *view)
 {
-    PyObject *layout;
-    long long offset_bytes;
-    if (!PyArg_ParseTuple(spec, "iLO", &view->buffer, &offset_bytes, &layout))
+    PyObject *layout, *offset_bytes;
+    if (!PyArg_ParseTuple(spec, "iOO", &view->buffer, &offset_bytes, &layout) ||
+        size_parse(offset_bytes, g->nsizes, &view->offset_bytes) < 0)
         return -1;
-    view->offset_bytes = offset_bytes;
     int first_pack = g->ninputs + g->nallocs + g->nconstants;
-    if (view->buffer < 0 || view->buffer >= g->nbuffers ||
-        (view->buffer >= first_pack && view->buffer < first_pack + g->npacks)) {
+    int arena = first_pack + g->npacks;
+    if (view->buffer < 0 || view->buffer > arena || (view->buffer >= first_pack && view->buffer < arena) ||
+        (view->buffer < g->ninputs && g->inputs[view->buffer].ndim < 0)) {
         PyErr_SetString(PyExc_ValueError, "CompiledGraph: an extern call's view of a buffer that has no tensors");
         return -1;
     }
-    return layout_parse(layout, &view->layout, "extern call");
+    return layout_parse(layout, g->nsizes, &view->layout, "extern call");
 }
 
-/* steps: (address, cost_ns) for a segment, (callable, views) for an extern call. */
+static int parse_ints(GraphObject *g, PyObject *ints, Step *step)
+{
+    step->nints = (int)PyTuple_GET_SIZE(ints);
+    if (!(step->ints = zeroed(step->nints, sizeof(int))))
+        return -1;
+    for (int i = 0; i < step->nints; i++) {
+        long number = PyLong_AsLong(PyTuple_GET_ITEM(ints, i));
+        if (number < 0 || number >= g->nsizes) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "CompiledGraph: the number of a size that does not exist");
+            return -1;
+        }
+        step->ints[i] = (int)number;
+    }
+    return 0;
+}
+
+/* steps: (address, cost_ns) for a segment, (callable, views, numbers of sizes) for an extern call. */
 static int parse_step(GraphObject *g, PyObject *spec, Step *step)
 {
-    PyObject *first, *second;
-    if (!PyArg_ParseTuple(spec, "OO", &first, &second))
+    PyObject *first, *second, *third = NULL;
+    if (!PyArg_ParseTuple(spec, "OO|O", &first, &second, &third))
         return -1;
     if (PyLong_Check(first)) {
         step->segment = (SegmentFn)PyLong_AsVoidPtr(first);
-        step->cost_ns = PyLong_AsLongLong(second);
-        return PyErr_Occurred() ? -1 : 0;
+        return PyErr_Occurred() || size_parse(second, g->nsizes, &step->cost_ns) < 0 ? -1 : 0;
     }
-    if (!PyCallable_Check(first) || !PyTuple_Check(second)) {
-        PyErr_SetString(PyExc_TypeError, "CompiledGraph: a step is (address, cost_ns) or (callable, views)");
+    if (!PyCallable_Check(first) || !PyTuple_Check(second) || !third || !PyTuple_Check(third)) {
+        PyErr_SetString(PyExc_TypeError, "CompiledGraph: a step is (address, cost_ns) or (callable, views, sizes)");
         return -1;
     }
+    if (parse_ints(g, third, step) < 0)
+        return -1;
     step->callable = Py_NewRef(first);
     Py_ssize_t nviews = PyTuple_GET_SIZE(second);
     if (!(step->views = zeroed(nviews, sizeof(BufferView))))
@@ -175,7 +255,7 @@ static int parse_steps(GraphObject *g, PyObject *steps)
             g->nsteps++;
             return -1;
         }
-        total_ns += g->steps[g->nsteps].cost_ns;
+        total_ns += g->steps[g->nsteps].cost_ns.value;
     }
     g->hot = total_ns >= HOT_NS;
     return 0;
@@ -185,14 +265,13 @@ static int parse_steps(GraphObject *g, PyObject *steps)
 static int parse_output(GraphObject *g, PyObject *spec, int number, Output *out)
 {
     int kind;
-    long long offset;
-    PyObject *value;
-    if (!PyArg_ParseTuple(spec, "iiLO", &kind, &out->index, &offset, &value))
+    PyObject *offset, *value;
+    if (!PyArg_ParseTuple(spec, "iiOO", &kind, &out->index, &offset, &value) || size_parse(offset, g->nsizes, &out->offset) < 0)
         return -1;
     out->kind = kind;
-    out->offset = offset;
-    const int limits[] = {g->nallocs, g->ninputs, g->nconstants, g->ninputs, g->nconstants, number};
-    if (kind < OUT_NEW || kind > OUT_LITERAL || (kind != OUT_LITERAL && (out->index < 0 || out->index >= limits[kind]))) {
+    const int limits[] = {g->nallocs, g->ninputs, g->nconstants, g->ninputs, g->nconstants, number, 1, 1};
+    if (kind < OUT_NEW || kind > OUT_INT || out->index < 0 || out->index >= limits[kind] ||
+        (kind == OUT_VIEW_INPUT && g->inputs[out->index].ndim < 0)) {
         PyErr_Format(PyExc_ValueError, "CompiledGraph: output %d refers to something that does not exist", number);
         return -1;
     }
@@ -200,13 +279,13 @@ static int parse_output(GraphObject *g, PyObject *spec, int number, Output *out)
         out->literal = Py_NewRef(value);
         return 0;
     }
-    if (kind == OUT_INPUT || kind == OUT_CONSTANT)
+    if (kind == OUT_INPUT || kind == OUT_CONSTANT || kind == OUT_INT)
         return 0;
-    if (kind == OUT_VIEW_OUTPUT && g->outputs[out->index].kind == OUT_LITERAL) {
+    if (kind == OUT_VIEW_OUTPUT && g->outputs[out->index].kind >= OUT_LITERAL) {
         PyErr_Format(PyExc_ValueError, "CompiledGraph: output %d is a view of a literal", number);
         return -1;
     }
-    return layout_parse(value, &out->layout, "output");
+    return layout_parse(value, g->nsizes, &out->layout, "output");
 }
 
 static int parse_outputs(GraphObject *g, PyObject *outputs)
@@ -240,7 +319,7 @@ static int parse_written(GraphObject *g, PyObject *written)
         return -1;
     for (int i = 0; i < g->nwritten; i++) {
         long index = PyLong_AsLong(PyTuple_GET_ITEM(written, i));
-        if (index < 0 || index >= g->ninputs) {
+        if (index < 0 || index >= g->ninputs || g->inputs[index].ndim < 0) {
             if (!PyErr_Occurred())
                 PyErr_SetString(PyExc_ValueError, "CompiledGraph: a written input that does not exist");
             return -1;
@@ -255,14 +334,17 @@ static int parse_written(GraphObject *g, PyObject *written)
 static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"name", "library", "inputs", "allocations", "constants", "packs", "steps",
-                            "outputs", "written", "arena_bytes", "single", "keep", "checks", NULL};
-    PyObject *name, *library, *inputs, *allocations, *constants, *packs, *steps, *outputs, *written, *checks;
-    long long arena_bytes;
-    int single, keep;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UOO!O!O!O!O!O!O!LppO!", names, &name, &library, &PyTuple_Type,
+                            "outputs", "written", "arena_bytes", "single", "keep", "checks", "symbols", "n_sizes",
+                            "derive", NULL};
+    PyObject *name, *library, *inputs, *allocations, *constants, *packs, *steps, *outputs, *written, *checks, *symbols,
+        *arena_bytes;
+    unsigned long long derive;
+    int single, keep, nsizes;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UOO!O!O!O!O!O!O!OppO!O!iK", names, &name, &library, &PyTuple_Type,
                                      &inputs, &PyTuple_Type, &allocations, &PyTuple_Type, &constants, &PyTuple_Type,
                                      &packs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs, &PyTuple_Type, &written,
-                                     &arena_bytes, &single, &keep, &PyTuple_Type, &checks))
+                                     &arena_bytes, &single, &keep, &PyTuple_Type, &checks, &PyTuple_Type, &symbols,
+                                     &nsizes, &derive))
         return NULL;
     GraphObject *g = (GraphObject *)type->tp_alloc(type, 0);
     if (!g)
@@ -271,12 +353,14 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     g->name = Py_NewRef(name);
     g->library = Py_NewRef(library);
     g->checks = Py_NewRef(checks);
-    g->arena_bytes = arena_bytes;
     g->keep = (char)keep;
-    if (parse_inputs(g, inputs) < 0 || parse_allocations(g, allocations) < 0 || parse_constants(g, constants) < 0 ||
+    g->nsizes = nsizes < 0 ? 0 : nsizes;
+    g->derive = (DeriveFn)(uintptr_t)derive;
+    if (parse_inputs(g, inputs) < 0 || parse_symbols(g, symbols) < 0 ||
+        size_parse(arena_bytes, g->nsizes, &g->arena_bytes) < 0 || parse_allocations(g, allocations) < 0 || parse_constants(g, constants) < 0 ||
         parse_packs(g, packs) < 0)
         goto failed;
-    g->nbuffers = g->ninputs + g->nallocs + g->nconstants + g->npacks + 1;
+    g->nbuffers = g->ninputs + g->nallocs + g->nconstants + g->npacks + 1 + (g->nsymbols > 0);
     if (parse_steps(g, steps) < 0 || parse_outputs(g, outputs) < 0 || parse_written(g, written) < 0)
         goto failed;
     if (single && g->noutputs != 1) {
@@ -286,7 +370,8 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     g->single = (char)single;
     if (!(g->kept = zeroed(g->noutputs, sizeof(TensorObject *))))
         goto failed;
-    if (arena_bytes > 0 && (keep || arena_bytes <= KEPT_ARENA_BYTES) && !(g->arena = g_eager->storage_alloc(arena_bytes)))
+    int64_t fixed_bytes = g->arena_bytes.value;
+    if (fixed_bytes > 0 && (keep || fixed_bytes <= KEPT_ARENA_BYTES) && !(g->arena = g_eager->storage_alloc(fixed_bytes)))
         goto failed;
     return (PyObject *)g;
 failed:
@@ -325,7 +410,7 @@ static void graph_dealloc(GraphObject *g)
         PyObject_ClearWeakRefs((PyObject *)g);
     graph_clear(g);
     for (int i = 0; i < g->ninputs && g->inputs; i++)
-        PyMem_Free(g->inputs[i].dims);
+        layout_free(&g->inputs[i]);
     for (int i = 0; i < g->nconstants && g->constants; i++)
         Py_XDECREF(g->constants[i]);
     for (int i = 0; i < g->npacks && g->packs; i++) {
@@ -335,14 +420,15 @@ static void graph_dealloc(GraphObject *g)
     for (int i = 0; i < g->nsteps; i++) {
         Py_XDECREF(g->steps[i].callable);
         for (int j = 0; j < g->steps[i].nviews; j++)
-            PyMem_Free(g->steps[i].views[j].layout.dims);
+            layout_free(&g->steps[i].views[j].layout);
         PyMem_Free(g->steps[i].views);
+        PyMem_Free(g->steps[i].ints);
     }
     for (int i = 0; i < g->noutputs; i++) {
         Py_XDECREF(g->outputs[i].literal);
-        PyMem_Free(g->outputs[i].layout.dims);
+        layout_free(&g->outputs[i].layout);
     }
-    void *arrays[] = {g->inputs, g->allocs, g->constants, g->packs, g->steps, g->outputs, g->written, g->kept};
+    void *arrays[] = {g->inputs, g->symbols, g->allocs, g->constants, g->packs, g->steps, g->outputs, g->written, g->kept};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         PyMem_Free(arrays[i]);
     Py_XDECREF(g->arena);
@@ -373,7 +459,8 @@ static PyMemberDef graph_members[] = {
     {"__name__", T_OBJECT, offsetof(GraphObject, name), READONLY, "name of the graph"},
     {"artifact", T_OBJECT, offsetof(GraphObject, artifact), 0, "where it came from; set by the backend"},
     {"writes_inputs", T_BOOL, offsetof(GraphObject, writes_inputs), READONLY, "whether it writes mutated inputs itself"},
-    {"arena_bytes", T_LONGLONG, offsetof(GraphObject, arena_bytes), READONLY, "scratch memory of one call"},
+    {"arena_bytes", T_LONGLONG, offsetof(GraphObject, arena_bytes.value), READONLY,
+     "scratch memory of one call; 0 if that depends on its sizes"},
     {NULL, 0, 0, 0, NULL},
 };
 

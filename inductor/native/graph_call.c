@@ -18,23 +18,35 @@ typedef struct {
     TensorObject **reused;    /* by output: last call's tensor, to be used again, or NULL */
     StorageObject **packed;   /* by pack */
     StorageObject *arena;
+    int64_t *sizes; /* of a graph with symbols */
     void *inline_slots[INLINE_SLOTS];
 } Call;
 
 /* ------------------------------------------------------------------ inputs */
 
-static int same_geometry(const Layout *want, const TensorObject *t)
+static int same_geometry(const int64_t *want, size_t ndim, int empty, const TensorObject *t)
 {
     const int64_t *have = t->dims;
-    size_t ndim = (size_t)want->ndim;
-    if (memcmp(want->dims, have, sizeof(int64_t) * ndim) != 0)
+    if (memcmp(want, have, sizeof(int64_t) * ndim) != 0)
         return 0;
-    if (want->numel == 0)
+    if (empty)
         return 1;
     for (size_t i = 0; i < ndim; i++) /* the stride of a dim of size 1 means nothing */
-        if (want->dims[ndim + i] != have[ndim + i] && have[i] != 1)
+        if (want[ndim + i] != have[ndim + i] && have[i] != 1)
             return 0;
     return 1;
+}
+
+static int fits(const Call *call, const Layout *want, const TensorObject *t)
+{
+    int64_t room[2 * EAGER_MAX_NDIM];
+    if (!want->numbers)
+        return same_geometry(want->dims, (size_t)want->ndim, want->numel == 0, t);
+    const int64_t *dims = layout_dims(want, call->sizes, room);
+    int empty = 0;
+    for (int i = 0; i < want->ndim; i++)
+        empty |= dims[i] == 0;
+    return same_geometry(dims, (size_t)want->ndim, empty, t);
 }
 
 static PyObject *describe(uint64_t meta, int ndim, const int64_t *dims)
@@ -52,8 +64,13 @@ static PyObject *describe(uint64_t meta, int ndim, const int64_t *dims)
     return text;
 }
 
-static int refuse_input(GraphObject *g, int i, PyObject *arg)
+static int refuse_input(const Call *call, int i, PyObject *arg)
 {
+    GraphObject *g = call->g;
+    if (g->inputs[i].ndim < 0) {
+        PyErr_Format(PyExc_TypeError, "%U: input %d is a %.80s; allowed: an int", g->name, i, Py_TYPE(arg)->tp_name);
+        return -1;
+    }
     if (!PyObject_TypeCheck(arg, g_eager->tensor_base_type)) {
         PyErr_Format(PyExc_TypeError, "%U: input %d is a %.80s; allowed: a tensor", g->name, i, Py_TYPE(arg)->tp_name);
         return -1;
@@ -64,13 +81,41 @@ static int refuse_input(GraphObject *g, int i, PyObject *arg)
         return -1;
     }
     PyObject *have = describe(t->meta, tensor_ndim(t), t->dims);
-    PyObject *want = have ? describe(g->inputs[i].meta, g->inputs[i].ndim, g->inputs[i].dims) : NULL;
+    int64_t room[2 * EAGER_MAX_NDIM];
+    const int64_t *dims = call->sizes ? layout_dims(&g->inputs[i], call->sizes, room) : g->inputs[i].dims;
+    PyObject *want = have ? describe(g->inputs[i].meta, g->inputs[i].ndim, dims) : NULL;
     if (want)
         PyErr_Format(PyExc_RuntimeError, "%U: input %d has %U; this graph was compiled for %U; compile again for it",
                      g->name, i, have, want);
     Py_XDECREF(have);
     Py_XDECREF(want);
     return -1;
+}
+
+#define COMPARED (0xffffffffull | EAGER_FAKE) /* of a tensor's meta word */
+
+/* Kinds and dtypes first, then the sizes that they tell, then whether all of the geometry agrees with these. */
+static int take_symbolic(Call *call)
+{
+    GraphObject *g = call->g;
+    for (int i = 0; i < g->ninputs; i++) {
+        PyObject *arg = call->args[i];
+        int is_tensor = PyObject_TypeCheck(arg, g_eager->tensor_base_type);
+        if (g->inputs[i].ndim < 0 ? !PyLong_Check(arg)
+                                  : !is_tensor || (((const TensorObject *)arg)->meta & COMPARED) != g->inputs[i].meta)
+            return refuse_input(call, i, arg);
+    }
+    int64_t *sizes = (int64_t *)call->bufs[g->nbuffers - 1];
+    if (sizes_take(g, call->args, sizes) < 0)
+        return -1;
+    call->sizes = sizes;
+    for (int i = 0; i < g->ninputs; i++) {
+        const TensorObject *t = (const TensorObject *)call->args[i];
+        if (g->inputs[i].ndim >= 0 && !fits(call, &g->inputs[i], t))
+            return refuse_input(call, i, call->args[i]);
+        call->bufs[i] = g->inputs[i].ndim < 0 ? NULL : t->data;
+    }
+    return 0;
 }
 
 static int take_inputs(Call *call, Py_ssize_t nargs)
@@ -80,16 +125,17 @@ static int take_inputs(Call *call, Py_ssize_t nargs)
         PyErr_Format(PyExc_TypeError, "%U: called with %zd tensors; this graph takes %d", g->name, nargs, g->ninputs);
         return -1;
     }
+    if (g->nsymbols)
+        return take_symbolic(call);
     PyTypeObject *tensor_class = *g_eager->tensor_class;
     for (int i = 0; i < g->ninputs; i++) {
         PyObject *arg = call->args[i];
         const Layout *want = &g->inputs[i];
         if (Py_TYPE(arg) != tensor_class && !PyObject_TypeCheck(arg, g_eager->tensor_base_type))
-            return refuse_input(g, i, arg);
+            return refuse_input(call, i, arg);
         const TensorObject *t = (const TensorObject *)arg;
-        const uint64_t compared = 0xffffffffull | EAGER_FAKE;
-        if ((t->meta & compared) != want->meta || (!t->data && want->numel) || !same_geometry(want, t))
-            return refuse_input(g, i, arg);
+        if ((t->meta & COMPARED) != want->meta || (!t->data && want->numel) || !fits(call, want, t))
+            return refuse_input(call, i, arg);
         call->bufs[i] = t->data;
     }
     return 0;
@@ -115,11 +161,12 @@ static void take_kept(Call *call)
         g->kept[i] = NULL;
         if (!t)
             continue;
-        const Layout *layout = &g->outputs[i].layout;
-        if (unseen(t) && t->meta == layout->meta && same_geometry(layout, t)) {
+        const Output *out = &g->outputs[i];
+        if (unseen(t) && t->meta == out->layout.meta && fits(call, &out->layout, t) &&
+            t->storage->nbytes >= size_value(g->allocs[out->index], call->sizes)) {
             t->storage->version = 0;
             call->reused[i] = t;
-            call->storages[g->outputs[i].index] = (StorageObject *)Py_NewRef(t->storage);
+            call->storages[out->index] = (StorageObject *)Py_NewRef(t->storage);
         } else {
             Py_DECREF(t);
         }
@@ -133,17 +180,20 @@ static int take_memory(Call *call)
     if (g->keep)
         take_kept(call);
     for (int i = 0; i < g->nallocs; i++) {
-        if (!call->storages[i] && !(call->storages[i] = g_eager->storage_alloc(g->allocs[i])))
+        if (!call->storages[i] && !(call->storages[i] = g_eager->storage_alloc(size_value(g->allocs[i], call->sizes))))
             return -1;
         *next++ = call->storages[i]->data;
     }
     for (int i = 0; i < g->nconstants; i++)
         *next++ = g->constants[i]->data;
     next += g->npacks;
-    if (g->arena_bytes > 0) {
+    int64_t arena_bytes = size_value(g->arena_bytes, call->sizes);
+    if (arena_bytes > 0) {
         call->arena = g->arena;
         g->arena = NULL;
-        if (!call->arena && !(call->arena = g_eager->storage_alloc(g->arena_bytes)))
+        if (call->arena && call->arena->nbytes < arena_bytes)
+            Py_CLEAR(call->arena);
+        if (!call->arena && !(call->arena = g_eager->storage_alloc(arena_bytes)))
             return -1;
         *next = call->arena->data;
     }
@@ -233,30 +283,43 @@ static StorageObject *storage_of(Call *call, int buffer)
     return buffer < g->nconstants ? g->constants[buffer]->storage : call->arena;
 }
 
-static TensorObject *lay_out(StorageObject *storage, const char *data, const Layout *layout)
+static TensorObject *make_tensor(const Call *call, StorageObject *storage, const Layout *layout, int64_t offset)
+{
+    int64_t room[2 * EAGER_MAX_NDIM];
+    const int64_t *dims = layout_dims(layout, call->sizes, room);
+    return g_eager->tensor_new(*g_eager->tensor_class, storage, layout->meta, layout->ndim, dims, dims + layout->ndim,
+                               offset);
+}
+
+static TensorObject *lay_out(const Call *call, StorageObject *storage, const char *data, const Layout *layout)
 {
     int64_t itemsize = g_eager->itemsize[EAGER_META_DTYPE(layout->meta)];
     int64_t offset = storage->data ? (data - storage->data) / itemsize : 0;
-    return g_eager->tensor_new(*g_eager->tensor_class, storage, layout->meta, layout->ndim, layout->dims,
-                               layout->dims + layout->ndim, offset);
+    return make_tensor(call, storage, layout, offset);
 }
 
 static int run_extern(Call *call, const Step *step)
 {
     PyObject *inline_views[16], **views = inline_views;
-    if (step->nviews > 16 && !(views = PyMem_Malloc(sizeof(PyObject *) * (size_t)step->nviews))) {
+    int wanted = step->nviews + step->nints;
+    if (wanted > 16 && !(views = PyMem_Malloc(sizeof(PyObject *) * (size_t)wanted))) {
         PyErr_NoMemory();
         return -1;
     }
     int made = 0;
-    for (; made < step->nviews; made++) {
-        const BufferView *v = &step->views[made];
-        const char *base = call->bufs[v->buffer];
-        views[made] = (PyObject *)lay_out(storage_of(call, v->buffer), base ? base + v->offset_bytes : NULL, &v->layout);
+    for (; made < wanted; made++) {
+        if (made < step->nviews) {
+            const BufferView *v = &step->views[made];
+            const char *base = call->bufs[v->buffer];
+            const char *data = base ? base + size_value(v->offset_bytes, call->sizes) : NULL;
+            views[made] = (PyObject *)lay_out(call, storage_of(call, v->buffer), data, &v->layout);
+        } else {
+            views[made] = PyLong_FromLongLong(call->sizes[step->ints[made - step->nviews]]);
+        }
         if (!views[made])
             break;
     }
-    PyObject *result = made == step->nviews ? PyObject_Vectorcall(step->callable, views, (size_t)made, NULL) : NULL;
+    PyObject *result = made == wanted ? PyObject_Vectorcall(step->callable, views, (size_t)made, NULL) : NULL;
     for (int i = 0; i < made; i++)
         Py_DECREF(views[i]);
     if (views != inline_views)
@@ -277,21 +340,31 @@ void graph_fail(const Runtime *rt, int check, long value)
     failed_value = value;
 }
 
-static int raise_failed(const GraphObject *g)
+static PyObject *filled_in(PyObject *text, const char *mark, long long number)
 {
+    PyObject *value = PyUnicode_FromFormat("%lld", number);
+    PyObject *result = value ? PyObject_CallMethod(text, "replace", "sO", mark, value) : NULL;
+    Py_XDECREF(value);
+    return result;
+}
+
+static int raise_failed(const Call *call)
+{
+    const GraphObject *g = call->g;
     int check = failed_check - 1;
     failed_check = 0;
-    PyObject *entry = check < PyTuple_GET_SIZE(g->checks) ? PyTuple_GET_ITEM(g->checks, check) : NULL, *error, *text;
-    if (!entry || !PyArg_ParseTuple(entry, "OU", &error, &text)) {
+    PyObject *entry = check < PyTuple_GET_SIZE(g->checks) ? PyTuple_GET_ITEM(g->checks, check) : NULL, *error, *text, *size;
+    Size bound;
+    if (!entry || !PyArg_ParseTuple(entry, "OUO", &error, &text, &size) || size_parse(size, g->nsizes, &bound) < 0) {
         if (!PyErr_Occurred())
             PyErr_Format(PyExc_SystemError, "%U: its code reports check %d, which its plan does not have", g->name, check);
         return -1;
     }
-    PyObject *value = PyUnicode_FromFormat("%ld", failed_value);
-    PyObject *message = value ? PyObject_CallMethod(text, "replace", "sO", "{}", value) : NULL;
+    PyObject *first = filled_in(text, "{}", failed_value);
+    PyObject *message = first ? filled_in(first, "{size}", size_value(bound, call->sizes)) : NULL;
     if (message)
         PyErr_SetObject(error, message);
-    Py_XDECREF(value);
+    Py_XDECREF(first);
     Py_XDECREF(message);
     return -1;
 }
@@ -299,14 +372,20 @@ static int raise_failed(const GraphObject *g)
 static int run_steps(Call *call)
 {
     GraphObject *g = call->g;
-    int failed = 0;
-    if (g->hot)
+    int failed = 0, hot = g->hot;
+    if (g->nsymbols && !hot) {
+        int64_t total_ns = 0;
+        for (int i = 0; i < g->nsteps; i++)
+            total_ns += size_value(g->steps[i].cost_ns, call->sizes);
+        hot = total_ns >= HOT_NS;
+    }
+    if (hot)
         g_eager->threads_enter();
     for (int i = 0; i < g->nsteps && !failed; i++) {
         const Step *step = &g->steps[i];
         if (!step->segment) {
             failed = run_extern(call, step) < 0;
-        } else if (step->cost_ns < RELEASE_LOCK_NS) {
+        } else if (size_value(step->cost_ns, call->sizes) < RELEASE_LOCK_NS) {
             step->segment(call->bufs, g_eager->runtime);
         } else {
             PyThreadState *state = PyEval_SaveThread();
@@ -314,20 +393,18 @@ static int run_steps(Call *call)
             PyEval_RestoreThread(state);
         }
         if (failed_check)
-            failed = raise_failed(g) < 0;
+            failed = raise_failed(call) < 0;
     }
-    if (g->hot)
+    if (hot)
         g_eager->threads_leave();
     return failed ? -1 : 0;
 }
 
 /* ------------------------------------------------------------------ outputs */
 
-static PyObject *view_of(const TensorObject *base, const Output *out)
+static PyObject *view_of(const Call *call, const TensorObject *base, const Output *out)
 {
-    return (PyObject *)g_eager->tensor_new(*g_eager->tensor_class, base->storage, out->layout.meta, out->layout.ndim,
-                                           out->layout.dims, out->layout.dims + out->layout.ndim,
-                                           base->offset + out->offset);
+    return (PyObject *)make_tensor(call, base->storage, &out->layout, base->offset + size_value(out->offset, call->sizes));
 }
 
 static PyObject *make_output(Call *call, int number, PyObject *const *made)
@@ -340,8 +417,7 @@ static PyObject *make_output(Call *call, int number, PyObject *const *made)
         if (t) {
             call->reused[number] = NULL;
         } else {
-            t = g_eager->tensor_new(*g_eager->tensor_class, call->storages[out->index], out->layout.meta,
-                                    out->layout.ndim, out->layout.dims, out->layout.dims + out->layout.ndim, out->offset);
+            t = make_tensor(call, call->storages[out->index], &out->layout, size_value(out->offset, call->sizes));
         }
         if (t && g->keep && out->sole)
             Py_XSETREF(g->kept[number], (TensorObject *)Py_NewRef(t));
@@ -352,13 +428,15 @@ static PyObject *make_output(Call *call, int number, PyObject *const *made)
     case OUT_CONSTANT:
         return Py_NewRef((PyObject *)g->constants[out->index]);
     case OUT_VIEW_INPUT:
-        return view_of((TensorObject *)call->args[out->index], out);
+        return view_of(call, (TensorObject *)call->args[out->index], out);
     case OUT_VIEW_CONSTANT:
-        return view_of(g->constants[out->index], out);
+        return view_of(call, g->constants[out->index], out);
     case OUT_VIEW_OUTPUT:
-        return view_of((TensorObject *)made[out->index], out);
+        return view_of(call, (TensorObject *)made[out->index], out);
     case OUT_LITERAL:
         return Py_NewRef(out->literal);
+    case OUT_INT:
+        return PyLong_FromLongLong(size_value(out->offset, call->sizes));
     }
     Py_UNREACHABLE();
 }
@@ -396,7 +474,7 @@ static void finish(Call *call)
             Py_XDECREF(call->reused[i]); /* not NULL only after a failure */
     if (call->arena) {
         /* A tensor of an extern call may still be alive somewhere: such an arena is not used again. */
-        int ours = Py_REFCNT(call->arena) == 1 && (g->keep || g->arena_bytes <= KEPT_ARENA_BYTES) && !g->arena;
+        int ours = Py_REFCNT(call->arena) == 1 && (g->keep || call->arena->nbytes <= KEPT_ARENA_BYTES) && !g->arena;
         if (ours)
             g->arena = call->arena;
         else
@@ -408,7 +486,8 @@ static void finish(Call *call)
 
 static int begin(Call *call, GraphObject *g, PyObject *const *args)
 {
-    size_t slots = (size_t)(g->nbuffers + g->nallocs + g->noutputs + g->npacks);
+    size_t pointers = (size_t)(g->nbuffers + g->nallocs + g->noutputs + g->npacks);
+    size_t slots = pointers + (size_t)g->nsizes * sizeof(int64_t) / sizeof(void *);
     void **memory = call->inline_slots;
     if (slots > INLINE_SLOTS && !(memory = PyMem_Malloc(sizeof(void *) * slots))) {
         PyErr_NoMemory();
@@ -422,6 +501,9 @@ static int begin(Call *call, GraphObject *g, PyObject *const *args)
     call->reused = (TensorObject **)(call->storages + g->nallocs);
     call->packed = (StorageObject **)(call->reused + g->noutputs);
     call->arena = NULL;
+    call->sizes = NULL; /* until they are read */
+    if (g->nsymbols)
+        call->bufs[g->nbuffers - 1] = (char *)(memory + pointers);
     return 0;
 }
 

@@ -14,6 +14,7 @@ from eager.device import device
 from eager.ops import table
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
+from fxir.expr_nodes import Expr
 from inductor.artifact import BufferView, DeviceArg, DtypeArg, ExternCall
 
 __all__ = ["bind"]
@@ -21,8 +22,9 @@ __all__ = ["bind"]
 Run = Callable[..., None]
 
 
-def bind(call: ExternCall) -> tuple[Run, tuple[BufferView, ...]]:
-    """A callable and the views it wants: `callable(*tensors)`, one tensor per view.
+def bind(call: ExternCall) -> tuple[Run, tuple[BufferView, ...], tuple[Expr, ...]]:
+    """A callable, the views and the expressions it wants: `callable(*tensors, *ints)`, one tensor per view, one int per
+    expression.
 
     Raises: LookupError if the op table has no such op (an artifact of another version).
     """
@@ -30,17 +32,19 @@ def bind(call: ExternCall) -> tuple[Run, tuple[BufferView, ...]]:
     if op is None:
         raise LookupError(f"extern call: the op table has no op {call.op!r}; delete the cache entry and compile again")
     views: list[BufferView] = []
-    template = tuple(_template(a, views) for a in call.args)
+    ints: list[Expr] = []
+    arguments = tuple(_template(a, views, ints) for a in call.args)
     inputs = len(views)
     views.extend(v for v in call.outputs if v is not None)
+    template = _placed(arguments, len(views)) if ints else arguments
     read = tuple(v is not None for v in call.outputs)
     direct = op.kernel is not None and op.kind not in (table.Kind.VIEW, table.Kind.POINTWISE)
     origin = call.origin
 
-    def run(*tensors: Tensor) -> None:
-        args = tuple(_fill(t, tensors) for t in template)
-        given = iter(tensors[inputs:])
-        outputs = [next(given) if r else None for r in read]
+    def run(*given: Any) -> None:
+        args = tuple(_fill(t, given) for t in template)
+        rest = iter(given[inputs:])
+        outputs = [next(rest) if r else None for r in read]
         try:
             if direct and (whole := _laid_out(op, args, outputs)) is not None:
                 op.execute_into(whole[0] if len(whole) == 1 else whole, args)
@@ -55,7 +59,7 @@ def bind(call: ExternCall) -> tuple[Run, tuple[BufferView, ...]]:
                 error.add_note(f"in {op.name}, called at {origin}")
             raise
 
-    return run, tuple(views)
+    return run, tuple(views), tuple(ints)
 
 
 def _laid_out(op: Any, args: tuple[Any, ...], outputs: list[Tensor | None]) -> tuple[Tensor, ...] | None:
@@ -72,7 +76,7 @@ def _laid_out(op: Any, args: tuple[Any, ...], outputs: list[Tensor | None]) -> t
 
 
 class _Slot:
-    """Stands in the argument template for tensor number `index`."""
+    """Stands in the argument template for what the callable is given as number `index`."""
 
     __slots__ = ("index",)
 
@@ -80,22 +84,37 @@ class _Slot:
         self.index = index
 
 
-def _template(argument: Any, views: list[BufferView]) -> Any:
+class _IntSlot(_Slot):
+    """The same, counted among the ints until all views are known."""
+
+    __slots__ = ()
+
+
+def _placed(template: Any, n_views: int) -> Any:
+    if type(template) is _IntSlot:
+        return _Slot(n_views + template.index)
+    return tuple(_placed(t, n_views) for t in template) if type(template) is tuple else template
+
+
+def _template(argument: Any, views: list[BufferView], ints: list[Expr]) -> Any:
     if isinstance(argument, BufferView):
         views.append(argument)
         return _Slot(len(views) - 1)
+    if isinstance(argument, Expr):
+        ints.append(argument)
+        return _IntSlot(len(ints) - 1)
     if isinstance(argument, DtypeArg):
         return dtypes.by_name(argument.name)
     if isinstance(argument, DeviceArg):
         return device(argument.text)
     if isinstance(argument, tuple):
-        return tuple(_template(a, views) for a in argument)
+        return tuple(_template(a, views, ints) for a in argument)
     return argument
 
 
-def _fill(template: Any, tensors: tuple[Tensor, ...]) -> Any:
+def _fill(template: Any, given: tuple[Any, ...]) -> Any:
     if type(template) is _Slot:
-        return tensors[template.index]
+        return given[template.index]
     if type(template) is tuple:
-        return tuple(_fill(t, tensors) for t in template)
+        return tuple(_fill(t, given) for t in template)
     return template

@@ -21,10 +21,14 @@ from inductor.artifact import (
     ConstantAlias,
     ExternCall,
     InputAlias,
+    IntInput,
+    IntOutput,
     Literal,
     NewOutput,
     Output,
+    Size,
     Spec,
+    Symbol,
     ViewOf,
 )
 from inductor.runtime import extern
@@ -32,8 +36,11 @@ from inductor.runtime import extern
 __all__ = ["CompiledGraph", "load"]
 
 # The numbers of `enum output_kind` in native/graph.h.
-_NEW, _INPUT, _CONSTANT, _VIEW_INPUT, _VIEW_CONSTANT, _VIEW_OUTPUT, _LITERAL = range(7)
+_NEW, _INPUT, _CONSTANT, _VIEW_INPUT, _VIEW_CONSTANT, _VIEW_OUTPUT, _LITERAL, _INT = range(8)
 _VIEW_KINDS = {"input": _VIEW_INPUT, "constant": _VIEW_CONSTANT, "output": _VIEW_OUTPUT}
+# Those of `enum symbol_kind`.
+_SYMBOL_KINDS = {"size": 0, "stride": 1, "offset": 2, "int": 3}
+_MOST = (1 << 63) - 1
 
 
 def load(
@@ -56,21 +63,25 @@ def load(
     if plan.device != "cpu":
         raise NotImplementedError(f"inductor: plans for device {plan.device!r} cannot be run yet; allowed: 'cpu'")
     host.configure()
+    translated = _Translation(plan)
     opened = None if library is None else Library(library)
     return CompiledGraph(
         name=name,
         library=opened,
-        inputs=tuple(map(_layout, plan.inputs)),
-        allocations=tuple(a.nbytes for a in plan.allocations),
+        inputs=tuple(map(translated.layout, plan.inputs)),
+        allocations=tuple(translated.size(a.nbytes) for a in plan.allocations),
         constants=_constants(plan, constants),
         packs=tuple((_address(opened, p.symbol), p.source, p.nbytes) for p in plan.packs),
-        steps=tuple(_step(s, opened) for s in plan.steps),
-        outputs=tuple(map(_output, plan.outputs)),
+        steps=tuple(translated.step(s, opened) for s in plan.steps),
+        outputs=tuple(map(translated.output, plan.outputs)),
         written=plan.written_inputs,
-        arena_bytes=plan.arena_bytes,
+        arena_bytes=translated.size(plan.arena_bytes),
         single=single,
         keep=keep_outputs,
-        checks=tuple((getattr(builtins, c.error), c.text) for c in plan.checks),
+        checks=tuple((getattr(builtins, c.error), c.text, translated.size(c.size)) for c in plan.checks),
+        symbols=tuple(map(_symbol, plan.symbols)),
+        n_sizes=len(plan.sizes),
+        derive=_address(opened, "fj_sizes") if plan.derived else 0,
     )
 
 
@@ -87,35 +98,57 @@ def _constants(plan: ArtifactPlan, values: Mapping[str, Tensor]) -> tuple[Tensor
     return tuple(found)
 
 
-def _layout(spec: Spec) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    return dtypes.by_name(spec.dtype).code, spec.shape, spec.strides
-
-
-def _view(view: BufferView) -> tuple[int, int, Any]:
-    return view.buffer, view.offset_bytes, _layout(view.spec)
-
-
 def _address(library: Any, symbol: str) -> int:
     if library is None:
         raise LookupError(f"inductor: the plan names the function {symbol!r}, but it came with no library")
     return int(library.address(symbol))
 
 
-def _step(step: Any, library: Any) -> tuple[Any, Any]:
-    if isinstance(step, ExternCall):
-        run, views = extern.bind(step)
-        return run, tuple(map(_view, views))
-    return _address(library, step.symbol), step.cost_ns
+def _symbol(s: Symbol) -> tuple[int, int, int, int, int]:
+    low, high = (int(min(max(x, -_MOST), _MOST)) for x in (s.symbol.lo, s.symbol.hi))
+    return _SYMBOL_KINDS[s.kind], s.input, s.dim, low, high
 
 
-def _output(output: Output) -> tuple[int, int, int, Any]:
-    if isinstance(output, NewOutput):
-        return _NEW, output.allocation, output.offset, _layout(output.spec)
-    if isinstance(output, InputAlias):
-        return _INPUT, output.index, 0, None
-    if isinstance(output, ConstantAlias):
-        return _CONSTANT, output.index, 0, None
-    if isinstance(output, ViewOf):
-        return _VIEW_KINDS[output.of], output.index, output.offset, _layout(output.spec)
-    assert isinstance(output, Literal)
-    return _LITERAL, 0, 0, output.value
+class _Translation:
+    """The records of one plan as the native type takes them: a `Size` is an int, or a tuple of its number alone."""
+
+    def __init__(self, plan: ArtifactPlan) -> None:
+        self.numbers = {e: i for i, e in enumerate(plan.sizes)}
+
+    def size(self, n: Size) -> int | tuple[int]:
+        if isinstance(n, int):
+            return n
+        number = self.numbers.get(n)
+        if number is None:
+            raise LookupError(f"inductor: the plan uses {n!r}, which is not among its sizes")
+        return (number,)
+
+    def layout(self, spec: Spec | IntInput) -> Any:
+        """None for an input that is an int."""
+        if isinstance(spec, IntInput):
+            return None
+        sizes, strides = tuple(map(self.size, spec.shape)), tuple(map(self.size, spec.strides))
+        return dtypes.by_name(spec.dtype).code, sizes, strides
+
+    def view(self, view: BufferView) -> tuple[int, Any, Any]:
+        return view.buffer, self.size(view.offset_bytes), self.layout(view.spec)
+
+    def step(self, step: Any, library: Any) -> tuple[Any, ...]:
+        if isinstance(step, ExternCall):
+            run, views, ints = extern.bind(step)
+            return run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints)
+        return _address(library, step.symbol), self.size(step.cost_ns)
+
+    def output(self, output: Output) -> tuple[int, int, Any, Any]:
+        if isinstance(output, NewOutput):
+            return _NEW, output.allocation, self.size(output.offset), self.layout(output.spec)
+        if isinstance(output, InputAlias):
+            return _INPUT, output.index, 0, None
+        if isinstance(output, ConstantAlias):
+            return _CONSTANT, output.index, 0, None
+        if isinstance(output, ViewOf):
+            return _VIEW_KINDS[output.of], output.index, self.size(output.offset), self.layout(output.spec)
+        if isinstance(output, IntOutput):
+            return _INT, 0, self.size(output.value), None
+        assert isinstance(output, Literal)
+        return _LITERAL, 0, 0, output.value

@@ -1,0 +1,86 @@
+"""What is known about the symbols of a graph while it is lowered: answers for view rules and other shape arithmetic.
+
+Owns `Facts`, an environment of `eager.SymInt`s that decides only what is proved: from the symbols' bounds, or from what
+the capture relies on already (its relations, which are guarded). Anything else would need a guard of its own, and a
+graph found in the cache is not lowered again to make one: it is refused (`NeedsStatic`). Knows nothing of the IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from eager.symint import SymInt
+from fxir import expr as E
+from fxir.shapes import NeedsStatic, Relation, map_ints, prove
+from inductor.sizes import nominal, plain
+
+__all__ = ["Facts"]
+
+
+class Facts:
+    """relations: true of every call. what: what is being lowered, for refusals."""
+
+    def __init__(self, relations: Iterable[Relation] = ()) -> None:
+        self.what = "the graph"
+        self._unequal: list[E.Expr] = []  # these are not 0
+        self._at_most_0: list[E.Expr] = []
+        for r in relations:
+            d = r.left - r.right
+            if r.op == "!=":
+                self._unequal.append(d)
+            else:
+                self._at_most_0.append(d + 1 if r.op == "<" else d)
+                if r.op == "==":
+                    self._at_most_0.append(-d)
+
+    # -- in and out --------------------------------------------------------------------------------------------
+    def lift(self, x: Any) -> Any:
+        """`x` with every expression in it as a SymInt that asks here."""
+        return self.wrap(x) if isinstance(x, E.Expr) else map_ints(x, self.lift)
+
+    def lower(self, x: Any) -> Any:
+        """`x` with every SymInt in it as its expression, an int where that is constant."""
+        return plain(x.expr) if isinstance(x, SymInt) else map_ints(x, self.lower)
+
+    # -- as the environment of SymInts -------------------------------------------------------------------------
+    def wrap(self, expr: E.IntLike) -> int | SymInt:
+        n = plain(E.as_expr(expr))
+        return n if isinstance(n, int) else SymInt(n, nominal(n), self)
+
+    def simplify(self, expr: E.Expr) -> E.Expr:
+        return expr
+
+    def decide(self, op: str, left: E.IntLike, right: E.IntLike) -> bool:
+        a, b = E.as_expr(left), E.as_expr(right)
+        proved = prove(op, a, b)
+        if proved is None:
+            proved = self._follows(op, a - b)
+        if proved is None:
+            raise self._refusal(a, b, f"{a!r} {op} {b!r}")
+        return proved
+
+    def specialise(self, expr: E.IntLike) -> int:
+        e = E.as_expr(expr)
+        if isinstance(e, E.Int):
+            return e.value
+        raise self._refusal(e, e, f"the value of {e!r}")
+
+    # -- reasoning ---------------------------------------------------------------------------------------------
+    def _follows(self, op: str, d: E.Expr) -> bool | None:
+        """Whether `d op 0` follows from the relations."""
+        if op in ("<", "<="):
+            low = d + 1 if op == "<" else d
+            return True if self._never_positive(low) else False if self._never_positive(1 - low) else None
+        differs = any(u is d or u is -d for u in self._unequal) or self._never_positive(d + 1) or self._never_positive(1 - d)
+        return (op == "!=") if differs else None
+
+    def _never_positive(self, d: E.Expr) -> bool:
+        return any(prove("<=", d, known) for known in self._at_most_0)
+
+    def _refusal(self, a: E.Expr, b: E.Expr, asked: str) -> NeedsStatic:
+        return NeedsStatic(_symbols((a, b)), f"{self.what} depends on {asked}")
+
+
+def _symbols(expressions: Sequence[E.Expr]) -> frozenset[E.Sym]:
+    return frozenset().union(*(e.symbols for e in expressions))

@@ -159,7 +159,7 @@ class FunctionValue(Value):
             return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name in self.real.__dict__:
             return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
-        if name in ("__annotations__", "__type_params__") and hasattr(types.FunctionType, name):
+        if name in ("__annotations__", "__type_params__") and name in vars(types.FunctionType):
             return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name == "__dict__":
             return cap.instance_dict(self)
@@ -175,7 +175,7 @@ class FunctionValue(Value):
             return Constant(self.globals.get("__name__"))
         if name == "__annotations__":
             return self._annotations(cap)
-        if name == "__type_params__" and hasattr(types.FunctionType, name):
+        if name == "__type_params__" and name in vars(types.FunctionType):
             return TupleValue([])
         if name == "__dict__":
             return _FunctionDict(self, cap)

@@ -16,6 +16,7 @@ from dynamo.breaks import BreakRecord
 from dynamo.calls import DISABLED
 from dynamo.compiler import CompiledRegion, stance
 from dynamo.decode import argument_count
+from dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from dynamo.guards import Failure, Guard, guard_cost_ns, when
 from dynamo.module import OptimizedModule
 from eager import _logging, _settings
@@ -34,6 +35,9 @@ __all__ = [
     "graph_break",
     "is_compiling",
     "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
     "register_backend",
     "reset",
     "set_stance",

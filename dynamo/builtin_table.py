@@ -38,6 +38,7 @@ from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import BuiltinMethod, BuiltinValue, ClassValue, ExceptionValue, SuperValue, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.tensor import TensorMethod, TensorValue
+from dynamo.values.symint import SymIntValue, host_value
 from dynamo.wrap import is_named_tuple
 from eager import _native as eager_native
 from eager import ambient
@@ -187,7 +188,13 @@ def _or_tensor(fn: Any, method: str) -> Row:
 FUNCTIONS[pow] = _or_tensor(pow, "__pow__")
 FUNCTIONS[round] = _or_tensor(round, "__round__")
 FUNCTIONS[divmod] = _or_tensor(divmod, "__divmod__")
-FUNCTIONS[operator.index] = lambda cap, a, k: cap.wrap_new(cap.host(operator.index, cap.index_constant(a[0])))
+FUNCTIONS[operator.index] = lambda cap, a, k: _symbolic(cap, a) or cap.wrap_new(cap.host(operator.index, cap.index_constant(a[0])))
+
+
+def _symbolic(cap: Capture, args: Args) -> SymIntValue | None:
+    """The only argument, if it is an int known as an expression."""
+    first = cap.realize(args[0]) if len(args) == 1 else None
+    return SymIntValue(first.symbolic) if isinstance(first, SymIntValue) else None
 
 
 def _named(fn: Any, cause: breaks.Cause) -> Row:
@@ -337,12 +344,12 @@ def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     while (item := cap.next(iterator)) is not None:
         item = cap.realize(item)
         if front is not None and isinstance(item, Constant):
-            front.append(item.value)
+            front.append(host_value(item))
             continue
         if front is not None:
-            total, front = cap.wrap_new(cap.host(sum, front, total.as_constant())), None
+            total, front = cap.wrap_new(cap.host(sum, front, host_value(total))), None
         total = cap.realize(cap.binary(operator.add, total, item))
-    return total if front is None else cap.wrap_new(cap.host(sum, front, total.as_constant()))
+    return total if front is None else cap.wrap_new(cap.host(sum, front, host_value(total)))
 
 
 def _extreme(fn: Any, better: Any) -> Row:
@@ -592,7 +599,8 @@ def _number(kind: type, method: str) -> Row:
     return row
 
 
-CLASSES[int] = _number(int, "__int__")
+_plain_int = _number(int, "__int__")
+CLASSES[int] = lambda cap, args, kwargs: _symbolic(cap, args) or _plain_int(cap, args, kwargs)
 CLASSES[float] = _number(float, "__float__")
 CLASSES[complex] = _number(complex, "__complex__")
 CLASSES[bytes] = on_constants(bytes)

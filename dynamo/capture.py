@@ -23,6 +23,7 @@ from dynamo.breaks import BreakRecord, Cause
 from dynamo.builtin_table import Builtins
 from dynamo.calls import Calls
 from dynamo.decode import Instruction
+from dynamo.dynamic import Dynamic
 from dynamo.effects import Effects
 from dynamo.errors import BreakFound, GiveUp, Raised, Restart, Unsupported
 from dynamo.exceptions import Exceptions
@@ -31,6 +32,7 @@ from dynamo.made_modules import MadeModules
 from dynamo.opcodes.table import Return
 from dynamo.operations import Operations
 from dynamo.symbolic import Frame
+from dynamo.symbols import Symbols
 from dynamo.tensors import FakeMode, TensorCalls
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
@@ -76,12 +78,13 @@ class Stop:
         return BreakRecord(self.cause, self.detail, inner.code.co_filename, inner.ins.line, inner.code.co_qualname, stack)
 
 
-class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Exceptions, Calls, MadeModules, Builtins):  # type: ignore[misc]
+class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Symbols, Exceptions, Calls, MadeModules, Builtins):  # type: ignore[misc]
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
     TABLES = (itertools_table,)
 
-    def __init__(self, limits: Limits, restart: Restart | None = None) -> None:
+    def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
+        self.begin_symbols(dynamic or Dynamic())
         self.limits = limits
         self.restart = restart
         self.graph = Graph()

@@ -27,8 +27,11 @@ from dynamo.tracebacks import GENERATED, Generated, location_table
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
 from dynamo.values.objects import ExceptionValue, UserObject
+from dynamo.values.symint import SymIntValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_exception_class
+from eager.symint import SymInt
+from fxir.expr_print import PYTHON, to_source
 from fxir.graph_module import GraphModule
 
 if TYPE_CHECKING:
@@ -160,7 +163,7 @@ class CodeGen:
         """An expression for `value`; the same object each time it is asked for."""
         if value is NULL:
             return self.helper("NULL")
-        if isinstance(value, Constant) and value.source is None:
+        if isinstance(value, Constant) and value.source is None and not isinstance(value, SymIntValue):
             return self.constant(value.value)
         key = id(value)
         if key in self._values:
@@ -237,6 +240,13 @@ class CodeGen:
         self.statement(f"{self.helper('exception_link')}({var}, {links})")
         self.cap.effects.fill_new(self, obj, var)
 
+    def symbolic(self, value: SymInt) -> str:
+        """An expression for an int that is one of symbols."""
+        known = self.cap.shapes.symbols
+        e = self.cap.shapes.simplify(value.expr)
+        names = {s: self.source(known[s].source) for s in e.symbols}
+        return to_source(e, PYTHON.with_symbols(names.__getitem__))
+
     def graph_output(self, value: TensorValue) -> str:
         self.outputs.append(value)
         return f"_g{len(self.outputs) - 1}"
@@ -277,7 +287,7 @@ class CodeGen:
                 if not node.users and node not in nodes:
                     cap.graph.erase_node(node)
             # the sources are fetched now, in the prologue
-            args = ", ".join(self._graph_arguments())
+            args = ", ".join([*self._graph_arguments(), *self._graph_symbols()])
             try:
                 compiled = self.plan.compile_graph(cap, nodes)
             finally:  # a graph that was run to be traced leaves the last block of autocast open
@@ -299,6 +309,17 @@ class CodeGen:
                 yield "*" + self.bind(tuple(v.source.value for v in values), "constants")  # type: ignore[union-attr]
             else:
                 yield from (self.source_of(v) for v in values)
+
+    def _graph_symbols(self) -> list[str]:
+        """Further inputs of the graph, ints: symbols that its tensors do not tell."""
+        cap, graph = self.cap, self.cap.graph
+        if not cap.shapes.symbols:
+            return []
+        graph.shapes = cap.shapes
+        cap.int_inputs = sorted(graph.settle_symbols(), key=lambda s: s.name)
+        for s in cap.int_inputs:
+            graph.add_int_input(s)
+        return [self.source(cap.shapes.symbols[s].source) for s in cap.int_inputs]
 
     def _guarded_call(self, call: str) -> list[str]:
         handler = None if self.cap.writes_inputs else self.plan.on_graph_error()

@@ -18,6 +18,7 @@ from dynamo.breaks import BreakRecord
 from dynamo.capture import Capture, Finished, Limits, Stop
 from dynamo.codegen import CodeGen, graph_module
 from dynamo.decode import CO_GENERATOR_LIKE, KIND_CELL, KIND_FREE, Decoded, argument_count, decode
+from dynamo.dynamic import Dynamic
 from dynamo.errors import (
     BackendFailed,
     CaptureError,
@@ -31,6 +32,7 @@ from dynamo.errors import (
 from dynamo.guards import build_program
 from dynamo.sources import AttrSource, SlotSource, Source
 from dynamo.symbolic import Frame
+from dynamo.symbols import StaticAgain
 from dynamo.tracebacks import forget_frames, give_traceback
 from dynamo.values.base import NULL, Lazy, Value
 from dynamo.values.functions import FunctionValue
@@ -41,10 +43,13 @@ from eager import Tensor, _logging, _settings, ambient
 from eager.autograd.state import saved_hooks_off
 from eager.nn import Module
 from fxir.backends import Backend
+from eager.spec import TensorSpec, spec_of
+from eager.symint import SymInt, is_symbolic
 from fxir.examples import fakes_like
 from fxir.node import Node
 from fxir.options import CompileOptions
 
+from fxir.shapes import NeedsStatic
 RECOMPILES: Final = _logging.artifact("recompiles")
 RECOMPILES_VERBOSE: Final = _logging.artifact("recompiles_verbose")
 GRAPH_CODE: Final = _logging.artifact("graph_code")
@@ -52,7 +57,6 @@ GRAPH: Final = _logging.artifact("graph")
 GRAPH_SIZES: Final = _logging.artifact("graph_sizes")
 BYTECODE: Final = _logging.artifact("bytecode")
 COMPONENT: Final = _logging.component("dynamo")
-DYNAMIC: Final = _logging.component("dynamic")
 _MAX_RESTARTS: Final = 64
 
 
@@ -94,6 +98,7 @@ class Site:
     over: bool = False
     skip: bool = False
 
+    dynamic: Dynamic = field(default_factory=Dynamic)
     @property
     def n_slots(self) -> int:
         return len(self.slot_names) + self.function_slot
@@ -144,12 +149,14 @@ class CompiledRegion:
             site.variants.clear()
             site.attempts, site.over, site.skip = 0, False, False
         self.region.clear()
+            site.dynamic.forget()
         self._frame_sites.clear()
         self._continuations.clear()
         self.statistics = Statistics()
 
     def _site(self, code: CodeType, names: tuple[str, ...], function_slot: bool, label: str = "") -> Site:
-        return Site(code, label or code.co_qualname, names, function_slot, next(_frame_numbers))
+        label = label or code.co_qualname
+        return Site(code, label, names, function_slot, next(_frame_numbers), dynamic=Dynamic(self.options.dynamic))
 
     def _frame_miss(self, code: CodeType, func: FunctionType, slots: tuple[Any, ...]) -> Any:
         """A frame that the hook met: a callee of a call at a graph break."""
@@ -219,7 +226,7 @@ class CompiledRegion:
     def _attempt(self, site: Site, root: Any, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:
         restart: Restart | None = None
         for _ in range(_MAX_RESTARTS):
-            cap = Capture(_limits(), restart)
+            cap = Capture(_limits(), restart, site.dynamic)
             job = Job(self, site, cap, root)
             try:
                 return job.run(slots, add)
@@ -227,6 +234,8 @@ class CompiledRegion:
                 forget_frames(again)
                 if restart is not None and again.at >= restart.at:
                     return self._give_up(job, GiveUp(again.cause, again.detail), slots, add)
+            except StaticAgain:
+                continue
                 restart = again
             except GiveUp as reason:
                 forget_frames(reason)
@@ -272,9 +281,6 @@ class CompiledRegion:
         text = f"Recompiling {site.label} ({site.code.co_filename}:{site.code.co_firstlineno}): {newest}"
         frame_id = _logging.FrameId(site.number, site.attempts)
         RECOMPILES.log(text, frame_id=frame_id)
-        if DYNAMIC.enabled and newest.guard.endswith("[tensor]"):
-            sizes = f"{newest.guard}: {newest.expected} became {newest.actual}"
-            DYNAMIC.log(f"{site.label}: {sizes}; shapes are static, each is compiled on its own", frame_id=frame_id)
         if RECOMPILES_VERBOSE.enabled:
             every = "\n".join(f"  variant {i}: {f}" for i, f in enumerate(failures))
             RECOMPILES_VERBOSE.log(f"{text}\n{every}", frame_id=frame_id)
@@ -337,6 +343,7 @@ class Job:
         return Variant(found, build_program(found, self.site.n_slots))
 
     # -- what generated code asks ------------------------------------------------------------------------------
+        cap.add_shape_guards()
     def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
         gm = graph_module(cap, outputs)
         self._log_graph(gm)
@@ -345,12 +352,17 @@ class Job:
             COMPONENT.log(f"{self.site.label}: captured {calls} calls over {len(cap.inputs)} tensors for {self.owner.backend_name}")
         self.owner.statistics.graphs.append(gm)
         try:
-            examples = fakes_like([v.real for v in cap.inputs if v.real is not None])
+            inputs = [v for v in cap.inputs if v.real is not None]
+            examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
+            examples += [SymInt(s, cap.shapes.symbols[s].hint, cap.shapes) for s in cap.int_inputs]
             compiled = self.owner.backend(gm, examples, self.owner.options)
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
             if self.owner.options.fullgraph:
                 text = f"compile(fullgraph=True): backend {self.owner.backend_name} failed on {self.site.label}"
                 raise BackendFailed(f"{text}: {type(error).__name__}: {error}") from error
+        except NeedsStatic as refusal:
+            cap.make_static(refusal)
+            raise
             text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}: {type(error).__name__}: {error}"
             _logging.warn_once(f"backend {type(error).__name__} {self.site.number}", text + "; the graph runs uncompiled")
             self.owner.statistics.fallbacks.append(text)
@@ -508,6 +520,11 @@ def _argument_names(code: CodeType) -> tuple[str, ...]:
 
 def _has_work(cap: Capture) -> bool:
     return any(n.op not in ("placeholder", "output") for n in cap.graph.nodes)
+
+
+def _symbolic_spec(v: TensorValue) -> TensorSpec | None:
+    spec = spec_of(v.fake)
+    return spec if is_symbolic(spec.shape) or is_symbolic(spec.strides) else None
 
 
 def _worth_a_look(fn: FunctionType, slots: tuple[Any, ...]) -> bool:

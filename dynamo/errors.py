@@ -32,6 +32,10 @@ class RecompileLimitExceeded(CaptureError):
     """The recompile limit was reached under `fullgraph=True`."""
 
 
+class ConstraintViolationError(CaptureError):
+    """A dim marked with `mark_dynamic` cannot be dynamic: the program needs its size, or it is out of its range."""
+
+
 class FailOnRecompile(CaptureError):
     """A call needed a new compilation under `set_stance("fail_on_recompile")`."""
 

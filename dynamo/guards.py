@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from dynamo._native import META_ALL, GuardProgram
 from dynamo.sources import ChildSource, Source
+from dynamo.shape_guards import ShapeCheck
 from eager import _logging, ambient, device, dtype
 from fxir.node import Origin
 
@@ -25,7 +26,7 @@ _RANK: Final = {
     "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
     "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "call_eq": 5,
 }  # fmt: skip
-_RELATIONAL: Final = frozenset({"same", "distinct", "alias", "not_alias"})
+_RELATIONAL: Final = frozenset({"shape", "same", "distinct", "alias", "not_alias"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +49,8 @@ class Guard:
         """What is guarded and the line that made it. It identifies the guard in a failed program."""
         what = f"{', '.join(s.name for s in self.sources)}: {self.kind} {_short(self.operands)}".strip()
         return f"{what}  # {self.origin}" if self.origin else what
+        if self.kind == "shape":
+            return f"{self.operands[0].text}  # {self.origin}" if self.origin else str(self.operands[0].text)
 
 
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, range)
@@ -103,6 +106,8 @@ def _identity(operand: Any) -> Any:
     kind = type(operand)
     if kind in (int, str, bytes, bool):
         return kind, operand
+    if kind is ShapeCheck:
+        return operand.steps
     if kind is float:
         return kind, repr(operand)  # tells -0.0 from 0.0
     if kind is tuple:
@@ -140,8 +145,9 @@ class ProgramBuilder:
             self._out.append((guard.kind, *guard.operands, self._note))
             return
         slots = [self.slot(s) for s in guard.sources]
-        operands = (tuple(slots),) if guard.kind in ("distinct", "not_alias") else tuple(slots)
-        self._out.append((guard.kind, *operands, *guard.operands, self._note))
+        operands = (tuple(slots),) if guard.kind in ("shape", "distinct", "not_alias") else tuple(slots)
+        stated = (guard.operands[0].steps,) if guard.kind == "shape" else guard.operands
+        self._out.append((guard.kind, *operands, *stated, self._note))
 
     def block(self, op: str, items: tuple[Any, ...], guards: Iterable[Guard]) -> None:
         """Append a watched block. What it fetches is not visible outside it."""
@@ -180,9 +186,8 @@ def build_program(guards: list[Guard], n_slots: int) -> GuardProgram | None:
         watched = [g for g in guards if g.watch is not None and g.epoch is epoch and g.kind not in _RELATIONAL]
         if watched:
             builder.block(op, _unique(item for g in watched for item in g.watch or ()), watched)
-    for guard in guards:
-        if guard.kind in _RELATIONAL:
-            builder.emit(guard)
+    for guard in sorted((g for g in guards if g.kind in _RELATIONAL), key=lambda g: g.kind != "shape"):
+        builder.emit(guard)
     return builder.build()
 
 
@@ -269,6 +274,9 @@ def explain_failure(guards: list[Guard], program: GuardProgram, slots: tuple[Any
         try:
             actual = _describe_actual(guard.kind, guard.operands, guard.sources[0].read(slots))
         except Exception as error:  # noqa: BLE001 - reading may run into what made the guard fail
+    elif guard.kind == "shape":
+        check = guard.operands[0]
+        return Failure(f"{check.text} [shape]", check.expected(), check.actual(slots), line)
             actual = f"(not readable: {type(error).__name__}: {error})"
     return Failure(f"{names} [{guard.kind}]", _describe_expected(guard), actual, line)
 

@@ -22,6 +22,7 @@ from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
 from dynamo.values.mappings import DictValue, DictView, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
+from dynamo.values.symint import host_value
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.tensor import TensorValue
 
@@ -88,7 +89,7 @@ class Operations:
         grows = fn in (operator.pow, operator.lshift, operator.ipow, operator.ilshift)
         if grows and type(a.value) is int and type(b.value) is int and b.value > 10_000:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of huge numbers")
-        result = self.host(fn, a.value, b.value)
+        result = self.host(fn, host_value(a), host_value(b))
         return self.wrap_new(result)
 
     def _containers(self, fn: Any, written: Any, a: Value, b: Value) -> Value:
@@ -169,7 +170,7 @@ class Operations:
         """fn(a) for an operator of UNARY."""
         a = self.realize(a)
         if isinstance(a, Constant):
-            return self.wrap_new(self.host(fn, a.value))
+            return self.wrap_new(self.host(fn, host_value(a)))
         if isinstance(a, TensorValue):
             return self.tensor_call(fn, [a], {})
         if isinstance(a, UserObject) and self.class_has(a.cls, UNARY[fn]):
@@ -181,7 +182,7 @@ class Operations:
         """fn(a, b) for an operator of COMPARE."""
         a, b = self.realize(a), self.realize(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
-            return self.wrap_new(self.host(fn, a.value, b.value))
+            return self.wrap_new(self.host(fn, host_value(a), host_value(b)))
         if isinstance(a, UserObject) or isinstance(b, UserObject):
             return self._compare_objects(fn, a, b)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
@@ -256,7 +257,8 @@ class Operations:
         if a is b:
             return True
         if isinstance(a, Constant) and isinstance(b, Constant):
-            return bool(a.value is b.value or self.host(operator.eq, a.value, b.value))
+            x, y = host_value(a), host_value(b)
+            return bool(x is y or self.host(operator.eq, x, y))
         if isinstance(a, TensorValue) or isinstance(b, TensorValue) or isinstance(a, UserObject) or isinstance(b, UserObject):
             return self.truth(self.compare(operator.eq, a, b))
         if isinstance(a, Sequence) and isinstance(b, Sequence):

@@ -266,6 +266,31 @@ class ClosureCellSource(ChildSource):
         return self.parent.read(slots).__closure__[self.key]
 
 
+class GeometrySource(ChildSource):
+    """A size or stride of dim `dim` of a tensor, or its storage offset: a number, read by shape checks themselves."""
+
+    __slots__ = ("dim", "kind")
+
+    def __init__(self, parent: Source, kind: str, dim: int = 0) -> None:
+        super().__init__(parent, f"{kind}({dim})" if kind != "offset" else "storage_offset()")
+        self.kind = kind
+        self.dim = dim
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}.{self.key}"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        raise NotImplementedError(f"{self.name}: only shape checks read it")
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.source(self.parent)}.{self.key}"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        tensor = self.parent.read(slots)
+        return tensor.storage_offset() if self.kind == "offset" else getattr(tensor, self.kind)(self.dim)
+
+
 class TypeSource(ChildSource):
     """type(parent); key is unused."""
 

@@ -15,6 +15,7 @@ from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.mappings import DictValue
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
+from dynamo.values.symint import SymIntValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor
@@ -22,8 +23,10 @@ from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import Kind, Op
 from eager.spec import TensorSpec, spec_of
+from eager.symint import SymInt
 from fxir.graph import Graph
 from fxir.node import Node, NodeInfo, Origin
+from fxir.shapes import plain
 
 if TYPE_CHECKING:
     from dynamo.guards import GuardSet
@@ -89,20 +92,26 @@ class TensorCalls:
         def hash_key(self, value: Value) -> Any: ...
         def index_constant(self, value: Value) -> Any: ...
         def class_has(self, cls: type, name: str) -> bool: ...
+        def symbolic_spec(self, real: Tensor, source: Source) -> TensorSpec | None: ...
+        def guard_symbolic(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None: ...
         def object_constant(self, value: Value) -> Any: ...
 
     # -- inputs ------------------------------------------------------------------------------------------------
     def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue:
         """A tensor from outside: a placeholder, guarded by metadata (a parameter's is covered by the epoch)."""
         refuse_fakes(real)
-        shape, strides = tuple(real.shape), tuple(real.stride())
-        self.guard("tensor", source, type(real), real._meta, TENSOR_MASK, shape, strides)
-        stand_in = fake_like(real)
+        spec = self.symbolic_spec(real, source)
+        if spec is None:
+            self.guard("tensor", source, type(real), real._meta, TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
+            stand_in = fake_like(real)
+        else:
+            self.guard_symbolic(real, source, spec, TENSOR_MASK)
+            stand_in = fake(spec, real.requires_grad)
         if real.grad_fn is not None:
             with eager.enable_grad():
                 stand_in = _non_leaf(stand_in)
         name = _placeholder_name(source)
-        info = NodeInfo(spec_of(real), self.origin)
+        info = NodeInfo(_specs(stand_in), self.origin)
         if self.inputs:
             with self.graph.inserting_after(self.inputs[-1].node):
                 node = self.graph.placeholder(name, info=info)
@@ -155,7 +164,7 @@ class TensorCalls:
         return self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
 
     def _constant_result(self, result: Any, target: Any) -> Value:
-        if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size):
+        if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size | SymInt):
             return self.wrap_new(result)  # type: ignore[attr-defined,no-any-return]
         raise Unsupported(breaks.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it gives a {type(result).__name__}")
 
@@ -191,6 +200,8 @@ class TensorCalls:
         if isinstance(value, TensorValue):
             return value.node, value.fake
         if isinstance(value, TupleValue | ListValue):
+        if isinstance(value, SymIntValue):
+            return plain(value.symbolic), value.symbolic
             both = [self._argument(v) for v in value.items]
             nodes, fakes = [n for n, _ in both], [f for _, f in both]
             cls = value.cls
@@ -239,11 +250,11 @@ class TensorCalls:
     def _tensor_result(self, result: Tensor, node: Node) -> TensorValue:
         known = self.fakes.get(id(result))
         if known is not None:  # an in-place op, or one that gave its argument back
-            node.info = NodeInfo(spec_of(result), self.origin)
+            node.info = NodeInfo(_specs(result), self.origin)
             return known
         if not result.is_fake:
             result = fake_like(result)
-        node.info = NodeInfo(spec_of(result), self.origin)
+        node.info = NodeInfo(_specs(result), self.origin)
         value = TensorValue(node, result)
         self.fakes[id(result)] = value
         return value
@@ -295,5 +306,5 @@ def _has_tensor(result: Any) -> bool:
 
 def _specs(result: Any) -> Any:
     if isinstance(result, Tensor):
-        return spec_of(result)
+        return plain(spec_of(result))
     return tuple(_specs(r) for r in result if isinstance(r, Tensor | tuple | list))

@@ -33,11 +33,13 @@ from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, Parti
 from dynamo.values.mappings import DICT_TYPES, DictValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
+from dynamo.values.symint import SymIntValue
 from dynamo.values.tensor import TENSOR_TYPES, TensorValue
 from eager import Size, Tensor
 from eager.nn import Module
 from eager.nn._base import Registry
 from eager.nn.parameter import Parameter
+from eager.symint import SymInt
 
 if TYPE_CHECKING:
     from dynamo.guards import GuardSet
@@ -90,6 +92,7 @@ class Wrapping:
         origin: Origin | None
 
         def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue: ...
+        def wrap_symbolic_int(self, real: int, source: Source) -> SymIntValue | None: ...
         def hash_key(self, value: Value) -> Any: ...
 
     # -- guards ------------------------------------------------------------------------------------------------
@@ -128,6 +131,8 @@ class Wrapping:
         """A host result as a value of the captured program: constants, and containers of them, made anew."""
         if type(real) in CONSTANT_TYPES:
             return Constant(real)
+        if type(real) is SymInt:
+            return SymIntValue(real)
         if type(real) in (tuple, Size) or is_named_tuple(type(real)):
             return TupleValue([self.wrap_new(v) for v in real], None, type(real))
         if type(real) is list:
@@ -147,6 +152,10 @@ class Wrapping:
     def wrap(self, real: Any, source: Source) -> Value:
         """The value of the existing object `real`, found at `source`."""
         kind = type(real)
+        if kind is int and not isinstance(source, ConstSource):
+            symbolic = self.wrap_symbolic_int(real, source)
+            if symbolic is not None:
+                return symbolic
         if kind in CONSTANT_TYPES:
             if not isinstance(source, ConstSource):
                 guard_constant(self, real, source)  # type: ignore[arg-type]

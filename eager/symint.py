@@ -274,6 +274,11 @@ def as_int(x: Any) -> Any:
     return x if x.__class__ is SymInt else operator.index(x)
 
 
+def times_ratio(t: Any, n: Any, d: Any) -> Any:
+    """t * (n / d) of a tensor; symbolic n or d stay symbols, which as a number they could not."""
+    return t * (n / d) if n.__class__ is not SymInt and d.__class__ is not SymInt else t * n / d
+
+
 def is_symbolic(sizes: Any) -> bool:
     """Whether any of `sizes` is a SymInt."""
     return any(s.__class__ is SymInt for s in sizes)

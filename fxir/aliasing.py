@@ -90,8 +90,9 @@ def plan_outputs(
     NotImplementedError for a view that began to require grad by itself.
     """
     results = [_known(r, mode) for r in results]
-    by_input = {id(mode.memory.buffer(x)): i for i, x in reversed(list(enumerate(inputs)))}
-    position = {id(x): i for i, x in reversed(list(enumerate(inputs)))}
+    tensors = [(i, x) for i, x in reversed(list(enumerate(inputs))) if isinstance(x, Tensor)]
+    by_input = {id(mode.memory.buffer(x)): i for i, x in tensors}
+    position = {id(x): i for i, x in tensors}
     shared: dict[int, set[int]] = {}
     for r in results:
         if isinstance(r, Tensor):

@@ -137,7 +137,7 @@ class _Program:
         """Arguments whose place in memory the program relies on."""
         n = len(self.inputs.args) - len(self.bound)
         args = self.inputs.args[:n]
-        return tuple(i for i, t in enumerate(args) if self.mode.memory.is_placed(t))
+        return tuple(i for i, t in enumerate(args) if isinstance(t, Tensor) and self.mode.memory.is_placed(t))
 
     def results(self) -> list[Tensor | None]:
         """The fake of each graph output; None for a new value that is written under no_grad."""
@@ -405,7 +405,7 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
     )
     _passes(graph)
     run = _compile(graph, GraphKind.INFERENCE, compile_graph, options)
-    return wrap(run, program.region(graph.symbols))
+    return wrap(run, program.region(graph.told_symbols()))
 
 
 def _compile_training(
@@ -426,7 +426,7 @@ def _compile_training(
     if cut.backward.symbols:
         backward.run()  # now: what it cannot do with a symbol must be known while the capture can still make it static
     region = program.region(
-        cut.forward.symbols,
+        cut.forward.told_symbols(),
         differentiable=tuple(program.differentiable),
         wanting=tuple(wanting),
         saved=cut.saved,

@@ -16,7 +16,7 @@ from typing import Any
 
 from fxir.expr import Sym
 from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
-from fxir.shapes import ShapeEnv, SymbolSource, symbols_in
+from fxir.shapes import ShapeEnv, SymbolSource, simplified, symbols_in
 
 # Python's own names, and what printed source refers to.
 _RESERVED = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "OPS", "eager"])
@@ -284,11 +284,35 @@ class Graph:
             found |= symbols_in(node.info.spec) | symbols_in(node.args) | symbols_in(node.kwargs)
         return found
 
+    def settle_symbols(self) -> set[Sym]:
+        """Replace symbols that were found equal to something by it everywhere, then as `find_symbols`."""
+        if self.shapes is None:
+            return set()
+        for node in self.nodes:
+            node.info = node.info.with_(spec=simplified(node.info.spec, self.shapes))
+            if symbols_in((node.args, node.kwargs)):
+                node._set_arguments(simplified(node.args, self.shapes), simplified(node.kwargs, self.shapes))
+        return self.find_symbols()
+
+    def add_int_input(self, s: Sym) -> Node:
+        """A placeholder after the others for an int that is the symbol `s`."""
+        before = self.placeholders
+        with self.inserting_before(before[-1].next if before else self._sentinel.next):
+            node = self.placeholder(s.name)
+        self.symbols[s] = SymbolSource("int", len(before))
+        return node
+
     def find_symbols(self) -> set[Sym]:
         """Fill `symbols` from the sizes and strides of the placeholders (int placeholders are entered by their maker).
 
         Returns the symbols in use that no placeholder tells.
         """
+        told, used = self.told_symbols(), self.used_symbols()
+        self.symbols = {s: source for s, source in told.items() if s in used or source.kind == "int"}
+        return used - told.keys()
+
+    def told_symbols(self) -> dict[Sym, SymbolSource]:
+        """Every symbol that the placeholders tell, whether or not it is in use."""
         found = {s: source for s, source in self.symbols.items() if source.kind == "int"}
         for i, node in enumerate(self.placeholders):
             if not hasattr(node.info.spec, "shape"):
@@ -297,9 +321,7 @@ class Graph:
                 for dim, value in enumerate(values):
                     if isinstance(value, Sym):
                         found.setdefault(value, SymbolSource(kind, i, dim))  # type: ignore[arg-type]
-        used = self.used_symbols()
-        self.symbols = {s: source for s, source in found.items() if s in used}
-        return used - found.keys()
+        return found
 
     def touch(self) -> None:
         """Note an edit (see `version`)."""

@@ -21,7 +21,7 @@ from fxir.graph import Graph, GraphSignature
 from fxir.joint import Joint
 from fxir.maxflow import INFINITE, FlowNetwork
 from fxir.node import Node, NodeInfo
-from fxir.shapes import ShapeEnv, SymbolSource
+from fxir.shapes import ShapeEnv
 
 _RECOMPUTABLE: Final = frozenset({Kind.POINTWISE, Kind.VIEW, Kind.CREATION})
 
@@ -259,11 +259,8 @@ def _backward(
 def _add_symbols(graph: Graph) -> tuple[Sym, ...]:
     """Int placeholders, after the others, for the symbols that these do not tell."""
     missing = tuple(sorted(graph.find_symbols(), key=lambda s: s.name))
-    last = graph.placeholders[-1:] or [graph._sentinel]
-    with graph.inserting_after(last[0]):
-        for s in missing:
-            graph.placeholder(s.name)
-            graph.symbols[s] = SymbolSource("int", len(graph.placeholders) - 1)
+    for s in missing:
+        graph.add_int_input(s)
     return missing
 
 

@@ -128,6 +128,9 @@ class _Printer:
         names = [n.name for n in self.graph.placeholders]
         lines = []
         for s, source in self.graph.symbols.items():
+            if source.kind == "int":
+                self.symbols[s] = names[source.input]
+                continue
             self.symbols[s] = name = self._free_name(s.name)
             lines.append(f"    {name} = {source.text(names[source.input])}")
         return lines

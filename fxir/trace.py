@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from eager import _native
@@ -25,7 +24,7 @@ from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
 from fxir.interpreter import Interpreter
 from fxir.node import Node, NodeInfo, Origin, Target
-from fxir.shapes import NeedsStatic, SymbolSource, environment_of, plain, simplified, symbols_in
+from fxir.shapes import NeedsStatic, environment_of, plain
 
 # Root keys of tensors made while tracing (`eager.tensor([1, 2])`): nobody else can write to them.
 FRESH: Final = "_constant"
@@ -80,12 +79,10 @@ class TraceMode(Mode):
         self.memory.define(t, node)
         return node
 
-    def add_symbol(self, n: SymInt, name: str) -> Node:
+    def add_symbol(self, n: SymInt) -> Node:
         """A placeholder for an int argument of the program that is a symbol."""
         self.graph.shapes = environment_of(n)
-        node = self.graph.placeholder(name)
-        self.graph.symbols[n.expr] = SymbolSource("int", len(self.graph.placeholders) - 1)
-        return node
+        return self.graph.add_int_input(n.expr)
 
     def note(self, x: Any) -> Any:
         """`x` (a spec, arguments) as the graph holds it: expressions for SymInts."""
@@ -337,17 +334,7 @@ def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Deco
 
 
 def settle_symbols(graph: Graph) -> None:
-    """After a trace: symbols that were found equal to something are replaced by it everywhere, and their sources noted.
-
-    Raises: NeedsStatic for symbols that no input tells.
-    """
-    if graph.shapes is None:
-        return
-    simplify = partial(simplified, env=graph.shapes)
-    for node in graph.nodes:
-        node.info = node.info.with_(spec=simplify(node.info.spec))
-        if symbols_in((node.args, node.kwargs)):
-            node.args, node.kwargs = simplify(node.args), simplify(node.kwargs)
-    missing = graph.find_symbols()
+    """After a trace, and after passes: see `Graph.settle_symbols`. Raises: NeedsStatic for symbols that no input tells."""
+    missing = graph.settle_symbols()
     if missing:
         raise NeedsStatic(missing, "a symbol is used that is neither the size of an input nor one itself")

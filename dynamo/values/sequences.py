@@ -7,6 +7,7 @@ elements (index, count, remove, sort, in) is written out.
 from __future__ import annotations
 
 import collections
+import functools
 import operator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,7 +129,7 @@ class TupleValue(Sequence):
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "numel" and self.cls is Size:
-            return Constant(Size(self.as_constant()).numel())
+            return functools.reduce(lambda a, b: cap.binary(operator.mul, a, b), self.items, Constant(1))
         if name == "__hash__":
             return Constant(cap.host(hash, self.as_constant())) if self.is_constant else super().call_method(cap, name, args, kwargs)
         return super().call_method(cap, name, args, kwargs)

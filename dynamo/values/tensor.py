@@ -103,7 +103,7 @@ class TensorValue(Value):
         if name in _NEEDS_ENGINE:
             raise Unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()}")
         if name == "__len__":
-            return cap.wrap_new(cap.host(len, self.fake))
+            return cap.wrap_new(self.fake.shape[0] if self.fake.ndim else cap.host(len, self.fake))
         if name in ("__hash__", "__format__", "__reduce_ex__", "__deepcopy__"):
             raise Unsupported(breaks.IDENTITY, f"{name} of {self.describe()}")
         if name == "__iter__":

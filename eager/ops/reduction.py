@@ -11,6 +11,7 @@ from eager import _native, dtypes
 from eager.ops.table import OPS, Kind, declare
 from eager.promotion import scalar_name
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
+from eager.symint import times_ratio
 
 
 def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
@@ -225,6 +226,11 @@ MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None
                vjp={"x": lambda g, x_spec, dims, keepdim: restore(g / max(_count(x_spec, dims), 1), x_spec, dims, keepdim)})  # fmt: skip
 
 
+def _whole(correction: float) -> float:
+    """As an int where it is one, so that a symbolic count less it stays symbolic."""
+    return int(correction) if correction == int(correction) else correction
+
+
 def _var(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
     """Variance over `dims` by two passes: squared deviations from the mean over (count - correction), at least 0.
 
@@ -235,14 +241,14 @@ def _var(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
         return parts[0] + parts[1]
     d = x - OPS["mean"](x, dims, True, None)
     total = OPS["sum"](d * d, dims, keepdim, None)
-    n = max(_count(x, dims) - (int(correction) if correction == int(correction) else correction), 0)
+    n = max(_count(x, dims) - _whole(correction), 0)
     return total / n if n else total * math.inf  # inf, and nan where all are equal, as a division by zero has it
 
 
 def _var_vjp(g: Any, x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
-    n = max(_count(x, dims) - correction, 0)
-    scale = 2.0 / n if n else math.nan
-    return restore(g * scale, x, dims, keepdim) * (x - OPS["mean"](x, dims, True, None))
+    n = max(_count(x, dims) - _whole(correction), 0)
+    scaled = times_ratio(g, 2.0, n) if n else g * math.nan
+    return restore(scaled, x, dims, keepdim) * (x - OPS["mean"](x, dims, True, None))
 
 
 def _var_kernel(xp: Any, out: Any, x: Any, dims: Any, correction: float, keepdim: bool) -> None:

@@ -592,7 +592,7 @@ def cast_to(g: Any, d: dtype) -> Any:
 def sum_to(g: Any, shape: Sequence[int]) -> Any:
     """Sum `g` over the dims along which `shape` was broadcast to it."""
     shape = tuple(shape)
-    if tuple(g.shape) == shape:
+    if same_shape(g.shape, shape):
         return g
     lead = g.ndim - len(shape)
     dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1)

@@ -235,7 +235,8 @@ def test_each_recompile_names_the_guard_the_values_and_the_line() -> None:
 
 
 def test_the_recompile_limit_runs_eagerly_with_one_warning() -> None:
-    compiled, backend = compiled_with(lambda x, n: x * n)
+    backend = Recorder()
+    compiled = dynamo.compile(lambda x, n: x * n, backend=backend, dynamic=False)
     with _logging.capture() as records:
         for n in range(12):
             assert same(compiled(x23(), n), x23() * n)
@@ -244,7 +245,7 @@ def test_the_recompile_limit_runs_eagerly_with_one_warning() -> None:
     assert len(warnings) == 1
     assert "int_eq" in warnings[0].message
     assert same(compiled(x23(), 3), x23() * 3)  # what is compiled is still used
-    strict = dynamo.compile(lambda x, n: x * n, backend="eager", fullgraph=True)
+    strict = dynamo.compile(lambda x, n: x * n, backend="eager", fullgraph=True, dynamic=False)
     with pytest.raises(RecompileLimitExceeded):
         for n in range(12):
             strict(x23(), n)

@@ -8,6 +8,7 @@ from typing import Any
 from eager import _native
 from eager.ops.nn import accumulator
 from eager.ops.table import OPS, cast_to
+from eager.symint import times_ratio
 
 Tensor = Any
 _EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -79,7 +80,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
                 _move(running_mean, mean, momentum)
             if running_var is not None:
                 variance = OPS["reciprocal"](rstd * rstd) - eps
-                _move(running_var, variance * (count / max(count - 1, 1)), momentum)
+                _move(running_var, times_ratio(variance, count, max(count - 1, 1)), momentum)
         finally:
             _native.set_grad_enabled(before)
     return y
@@ -118,7 +119,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     if running_mean is not None and running_var is not None:
         before = _native.set_grad_enabled(False)
         try:
-            variance = (OPS["reciprocal"](rstd * rstd) - eps) * (spatial / max(spatial - 1, 1))
+            variance = times_ratio(OPS["reciprocal"](rstd * rstd) - eps, spatial, max(spatial - 1, 1))
             _move(running_mean, mean.mean((0, 2)), momentum)
             _move(running_var, variance.mean((0, 2)), momentum)
         finally:

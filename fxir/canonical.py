@@ -1,7 +1,9 @@
 """A graph as text that depends on what it computes and on nothing else: the core of a cache key.
 
 Node names, user lines and object identities are left out; order, targets, arguments, specs, the values of small
-carried tensors and the signature are in. The same graph gives the same text in every process.
+carried tensors and the signature are in. The same graph gives the same text in every process. Symbols are named by the
+order of the inputs that tell them; their bounds and what is relied upon about them are in, the values that they had at
+capture are not.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from eager.dtypes import dtype
 from eager.ops.table import Op
 from eager.spec import TensorSpec, spec_of
 from eager.tensor import Tensor
-from fxir.expr import Expr
+from fxir.expr import Expr, Sym, substitute, sym
 from fxir.graph import Graph
 from fxir.node import Node
 from fxir.printer import dotted_name
+from fxir.shapes import Relation, SymbolSource, map_ints
 
 # A backend may bake values of this size into code, so they are part of what is computed; larger ones may not be.
 SMALL_BYTES: Final = 4096
@@ -40,12 +43,15 @@ def canonical_form(graph: Graph) -> str:
     Raises: NotImplementedError for an argument or carried value that has no stable text.
     """
     numbers = {node: i for i, node in enumerate(graph.nodes)}
-    lines = [f"%{i} = {_node(graph, node, numbers)}" for node, i in numbers.items()]
+    names = canonical_symbols(graph)
+    lines = [f"{name} in {name.lo}..{name.hi}*{name.multiple} = {graph.symbols[s]}" for s, name in names.items()]
+    lines += [f"{renamed(r.left, names)!r} {r.op} {renamed(r.right, names)!r}" for r in relied_upon(graph)]
+    lines += [f"%{i} = {_node(graph, node, numbers, names)}" for node, i in numbers.items()]
     lines.append(f"signature {graph.signature!r}")
     return "\n".join(lines)
 
 
-def _node(graph: Graph, node: Node, numbers: dict[Node, int]) -> str:
+def _node(graph: Graph, node: Node, numbers: dict[Node, int], names: dict[Sym, Sym]) -> str:
     if node.op == "placeholder":
         target = "" if not node.args else f"default {_value(node.args[0], numbers)}"
     elif node.op == "get_attr":
@@ -54,10 +60,42 @@ def _node(graph: Graph, node: Node, numbers: dict[Node, int]) -> str:
         raise NotImplementedError(f"canonical_form: {node.name} calls a module; trace the graph first")
     else:
         target = node.target if isinstance(node.target, str) else _callable(node.target)
-    args = "" if node.op == "placeholder" else _value(node.args, numbers)
-    kwargs = f" {_value(dict(sorted(node.kwargs.items())), numbers)}" if node.kwargs else ""
-    return f"{node.op} {target} {args}{kwargs} : {_spec(node.info.spec)}"
+    args = "" if node.op == "placeholder" else _value(renamed(node.args, names), numbers)
+    kwargs = f" {_value(renamed(dict(sorted(node.kwargs.items())), names), numbers)}" if node.kwargs else ""
+    return f"{node.op} {target} {args}{kwargs} : {_spec(renamed(node.info.spec, names))}"
 
+
+# -- symbols -----------------------------------------------------------------------------------------------------
+def canonical_symbols(graph: Graph) -> dict[Sym, Sym]:
+    """Each symbol of the graph with the one that stands for it wherever its name must not matter: `n<k>`, in the order
+    of the inputs that they are read from, with the same bounds."""
+
+    def place(entry: tuple[Sym, SymbolSource]) -> tuple[int, str, int]:
+        return entry[1].input, entry[1].kind, entry[1].dim
+
+    found: dict[Sym, Sym] = {}
+    for k, (s, _) in enumerate(sorted(graph.symbols.items(), key=place)):
+        found[s] = sym(f"n{k}", s.lo, s.hi, s.multiple)  # type: ignore[assignment]
+    return found
+
+
+def relied_upon(graph: Graph) -> list[Relation]:
+    """What the capture of this graph relies on about its symbols (and so guards)."""
+    if graph.shapes is None:
+        return []
+    return [r for r in graph.shapes.relations if r.symbols <= graph.symbols.keys()]
+
+
+def renamed(x: Any, names: dict[Sym, Sym]) -> Any:
+    """`x` with symbols replaced in every expression in it."""
+    if not names:
+        return x
+    if isinstance(x, Relation):
+        return Relation(x.op, renamed(x.left, names), renamed(x.right, names))
+    return substitute(x, names) if isinstance(x, Expr) else map_ints(x, lambda i: renamed(i, names))
+
+
+# -- values ------------------------------------------------------------------------------------------------------
 
 def _spec(s: Any) -> str:
     if s is None:

@@ -340,8 +340,11 @@ class Rule:
     apply: Callable[[Expr, Expr], Expr | None]
 
 
+_NEAR: Final = 1 << 53  # a bound beyond it is no fact about sizes, and its multiples would not fit into 64 bits
+
+
 def _split(a: Expr, d: int) -> tuple[Expr, Expr]:
-    """a = d*q + r, with every coefficient of r in (-d, d), and r not negative if that is provable."""
+    """a = d*q + r, with every coefficient of r in (-d, d), and r not negative if that is provable from a near bound."""
     const, terms = terms_of(a)
     whole: list[tuple[Expr, int]] = []
     rest: list[tuple[Expr, int]] = []
@@ -353,7 +356,7 @@ def _split(a: Expr, d: int) -> tuple[Expr, Expr]:
             rest.append((t, c - k * d))
     lo, _ = add_bounds(const, rest)
     k = const // d
-    if -inf < lo < k * d:
+    if -_NEAR < lo < k * d:
         k = int(lo) // d
     return linear(k, whole), linear(const - k * d, rest)
 

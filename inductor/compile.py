@@ -14,6 +14,7 @@ from typing import Any, Final
 from eager import _logging
 from eager.dtypes import dtype
 from fxir import expr as E
+from fxir.canonical import canonical_symbols
 from fxir.graph import Graph
 from fxir.options import GraphKind
 from fxir.shapes import NeedsStatic
@@ -30,7 +31,7 @@ from inductor.cpp.products import Problem, unit_strides
 from inductor.cpp.run_time import Sizes
 from inductor.cpp.values import TYPE, Scope, index_source, literal, size_source
 from inductor.inline import FUSION, Refusal
-from inductor.lowering import canonical_symbols, lower
+from inductor.lowering import lower
 from inductor.memory import lifetimes, plan_arena
 from inductor.request import Request
 from inductor.schedule import Nest, Schedule, Single, Step, schedule

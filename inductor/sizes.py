@@ -32,7 +32,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 def ceildiv(n: Size, k: Size) -> Size:
     """ceil(n / k)."""
-    return plain(-(-n // k))
+    return plain((n + k - 1) // k)
 
 
 def at_least(n: Size, low: int) -> Size:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Final
 
 from eager import dtypes
@@ -24,6 +25,12 @@ _HALF: Final = (dtypes.float16, dtypes.bfloat16)
 _COMPARE: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARITHMETIC: Final = {"add": "+", "sub": "-", "mul": "*"}
 _BITS: Final = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+
+
+# Literals are ints, loop variables are not: one type for both chooses the function.
+_STYLE: Final = replace(
+    expr_print.C, floordiv="fj_floordiv((i64)({a}), (i64)({b}))", mod="fj_floormod((i64)({a}), (i64)({b}))"
+)
 
 
 def literal(value: float, of: dtype) -> str:
@@ -48,12 +55,12 @@ def literal(value: float, of: dtype) -> str:
 
 def size_source(n: E.IntLike) -> str:
     """A size as C++ source; symbols stand for themselves (see `functions.declared`)."""
-    return str(n) if isinstance(n, int) else f"({expr_print.to_c(n)})"
+    return str(n) if isinstance(n, int) else f"({expr_print.to_source(n, _STYLE)})"
 
 
 def index_source(e: E.IntLike, names: dict[str, str]) -> str:
     """An index expression over loop variables; bound symbols are written as `names` says."""
-    return expr_print.to_c(e, lambda s: names.get(s.name, s.name))
+    return expr_print.to_source(e, _STYLE.with_symbols(lambda s: names.get(s.name, s.name)))
 
 
 class Scope:

@@ -1,5 +1,5 @@
 """Ops to loop IR. `lower(graph)` gives the program of a functional graph."""
 
-from inductor.lowering.graph import canonical_symbols, lower
+from inductor.lowering.graph import lower
 
-__all__ = ["canonical_symbols", "lower"]
+__all__ = ["lower"]

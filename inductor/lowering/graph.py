@@ -10,9 +10,10 @@ from eager import dtypes
 from eager.ops.table import Kind, Op
 from eager.spec import TensorSpec, spec_of
 from fxir import expr as E
+from fxir.canonical import canonical_symbols, relied_upon, renamed
 from fxir.graph import Graph
 from fxir.node import Node, map_nodes
-from fxir.shapes import NeedsStatic, Relation, SymbolSource, map_ints
+from fxir.shapes import NeedsStatic
 from inductor import ir
 from inductor.lowering import indexing  # noqa: F401 - registers its rules
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
@@ -33,19 +34,17 @@ class _Lowering:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.names = canonical_symbols(graph)
-        relations = graph.shapes.relations if graph.shapes is not None else ()
-        self.b = Builder(Facts(self.renamed(Relation(r.op, r.left, r.right)) for r in relations))
+        self.b = Builder(Facts(map(self.renamed, relied_upon(graph))))
         self.env: dict[Node, Any] = {}
 
     def renamed(self, x: Any) -> Any:
         """`x` with the graph's symbols as the program's."""
-        if not self.names:
-            return x
-        if isinstance(x, Relation):
-            return Relation(x.op, self.renamed(x.left), self.renamed(x.right))
-        return E.substitute(x, self.names) if isinstance(x, E.Expr) else map_ints(x, self.renamed)
+        return renamed(x, self.names)
 
     def program(self) -> ir.Program:
+        floats = [s for s, source in self.graph.symbols.items() if source.kind == "float"]
+        if floats:
+            raise NeedsStatic([self.names[s] for s in floats], "a float that is an input")
         inputs: list[str] = []
         constants: list[tuple[str, str]] = []
         for node in self.graph.nodes:
@@ -181,19 +180,6 @@ class _Lowering:
         specs: list[Any] = [spec] if isinstance(spec, TensorSpec) else list(spec or ())
         results = self.b.extern(op.name, args, specs)
         return results[0] if isinstance(spec, TensorSpec) else tuple(results)
-
-
-def canonical_symbols(graph: Graph) -> dict[E.Sym, E.Sym]:
-    """Each symbol of the graph with the name that its program has for it: `n<k>`, in the order of the inputs they are
-    read from. So programs of graphs that differ in names only are one."""
-
-    def place(entry: tuple[E.Sym, SymbolSource]) -> tuple[int, str, int]:
-        return entry[1].input, entry[1].kind, entry[1].dim
-
-    found: dict[E.Sym, E.Sym] = {}
-    for k, (s, _) in enumerate(sorted(graph.symbols.items(), key=place)):
-        found[s] = E.sym(f"n{k}", s.lo, s.hi, s.multiple)  # type: ignore[assignment]
-    return found
 
 
 def _spread(kept: Point, inner: Point, ndim: int, order: list[int], keepdim: bool) -> list[Any]:

@@ -1,0 +1,63 @@
+"""Graphs of symbolic sizes, made without a capture: a function traced on fakes whose sizes are symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import eager
+from eager import dtypes
+from eager.fake import fake
+from eager.spec import TensorSpec
+from fxir.graph import Graph
+from fxir.options import CompileOptions, GraphKind
+from fxir.shapes import MOST, ShapeEnv
+from fxir.trace import trace
+from inductor.backend import compile_graph
+
+Shape = Sequence["int | str"]
+
+
+def symbolic_graph(
+    fn: Callable[..., Any], *inputs: Shape | tuple[Shape, str], most: int = MOST, hints: dict[str, int] | None = None
+) -> Graph:
+    """The graph of `fn` on inputs of these shapes; a str is a symbol. (shape, dtype name) for another dtype than float32."""
+    env = ShapeEnv()
+    known: dict[str, Any] = {}
+
+    def size(n: int | str) -> Any:
+        if isinstance(n, int):
+            return n
+        if n not in known:
+            known[n] = env.create((hints or {}).get(n, 5 + 2 * len(known)), None, hi=most)
+        return known[n]
+
+    fakes = []
+    for entry in inputs:
+        shape, dtype = entry if len(entry) == 2 and isinstance(entry[1], str) and not isinstance(entry[0], str | int) else (
+            entry, "float32")  # fmt: skip
+        fakes.append(fake(TensorSpec.contiguous([size(n) for n in shape], dtypes.by_name(dtype))))
+    return trace(fn, fakes)
+
+
+def compiled(fn: Callable[..., Any], *inputs: Any, mode: str = "default", **options: Any) -> Any:
+    """The native callable of `fn` over symbolic inputs: from tensors to a tuple."""
+    return compile_graph(symbolic_graph(fn, *inputs, **options), GraphKind.INFERENCE, CompileOptions(mode=mode))
+
+
+def tensor(rng: np.random.Generator, *shape: int, dtype: str = "float32", high: int = 9) -> Any:
+    """Random values of a shape."""
+    d = dtypes.by_name(dtype)
+    if d.is_floating_point:
+        return eager.tensor(rng.standard_normal(shape).astype("float32")).to(d)
+    return eager.tensor(rng.integers(0, high, shape)).to(d)
+
+
+def agree(got: Any, want: Any, tolerance: float = 2e-5) -> None:
+    """Same shape, strides, dtype and (nearly) values."""
+    assert tuple(got.shape) == tuple(want.shape) and got.dtype is want.dtype
+    if 0 not in want.shape:
+        assert got.stride() == want.stride()
+    np.testing.assert_allclose(got.detach().float().numpy(), want.detach().float().numpy(), tolerance, tolerance)

@@ -37,8 +37,8 @@ from dynamo.values.iterators import (
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import BuiltinMethod, BuiltinValue, ClassValue, ExceptionValue, SuperValue, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
-from dynamo.values.tensor import TensorMethod, TensorValue
 from dynamo.values.symint import SymIntValue, host_value
+from dynamo.values.tensor import TensorMethod, TensorValue
 from dynamo.wrap import is_named_tuple
 from eager import _native as eager_native
 from eager import ambient

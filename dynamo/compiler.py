@@ -42,14 +42,14 @@ from dynamo.values.sequences import ListValue
 from eager import Tensor, _logging, _settings, ambient
 from eager.autograd.state import saved_hooks_off
 from eager.nn import Module
-from fxir.backends import Backend
 from eager.spec import TensorSpec, spec_of
 from eager.symint import SymInt, is_symbolic
+from fxir.backends import Backend
 from fxir.examples import fakes_like
 from fxir.node import Node
 from fxir.options import CompileOptions
-
 from fxir.shapes import NeedsStatic
+
 RECOMPILES: Final = _logging.artifact("recompiles")
 RECOMPILES_VERBOSE: Final = _logging.artifact("recompiles_verbose")
 GRAPH_CODE: Final = _logging.artifact("graph_code")
@@ -97,8 +97,8 @@ class Site:
     attempts: int = 0
     over: bool = False
     skip: bool = False
-
     dynamic: Dynamic = field(default_factory=Dynamic)
+
     @property
     def n_slots(self) -> int:
         return len(self.slot_names) + self.function_slot
@@ -148,8 +148,8 @@ class CompiledRegion:
             compiled.clear_entries()
             site.variants.clear()
             site.attempts, site.over, site.skip = 0, False, False
-        self.region.clear()
             site.dynamic.forget()
+        self.region.clear()
         self._frame_sites.clear()
         self._continuations.clear()
         self.statistics = Statistics()
@@ -230,12 +230,12 @@ class CompiledRegion:
             job = Job(self, site, cap, root)
             try:
                 return job.run(slots, add)
+            except StaticAgain:
+                continue
             except Restart as again:
                 forget_frames(again)
                 if restart is not None and again.at >= restart.at:
                     return self._give_up(job, GiveUp(again.cause, again.detail), slots, add)
-            except StaticAgain:
-                continue
                 restart = again
             except GiveUp as reason:
                 forget_frames(reason)
@@ -339,11 +339,11 @@ class Job:
         cap.guards.add("grad_mode", (), cap.initial_grad_mode)
         cap.guards.add("ambient", (), cap.ambient)
         add_relations(cap)
+        cap.add_shape_guards()
         found = list(cap.guards.guards)
         return Variant(found, build_program(found, self.site.n_slots))
 
     # -- what generated code asks ------------------------------------------------------------------------------
-        cap.add_shape_guards()
     def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
         gm = graph_module(cap, outputs)
         self._log_graph(gm)
@@ -356,13 +356,13 @@ class Job:
             examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
             examples += [SymInt(s, cap.shapes.symbols[s].hint, cap.shapes) for s in cap.int_inputs]
             compiled = self.owner.backend(gm, examples, self.owner.options)
+        except NeedsStatic as refusal:
+            cap.make_static(refusal)
+            raise
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
             if self.owner.options.fullgraph:
                 text = f"compile(fullgraph=True): backend {self.owner.backend_name} failed on {self.site.label}"
                 raise BackendFailed(f"{text}: {type(error).__name__}: {error}") from error
-        except NeedsStatic as refusal:
-            cap.make_static(refusal)
-            raise
             text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}: {type(error).__name__}: {error}"
             _logging.warn_once(f"backend {type(error).__name__} {self.site.number}", text + "; the graph runs uncompiled")
             self.owner.statistics.fallbacks.append(text)
@@ -518,13 +518,13 @@ def _argument_names(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames[: argument_count(code)]
 
 
-def _has_work(cap: Capture) -> bool:
-    return any(n.op not in ("placeholder", "output") for n in cap.graph.nodes)
-
-
 def _symbolic_spec(v: TensorValue) -> TensorSpec | None:
     spec = spec_of(v.fake)
     return spec if is_symbolic(spec.shape) or is_symbolic(spec.strides) else None
+
+
+def _has_work(cap: Capture) -> bool:
+    return any(n.op not in ("placeholder", "output") for n in cap.graph.nodes)
 
 
 def _worth_a_look(fn: FunctionType, slots: tuple[Any, ...]) -> bool:

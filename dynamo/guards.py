@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamo._native import META_ALL, GuardProgram
-from dynamo.sources import ChildSource, Source
 from dynamo.shape_guards import ShapeCheck
+from dynamo.sources import ChildSource, Source
 from eager import _logging, ambient, device, dtype
 from fxir.node import Origin
 
@@ -47,10 +47,10 @@ class Guard:
     @property
     def note(self) -> str:
         """What is guarded and the line that made it. It identifies the guard in a failed program."""
-        what = f"{', '.join(s.name for s in self.sources)}: {self.kind} {_short(self.operands)}".strip()
-        return f"{what}  # {self.origin}" if self.origin else what
         if self.kind == "shape":
             return f"{self.operands[0].text}  # {self.origin}" if self.origin else str(self.operands[0].text)
+        what = f"{', '.join(s.name for s in self.sources)}: {self.kind} {_short(self.operands)}".strip()
+        return f"{what}  # {self.origin}" if self.origin else what
 
 
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, range)
@@ -104,10 +104,10 @@ class GuardSet:
 
 def _identity(operand: Any) -> Any:
     kind = type(operand)
-    if kind in (int, str, bytes, bool):
-        return kind, operand
     if kind is ShapeCheck:
         return operand.steps
+    if kind in (int, str, bytes, bool):
+        return kind, operand
     if kind is float:
         return kind, repr(operand)  # tells -0.0 from 0.0
     if kind is tuple:
@@ -270,13 +270,13 @@ def explain_failure(guards: list[Guard], program: GuardProgram, slots: tuple[Any
         names, actual = "grad mode", str(not guard.operands[0])
     elif guard.kind == "ambient":
         names, actual = "autocast and default device", ambient.describe(ambient.word())
+    elif guard.kind == "shape":
+        check = guard.operands[0]
+        return Failure(f"{check.text} [shape]", check.expected(), check.actual(slots), line)
     elif guard.sources:
         try:
             actual = _describe_actual(guard.kind, guard.operands, guard.sources[0].read(slots))
         except Exception as error:  # noqa: BLE001 - reading may run into what made the guard fail
-    elif guard.kind == "shape":
-        check = guard.operands[0]
-        return Failure(f"{check.text} [shape]", check.expected(), check.actual(slots), line)
             actual = f"(not readable: {type(error).__name__}: {error})"
     return Failure(f"{names} [{guard.kind}]", _describe_expected(guard), actual, line)
 

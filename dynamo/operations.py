@@ -22,8 +22,8 @@ from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
 from dynamo.values.mappings import DictValue, DictView, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
-from dynamo.values.symint import host_value
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
+from dynamo.values.symint import host_value
 from dynamo.values.tensor import TensorValue
 
 # operator function -> (method, reflected method)

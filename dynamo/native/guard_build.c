@@ -240,6 +240,7 @@ static void block_free(Block *block)
     block_unsubscribe(block);
     for (int i = 0; i < block->n_dicts; i++) Py_DECREF(block->dicts[i]);
     PyMem_Free(block->dicts);
+    PyMem_Free(block->owners);
     PyMem_Free(block->types);
     PyMem_Free(block->seen_tags);
     PyMem_Free(block->sample_tags);
@@ -252,12 +253,22 @@ static int block_add_item(Builder *b, const OpSpec *spec, Block *block, PyObject
         block->types[block->n_types++] = (PyTypeObject *)item;
         return 0;
     }
+    if (PyCFunction_Check(item)) {
+        if (block->counter && block->counter != item) return refuse(b, spec, PyExc_ValueError, "one counter is allowed", item);
+        block->counter = item;
+        return 0;
+    }
     PyObject *dict = PyDict_Check(item) ? Py_NewRef(item) : PyObject_GenericGetDict(item, NULL);
     if (!dict) {
         PyErr_Clear();
-        return refuse(b, spec, PyExc_TypeError, "an item must be a dict, a type or an object with a __dict__", item);
+        return refuse(b, spec, PyExc_TypeError, "an item must be a dict, a type, a C function or an object with a __dict__", item);
     }
     block->dicts[block->n_dicts++] = dict;
+    if (!PyDict_Check(item)) {      /* its place is behind those of the owners before it */
+        block->dicts[block->n_dicts - 1] = block->dicts[block->n_owners];
+        block->dicts[block->n_owners] = dict;
+        block->owners[block->n_owners++] = item;
+    }
     return 0;
 }
 
@@ -268,10 +279,11 @@ static Block *block_new(Builder *b, const OpSpec *spec, PyObject *items)
     if (!block) return (Block *)PyErr_NoMemory();
     block->uses_epoch = spec->name[0] == 'e';
     block->dicts = PyMem_Calloc(n, sizeof *block->dicts);
+    block->owners = PyMem_Calloc(n, sizeof *block->owners);
     block->types = PyMem_Calloc(n, sizeof *block->types);
     block->seen_tags = PyMem_Calloc(n, sizeof *block->seen_tags);
     block->sample_tags = PyMem_Calloc(n, sizeof *block->sample_tags);
-    bool ok = block->dicts && block->types && block->seen_tags && block->sample_tags;
+    bool ok = block->dicts && block->owners && block->types && block->seen_tags && block->sample_tags;
     if (!ok) PyErr_NoMemory();
     for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(items); i++)
         ok = block_add_item(b, spec, block, PyTuple_GET_ITEM(items, i)) == 0;
@@ -432,9 +444,9 @@ void program_free_code(ProgramObject *program)
     program->count = 0;
     for (int i = 0; i < count; i++) {
         if (code[i].op == G_TENSOR) PyMem_Free(code[i].tensor);
+        else if (code[i].op == G_SHAPE) shape_free(code[i].shape);
         else if (code[i].op == G_BLOCK) block_free(code[i].block);
         else if (code[i].op == G_DISTINCT || code[i].op == G_NOT_ALIAS) PyMem_Free(code[i].slots);
     }
     PyMem_Free(code);
 }
-        else if (code[i].op == G_SHAPE) shape_free(code[i].shape);

@@ -5,14 +5,44 @@
 extern PyObject *_PyDict_GetItem_KnownHash(PyObject *, PyObject *, Py_hash_t);
 
 /* --- blocks ---------------------------------------------------------------------------------- */
+/* What the counter gives; errors are told by `ok`. */
+static uint64_t block_count(const Block *b, bool *ok)
+{
+    PyObject *value = PyObject_CallNoArgs(b->counter);
+    uint64_t count = value ? PyLong_AsUnsignedLongLong(value) : 0;
+    Py_XDECREF(value);
+    *ok = !PyErr_Occurred();
+    if (!*ok) PyErr_Clear();
+    return count;
+}
+
+static bool owners_keep_dicts(const Block *b)
+{
+    for (int i = 0; i < b->n_owners; i++) {
+        PyObject *dict = PyObject_GenericGetDict(b->owners[i], NULL);
+        Py_XDECREF(dict);
+        if (unlikely(dict != b->dicts[i])) {
+            if (!dict) PyErr_Clear();
+            return false;
+        }
+    }
+    return true;
+}
+
 static inline bool block_unchanged(const Block *b)
 {
     if (unlikely(!b->seen)) return false;
     if (b->uses_epoch && *eager_api->epoch != b->seen_epoch) return false;
     if (b->n_dicts && block_dict_state(b) != b->seen_changes) return false;
+    if (b->n_owners && !owners_keep_dicts(b)) return false;
     for (int i = 0; i < b->n_types; i++) {
         unsigned int tag = b->types[i]->tp_version_tag;
         if (unlikely(!tag || tag != b->seen_tags[i])) return false;
+    }
+    if (unlikely(b->counter != NULL)) {
+        bool ok;
+        uint64_t count = block_count(b, &ok);
+        return ok && count == b->seen_count;
     }
     return true;
 }
@@ -34,7 +64,9 @@ static uint64_t block_enter(Block *b)
     b->sample_epoch = *eager_api->epoch;
     b->sample_changes = b->n_dicts ? block_dict_state(b) : 0;
     for (int i = 0; i < b->n_types; i++) b->sample_tags[i] = type_tag(b->types[i]);
-    return ++b->ticket;
+    bool ok = true;
+    if (b->counter) b->sample_count = block_count(b, &ok);
+    return ++b->ticket * ok;     /* 0: nothing to commit */
 }
 
 static void block_commit(Block *b, uint64_t ticket)
@@ -42,6 +74,7 @@ static void block_commit(Block *b, uint64_t ticket)
     if (b->ticket != ticket) return;
     b->seen_epoch = b->sample_epoch;
     b->seen_changes = b->sample_changes;
+    b->seen_count = b->sample_count;
     for (int i = 0; i < b->n_types; i++) b->seen_tags[i] = b->sample_tags[i];
     b->seen = true;
 }
@@ -125,9 +158,24 @@ static bool length_is(PyObject *o, int64_t n)
     return false;
 }
 
+/* An OrderedDict keeps its order in a list of its own, which only its iterator follows. */
+static bool ordered_keys_are(PyObject *dict, PyObject *keys)
+{
+    PyObject *iterator = PyObject_GetIter(dict), *key;
+    bool same = iterator != NULL;
+    for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(keys); i++) {
+        key = PyIter_Next(iterator);
+        same = key && same_constant(key, PyTuple_GET_ITEM(keys, i));
+        Py_XDECREF(key);
+    }
+    Py_XDECREF(iterator);
+    return same;
+}
+
 static bool dict_keys_are(PyObject *dict, PyObject *keys)
 {
     if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
+    if (PyODict_CheckExact(dict)) return ordered_keys_are(dict, keys);
     Py_ssize_t position = 0, i = 0;
     PyObject *key;
     while (PyDict_Next(dict, &position, &key, NULL)) {
@@ -142,11 +190,11 @@ static bool dict_keys_are(PyObject *dict, PyObject *keys)
     return i == PyTuple_GET_SIZE(keys);
 }
 
-static bool call_returns(PyObject *callable, PyObject *want)
+static bool call_returns(PyObject *callable, PyObject *want, bool identical)
 {
     PyObject *value = PyObject_CallNoArgs(callable);
     if (!value) return false;
-    bool same = same_constant(value, want);
+    bool same = identical ? value == want : same_constant(value, want);
     Py_DECREF(value);
     return same;
 }

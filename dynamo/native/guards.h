@@ -31,18 +31,21 @@ typedef struct {
  * sample, so threads that interleave (a check may run Python code) cannot vouch for each other. */
 typedef struct Block {
     bool uses_epoch, seen;
-    int n_dicts, n_types;
-    PyObject **dicts;           /* strong */
+    int n_dicts, n_types, n_owners;
+    PyObject **dicts;           /* strong; the first n_owners are those of the owners */
+    PyObject **owners;          /* borrowed from the tuple of items: objects, whose __dict__ may be replaced */
     PyTypeObject **types;       /* borrowed from the tuple of items */
+    PyObject *counter;          /* borrowed likewise, or NULL: a C function that gives an int, another after each change */
     uint64_t changes;           /* bumped by the dict watcher (3.12+) */
     uint64_t seen_changes, seen_epoch, sample_changes, sample_epoch, ticket;
     unsigned int *seen_tags, *sample_tags;      /* by type */
+    uint64_t seen_count, sample_count;          /* of the counter */
 } Block;
+
+typedef struct ShapeProgram ShapeProgram;
 
 typedef struct {
     uint8_t op;
-typedef struct ShapeProgram ShapeProgram;
-
     int32_t src, src2, dst;
     int32_t length;             /* of a block: instructions to skip; of a list of slots: their number */
     int64_t a, b, c;
@@ -52,9 +55,9 @@ typedef struct ShapeProgram ShapeProgram;
         TensorSpec *tensor;
         Block *block;
         int32_t *slots;
+        ShapeProgram *shape;
         double number;
     };
-        ShapeProgram *shape;
 } Guard;
 
 struct ProgramObject {
@@ -77,13 +80,13 @@ void program_free_code(ProgramObject *program);
 /* Operands of the operation of that name, or -1. */
 int guard_arity(PyObject *name);
 
-/* --- dictwatch.c ----------------------------------------------------------------------------- */
-int dictwatch_init(void);
 /* --- shape_guard.c --------------------------------------------------------------------------- */
 int shape_build(PyObject *steps, Guard *g);     /* takes over g->slots */
 void shape_free(ShapeProgram *program);
 bool shape_holds(const ShapeProgram *program, PyObject **slots);
 
+/* --- dictwatch.c ----------------------------------------------------------------------------- */
+int dictwatch_init(void);
 int block_subscribe(Block *block);          /* watch all its dicts */
 void block_unsubscribe(Block *block);
 /* The state of the block's dicts as one number: different after any write to any of them. */

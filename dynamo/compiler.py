@@ -195,6 +195,9 @@ class CompiledRegion:
         settings = _settings.current().capture
         if site.skip or site.over or settings.disable:
             return None
+        if site.code.co_flags & CO_GENERATOR_LIKE:  # it makes a generator or coroutine, whose frame cannot be re-entered
+            site.skip = True
+            return None
         if _stance.no_capture or ambient.intercepting():
             return None
         self._explain_recompile(site, slots)

@@ -148,6 +148,18 @@ static inline void frame_set_next(Frame *f, PyCodeObject *code, int unit)
 }
 #endif
 
+/* 3.12 and 3.13 count nested evaluations apart from Python's recursion limit, for the sake of the C stack, and allow
+ * fewer (Include/cpython/pystate.h). A frame that the hook evaluates is one of those; without the hook it were none.
+ * The hook minds the stack itself, so what the frame counts (PY_EVAL_C_STACK_UNITS in Python/ceval.c) is given back. */
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+#define EVAL_STACK_UNITS 2
+#define frame_uncount(ts) ((ts)->c_recursion_remaining += EVAL_STACK_UNITS)
+#define frame_recount(ts) ((ts)->c_recursion_remaining -= EVAL_STACK_UNITS)
+#else
+#define frame_uncount(ts) ((void)(ts))
+#define frame_recount(ts) ((void)(ts))
+#endif
+
 /* With an exception to throw: the interpreter looks up the handler, and the traceback's line, for
  * the unit before the next instruction. */
 static inline void frame_set_throwing(Frame *f, PyCodeObject *code, int unit)

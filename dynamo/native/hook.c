@@ -3,6 +3,8 @@
 #include "frame_compat.h"
 #include "hook.h"
 
+#include <pthread.h>
+
 _Thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 int stance = STANCE_DEFAULT;
 RegionObject *default_region;
@@ -65,7 +67,7 @@ static PyObject *call_frame_miss(PyThreadState *ts, PyObject *miss, PyCodeObject
 }
 
 /* Result of what replaces the frame; *plain: nothing does, the frame is to run as it is. */
-static PyObject *run_replacement(PyThreadState *ts, Frame *frame, PyCodeObject *code, DispatcherObject *dispatcher,
+static __attribute__((noinline)) PyObject *run_replacement(PyThreadState *ts, Frame *frame, PyCodeObject *code, DispatcherObject *dispatcher,
                                  PyObject *miss, bool *plain)
 {
     int n = code_argument_slots(code);
@@ -106,6 +108,39 @@ static inline bool is_candidate(PyThreadState *ts, Frame *frame, PyCodeObject *c
            !thread_is_traced(ts);
 }
 
+/* --- the C stack ----------------------------------------------------------------------------- */
+#define STACK_MARGIN (256 << 10)
+
+/* The lowest address that this thread's frames may reach; 0 where the system does not tell. */
+static uintptr_t stack_floor(void)
+{
+    static _Thread_local uintptr_t known = 1;
+    if (likely(known != 1)) return known;
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0, guard = 0;
+    known = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes)) return known;
+    if (!pthread_attr_getstack(&attributes, &low, &size) && !pthread_attr_getguardsize(&attributes, &guard))
+        known = (uintptr_t)low + guard + (size / 4 < STACK_MARGIN ? size / 4 : STACK_MARGIN);
+    pthread_attr_destroy(&attributes);
+    return known;
+}
+
+/* The frame as it is. With the hook on, each Python call takes C stack: when that ends, so does the recursion. */
+static PyObject *eval_as_it_is(PyThreadState *ts, Frame *frame, int throwflag)
+{
+    char here;
+    if (unlikely((uintptr_t)&here < stack_floor()) && !throwflag && frame_is_fresh(frame, frame_code(frame))) {
+        PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
+        return frame_dispose(ts, frame, NULL);
+    }
+    frame_uncount(ts);
+    PyObject *result = previous_eval(ts, frame, throwflag);
+    frame_recount(ts);
+    return result;
+}
+
 static PyObject *hook_eval(PyThreadState *ts, Frame *frame, int throwflag)
 {
     ThreadState *t = &thread_state;
@@ -117,24 +152,24 @@ static PyObject *hook_eval(PyThreadState *ts, Frame *frame, int throwflag)
         }
     }
     if (t->mode == MODE_OFF || throwflag || t->disabled || stance == STANCE_EAGER)
-        return previous_eval(ts, frame, throwflag);
+        return eval_as_it_is(ts, frame, throwflag);
     PyCodeObject *code = frame_code(frame);
     if (t->plain == code) {
         t->plain = NULL;
-        return previous_eval(ts, frame, throwflag);
+        return eval_as_it_is(ts, frame, throwflag);
     }
     CodeState *state = code_state(code, false);
-    if ((state && state->skip) || !is_candidate(ts, frame, code)) return previous_eval(ts, frame, throwflag);
+    if ((state && state->skip) || !is_candidate(ts, frame, code)) return eval_as_it_is(ts, frame, throwflag);
     bool skipped, plain = false;
     RegionObject *region = t->region ? t->region : default_region;
     DispatcherObject *dispatcher = region_find(region, code, &skipped);
     bool capture = t->mode == MODE_ON && stance == STANCE_DEFAULT;
     PyObject *miss = capture ? region_miss(region) : NULL;
-    if (skipped || (!dispatcher && !miss)) return previous_eval(ts, frame, throwflag);
+    if (skipped || (!dispatcher && !miss)) return eval_as_it_is(ts, frame, throwflag);
     Py_XINCREF(dispatcher);     /* the miss callback may drop it from the region */
     PyObject *result = run_replacement(ts, frame, code, dispatcher, miss, &plain);
     Py_XDECREF(dispatcher);
-    return plain ? previous_eval(ts, frame, throwflag) : frame_dispose(ts, frame, result);
+    return plain ? eval_as_it_is(ts, frame, throwflag) : frame_dispose(ts, frame, result);
 }
 
 /* --- installation ---------------------------------------------------------------------------- */

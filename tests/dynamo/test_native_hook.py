@@ -436,6 +436,27 @@ def test_replaced_frames_leave_no_references() -> None:
     assert ref() is None
 
 
+def test_recursion_under_the_hook_ends_with_the_stack_and_not_before() -> None:
+    def depth(n: int) -> int:
+        try:
+            return depth(n + 1)
+        except RecursionError:
+            return n
+
+    region, found = Region(lambda code, func, slots: None), []
+    before, size = sys.getrecursionlimit(), threading.stack_size(2 << 20)
+    sys.setrecursionlimit(1_000_000)
+    try:
+        thread = threading.Thread(target=lambda: found.append(run(region, depth, 0)))
+        thread.start()
+        thread.join()
+    finally:
+        sys.setrecursionlimit(before)
+        threading.stack_size(size)
+    assert 1_500 < found[0] < 100_000
+    assert run(region, depth, 0) > before - 200
+
+
 def test_large_and_deep_frames() -> None:
     source = "def big(a, b=1, *, c=3, **kw):\n" + "".join(f"    v{i} = a + {i}\n" for i in range(300))
     source += "    def q(): return a, kw, v299\n    return q()\n"

@@ -87,6 +87,12 @@ class Spec:
     dtype: str
     device: str = "cpu"
 
+    def fixed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(shape, strides) of a layout without symbols. TypeError for another one."""
+        if any(isinstance(n, Expr) for n in (*self.shape, *self.strides)):
+            raise TypeError(f"{self} has symbolic sizes; allowed: a layout without symbols")
+        return self.shape, self.strides  # type: ignore[return-value]
+
 
 @dataclass(frozen=True, slots=True)
 class IntInput:

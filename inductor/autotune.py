@@ -86,10 +86,11 @@ def synthetic_inputs(specs: Sequence[Spec], seed: int = 0) -> list[Tensor]:
     made = []
     for s in specs:
         d = dtypes.by_name(s.dtype)
-        span = 1 + sum((n - 1) * step for n, step in zip(s.shape, s.strides, strict=True)) if 0 not in s.shape else 0
+        shape, strides = s.fixed()
+        span = 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) if 0 not in shape else 0
         flat = eager_native.empty(d.code, (max(span, 0),), (1,))
         flat._array[...] = rng.standard_normal(max(span, 0)) if d.is_floating_point or d.is_complex else 0
-        made.append(eager_native.alias(flat, s.shape, s.strides, 0))
+        made.append(eager_native.alias(flat, shape, strides, 0))
     return made
 
 

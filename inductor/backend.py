@@ -27,12 +27,12 @@ from eager.spec import TensorSpec
 from eager.tensor import Tensor
 from fxir.aot import aot_compile, interpret
 from fxir.backends import register_backend
-from fxir.canonical import graph_hash
+from fxir.canonical import canonical_symbols, graph_hash, renamed
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 from fxir.options import CompileOptions, GraphKind
 from inductor import cache, toolchain
-from inductor.artifact import ArtifactPlan, Compiled, ExternCall
+from inductor.artifact import ArtifactPlan, Compiled, ExternCall, Spec
 from inductor.cache import Cache, Entry, Key
 from inductor.compiled import Artifact, explain_entry
 from inductor.request import Knobs, Request
@@ -68,8 +68,8 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Cal
     """A functional graph as a native callable from real tensors to a tuple.
 
     The `CompiledGraph` has an `artifact` (`inductor.compiled.Artifact`) that explains and saves it.
-    Raises: CompileError; not for a backward graph, which then runs op by op, with one warning, because its
-    forward has run already.
+    Raises: NeedsStatic for a symbol that the compiler cannot leave open. CompileError; not for a backward graph, which
+    then runs op by op, with one warning, because its forward has run already.
     """
     try:
         return _compile_graph(graph, kind, options)
@@ -156,7 +156,8 @@ def _tuned(options: CompileOptions) -> bool:
 
 
 def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Key:
-    inputs = ", ".join(_spec_text(n.info.spec) for n in graph.placeholders)
+    names = canonical_symbols(graph)
+    inputs = ", ".join(_spec_text(renamed(n.info.spec, names)) for n in graph.placeholders)
     return Key.of(
         {
             "graph": graph_hash(graph)[:32],
@@ -175,7 +176,7 @@ def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchai
 
 def _spec_text(spec: Any) -> str:
     if not isinstance(spec, TensorSpec):
-        return repr(spec)
+        return "int" if spec is None else repr(spec)
     strides = "" if spec.is_contiguous() else f" strides {spec.strides}"
     return f"{spec.dtype.name}{list(spec.shape)}{strides}" + ("" if spec.device.type == "cpu" else f" {spec.device}")
 
@@ -297,8 +298,11 @@ def _autotuned(
         first = compile_(graph, kind, request)
     if wanted:
         autotune.tune_gemms(wanted, request.tools, winners, store.objects, budget_s * 0.6)
-    if any(spec.device != "cpu" for spec in first.plan.inputs):
+    if any(isinstance(spec, Spec) and spec.device != "cpu" for spec in first.plan.inputs):
         return first
+    if first.plan.symbols:  # knobs are measured on inputs of one shape: here there are many
+        with gemm.decided(winners):
+            return compile_(graph, kind, request)
     made: dict[Knobs, Compiled] = {}
     with gemm.decided(winners), TemporaryDirectory(prefix="framejit-tune-") as folder:
 
@@ -312,7 +316,7 @@ def _autotuned(
             plan = _by_position(compiled, graph)
             return loader.load(plan, library, _constants(graph), name=f"variant {knobs}")
 
-        inputs = autotune.synthetic_inputs(first.plan.inputs)
+        inputs = autotune.synthetic_inputs([s for s in first.plan.inputs if isinstance(s, Spec)])
         variants = autotune.knob_variants(request.tools, request.threads)
         return made[autotune.tune_knobs(variants, load, inputs, budget_s * 0.4)]
 

@@ -151,8 +151,8 @@ class _Compiler:
                     sizes[n] = self.program.buffers[n].layout.nbytes
         offsets, total = plan_arena(lifetimes(sizes, uses))
         head = CHECK_BYTES if self.program.checks else 0
-        for n, at in offsets.items():
-            self._put(n, plan.arena_buffer, plain(head + at))
+        for n, offset in offsets.items():
+            self._put(n, plan.arena_buffer, plain(head + offset))
         for n in self.taken:
             holder = self.places[self._holder(n)]
             self._put(n, holder.entry, holder.offset_bytes)
@@ -433,7 +433,7 @@ class _Compiler:
             if is_symbolic(*d.ranges):
                 many = f"{each} * {size_source(product(d.ranges))} > {self.request.knobs.parallel_ns}.0"
                 call = f"if ({many}) rt->parallel_for(rt, scatter{i}, bufs, {size_source(n)}, 64); else {call}"
-            elif cost > self.request.knobs.parallel_ns:
+            elif isinstance(n, int) and cost > self.request.knobs.parallel_ns:
                 call = f"rt->parallel_for(rt, scatter{i}, bufs, {n}, {max(64, -(-n // 8))});"
         copied, symbolic_copied = _cost(b.layout.nbytes, 0.125)
         return _Code(text, [*statements, call], None, cost + copied, plain(symbolic + symbolic_copied))

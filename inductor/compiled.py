@@ -22,7 +22,7 @@ import numpy as np
 from eager import _native as eager_native
 from eager import dtypes
 from eager.tensor import Tensor
-from inductor.artifact import PRELUDE_END, ArtifactPlan, ExternCall, NativeSegment, Spec
+from inductor.artifact import PRELUDE_END, ArtifactPlan, ExternCall, IntInput, NativeSegment, Size, Spec, Symbol
 from inductor.cache import Entry, Key
 from inductor.runtime import loader
 from inductor.runtime.loader import CompiledGraph
@@ -121,8 +121,9 @@ def _bytes_of(t: Tensor) -> bytes:
 
 def _tensor_of(data: bytes, spec: Spec) -> Tensor:
     d = dtypes.by_name(spec.dtype)
-    t: Tensor = eager_native.empty(d.code, spec.shape, spec.strides)
-    t._array[...] = np.frombuffer(data, d.numpy).reshape(spec.shape)
+    shape, strides = spec.fixed()
+    t: Tensor = eager_native.empty(d.code, shape, strides)
+    t._array[...] = np.frombuffer(data, d.numpy).reshape(shape)
     return t
 
 
@@ -133,15 +134,16 @@ def explain_entry(entry: Entry, sources: bool = False) -> str:
     """The plan in words; with `sources`, the generated code after it."""
     plan = entry.plan
     lines = [f"files in {entry.folder}"]
+    lines += [f"{s.symbol}: {_source(s)}, {s.symbol.lo} to {s.symbol.hi}" for s in plan.symbols]
     lines += [f"input {i}: {_spec(s)}" for i, s in enumerate(plan.inputs)]
     for i, step in enumerate(plan.steps):
         if isinstance(step, NativeSegment):
-            lines.append(f"step {i}: native {step.symbol}, about {step.cost_ns / 1e3:.1f} us")
+            lines.append(f"step {i}: native {step.symbol}, about {_microseconds(step.cost_ns)} us")
         elif isinstance(step, ExternCall):
             lines.append(f"step {i}: eager {step.op}" + (f", called at {step.origin}" if step.origin else ""))
     lines += [f"packed: buffer {p.source} once, {p.nbytes} bytes" for p in plan.packs]
     lines += [f"output {i}: {_output(o)}" for i, o in enumerate(plan.outputs)]
-    new = sum(a.nbytes for a in plan.allocations)
+    new = sum(a.nbytes for a in plan.allocations)  # an expression where sizes are
     lines.append(f"memory: {new} bytes of outputs, {plan.arena_bytes} of scratch")
     lines += entry.notes()
     if sources:
@@ -155,8 +157,16 @@ def _without_prelude(text: str) -> str:
     return f"// (after {head.count(chr(10))} lines of prelude, inductor/cpp/prelude.py)\n{kernels}" if mark else text
 
 
-def _spec(s: Spec) -> str:
-    return f"{s.dtype}{list(s.shape)} strides {list(s.strides)}"
+def _microseconds(cost_ns: Size) -> str:
+    return f"{cost_ns / 1e3:.1f}" if isinstance(cost_ns, int) else f"({cost_ns}) / 1000"
+
+
+def _source(s: Symbol) -> str:
+    return f"input {s.input}" if s.kind == "int" else f"{s.kind} of input {s.input}" + f", dim {s.dim}" * (s.kind != "offset")
+
+
+def _spec(s: Spec | IntInput) -> str:
+    return "int" if isinstance(s, IntInput) else f"{s.dtype}{list(s.shape)} strides {list(s.strides)}"
 
 
 def _output(output: object) -> str:

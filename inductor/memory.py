@@ -50,6 +50,7 @@ def plan_arena(buffers: Sequence[Lifetime]) -> tuple[dict[str, Size], Size]:
 
     Buffers whose lifetimes overlap never overlap in memory.
     """
+    total: Size
     offsets, total = _first_fit([b for b in buffers if isinstance(b.nbytes, int)])
     for slot in _slots([b for b in buffers if not isinstance(b.nbytes, int)]):
         offsets.update((b.name, total) for b in slot.members)

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from fxir import expr as E
+from fxir.shapes import NeedsStatic
 
-__all__ = ["NOMINAL", "Size", "at_least", "ceildiv", "is_symbolic", "nominal", "plain", "product"]
+__all__ = ["NOMINAL", "Size", "at_least", "ceildiv", "fixed", "is_symbolic", "nominal", "plain", "product"]
 
 Size: TypeAlias = "int | E.Expr"
 NOMINAL: Final = 64  # what a symbol is taken for where nothing but speed depends on it
@@ -43,6 +44,15 @@ def at_least(n: Size, low: int) -> Size:
 def is_symbolic(*sizes: Any) -> bool:
     """Whether any of these is an expression."""
     return any(isinstance(n, E.Expr) for n in sizes)
+
+
+def fixed(sizes: Iterable[Size], who: str) -> tuple[int, ...]:
+    """The sizes, none of them an expression. Raises: NeedsStatic, `who` needs that."""
+    found = tuple(sizes)
+    symbols = [s for n in found if isinstance(n, E.Expr) for s in n.symbols]
+    if symbols:
+        raise NeedsStatic(symbols, f"{who} is made for fixed sizes, not {list(found)}")
+    return found  # type: ignore[return-value]
 
 
 def nominal(n: E.IntLike) -> int:

@@ -38,7 +38,7 @@ class Problem:
         """The problem that a kernel is chosen for."""
         (a_row, a_column), (b_row, b_column), steps = self.a_strides, self.b_strides, self.batch_strides
         return GemmProblem(
-            self.dtype, *map(nominal, (self.batch, self.m, self.n, self.k)),
+            self.dtype, nominal(self.batch), nominal(self.m), nominal(self.n), nominal(self.k),
             (nominal(a_row), nominal(a_column)), (nominal(b_row), nominal(b_column)), nominal(self.ldc),
             (nominal(steps[0]), nominal(steps[1]), nominal(steps[2])),
         )  # fmt: skip

@@ -84,16 +84,16 @@ def _embedding(b: Builder, spec: TensorSpec, weight: ir.Ref, indices: ir.Ref, pa
     return b.pointwise(layout_of(spec), at)
 
 
-def _advanced(x: ir.Ref, indices: Sequence[ir.Ref | None]) -> tuple[list[int], tuple[int, ...], int]:
+def _advanced(b: Builder, indices: Sequence[ir.Ref | None]) -> tuple[list[int], tuple[Size, ...], int]:
     """Dims that have an index, the indices' broadcast shape, and where it stands in the result."""
     dims = [i for i, t in enumerate(indices) if t is not None]
-    shape = broadcast_shapes(*(t.shape for t in indices if t is not None))
+    shape = b.facts.lower(broadcast_shapes(*b.facts.lift([t.shape for t in indices if t is not None])))
     return dims, shape, dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
 
 
 def _advanced_point(b: Builder, x: ir.Ref, indices: Sequence[ir.Ref | None], p: Point) -> tuple[list[E.IntLike], Bindings]:
     """The point of `x` that point `p` of `x[indices]` stands for."""
-    _dims, shape, start = _advanced(x, indices)
+    _dims, shape, start = _advanced(b, indices)
     chosen, rest = p[start : start + len(shape)], iter([*p[:start], *p[start + len(shape) :]])
     point: list[E.IntLike] = []
     bindings: Bindings = ()
@@ -141,7 +141,7 @@ def _may_add(d: dtype) -> bool:
     return d is not dtypes.bool_ and d.itemsize >= (4 if d.is_floating_point else 1)
 
 
-def _write(b: Builder, spec: TensorSpec, x: ir.Ref, shape: Sequence[int], target: Any, value: Any, mode: str) -> ir.Ref | None:
+def _write(b: Builder, spec: TensorSpec, x: ir.Ref, shape: Sequence[Size], target: Any, value: Any, mode: str) -> ir.Ref | None:
     """A copy of `x` with `value(p)` written at `target(p)` = (point, bindings), for every p of `shape`."""
     if mode == "add" and not _may_add(spec.dtype):
         return None
@@ -227,7 +227,7 @@ def _index_fill(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref
 @rule("index_put")
 def _index_put(b: Builder, spec: TensorSpec, x: ir.Ref, indices: Sequence[ir.Ref | None], values: Any,
                accumulate: bool) -> ir.Ref | None:  # fmt: skip
-    dims, shape, start = _advanced(x, indices)
+    dims, shape, start = _advanced(b, indices)
     rest = [x.shape[i] for i in range(len(x.shape)) if i not in dims]
     full = (*rest[:start], *shape, *rest[start:])
     if isinstance(values, ir.Ref) and len(values.shape) > len(full):

@@ -15,6 +15,7 @@ from typing import Final
 from eager import dtypes
 from eager.dtypes import dtype
 from inductor import ir
+from inductor.sizes import fixed
 from inductor.triton.values import SIGNATURE, TYPE, ValuePrinter, literal
 
 PERSISTENT_LIMIT: Final = 8192  # columns that one program may hold at once
@@ -148,7 +149,7 @@ def _axes(lines: list[str], ranges: Sequence[int], position: str, symbol: str, o
 
 class _PointwiseKernel(_Kernel):
     def build(self) -> TritonKernel:
-        ranges = self.members[0].definition.ranges  # type: ignore[union-attr]
+        ranges = fixed(self.members[0].definition.ranges, self.name)  # type: ignore[union-attr]
         if any(m.definition.ranges != ranges for m in self.members):  # type: ignore[union-attr]
             raise NotImplementedError(f"triton: members of {self.name} have different ranges")
         xnumel = math.prod(ranges)
@@ -204,7 +205,7 @@ def _reduce_call(kind: str, value: str, floating: bool) -> str:
 class _RowKernel(_Kernel):
     def build(self) -> TritonKernel:
         first = next(m.definition for m in self.members if isinstance(m.definition, ir.Reduction))
-        self.rows, self.columns = first.ranges, first.reduced
+        self.rows, self.columns = fixed(first.ranges, self.name), fixed(first.reduced, self.name)
         xnumel, self.rnumel = math.prod(self.rows), math.prod(self.columns)
         persistent = self.rnumel <= PERSISTENT_LIMIT
         rblock = 1 << max(self.rnumel - 1, 0).bit_length() if persistent else 2048
@@ -235,7 +236,7 @@ class _RowKernel(_Kernel):
         assert isinstance(d, ir.Pointwise)
         if d.ranges == (*self.rows, *self.columns):
             return True
-        if math.prod(d.ranges) == math.prod(self.rows) and d.ranges == self.rows:
+        if d.ranges == self.rows:
             return False
         raise NotImplementedError(f"triton: {m.name} has ranges {d.ranges}, the rows of {self.name} are {self.rows}")
 

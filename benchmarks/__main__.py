@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import eager, guards, harness, models, overhead
+from benchmarks import dynamic, eager, guards, harness, models, overhead
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -22,7 +22,9 @@ def _parser() -> argparse.ArgumentParser:
     three.add_argument("--rounds", type=int, default=3)
     three.add_argument("--only", metavar="TEXT", help="only the figures whose name contains TEXT")
     four = names.add_parser("guards", help="entry and guards of a warm module of up to 100 parameters, beside its kernels")
-    for each in (one, two, three, four):
+    five = names.add_parser("dynamic", help="code for all sizes beside code for one size; compiling once beside once a size")
+    five.add_argument("--rounds", type=int, default=15)
+    for each in (one, two, three, four, five):
         each.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
     return parser
 
@@ -37,6 +39,8 @@ def main() -> int:
     elif args.name == "eager":
         torch_at = overhead.torch_python(args.torch_python)
         found = eager.figures(rounds=args.rounds, torch_at=torch_at, only=args.only)
+    elif args.name == "dynamic":
+        found = dynamic.figures(rounds=args.rounds)
     elif args.name == "guards":
         found = guards.figures()
     else:

@@ -206,7 +206,7 @@ def test_a_view_of_symbolic_sizes_needs_no_division_in_its_loop() -> None:
 
 
 def test_a_decision_that_is_not_proved_needs_static_sizes() -> None:
-    with pytest.raises(NeedsStatic, match="as_strided|view|depends on") as refusal:
+    with pytest.raises(NeedsStatic, match="depends on") as refusal:
         lower(_without_relations(symbolic_graph(lambda x: x[:5] * 2, ("n", 3), hints={"n": 9})))
     assert len(refusal.value.symbols) == 1
 

@@ -287,7 +287,7 @@ def known_le(a: IntLike, b: IntLike) -> bool:
     if x is y or x.hi <= y.lo:
         return True
     less = x - y
-    return less.hi <= 0 or (_is_limited(less) and (most := at_most(less)) is not None and most.hi <= 0)
+    return less.hi <= 0 or (_is_related(less) and (most := at_most(less)) is not None and most.hi <= 0)
 
 
 def known_lt(a: IntLike, b: IntLike) -> bool:
@@ -299,16 +299,21 @@ def known_lt(a: IntLike, b: IntLike) -> bool:
 
 
 def _is_limited(e: Expr) -> bool:
-    return any(s.below is not None for s in e.symbols)
+    """Whether a loop variable is in it: a symbol with a `below`, or one that counts from 0 to a number."""
+    return any(s.below is not None or (s.lo == 0 and s.hi < inf) for s in e.symbols)
+
+
+def _is_related(e: Expr) -> bool:
+    """Whether bounds of its terms, taken one by one, may say less of it than `at_most`."""
+    return any(isinstance(t, Mul) for t, _ in terms_of(e)[1]) or any(s.below is not None for s in e.symbols)
 
 
 def at_most(e: Expr) -> Expr | None:
-    """An expression that `e` never exceeds, free of symbols that have a `below`; None where none is known."""
+    """An expression that `e` never exceeds, free of loop variables (see `_is_limited`); None where none is known."""
     if not _is_limited(e):
         return e
     if isinstance(e, Sym):
-        assert e.below is not None
-        return at_most(e.below - 1)
+        return integer(int(e.hi)) if e.below is None else at_most(e.below - 1)
     if isinstance(e, Add):
         parts = [(at_most(t) if c > 0 else _at_least(t), c) for t, c in e.terms]
         known = [(t, c) for t, c in parts if t is not None]
@@ -325,7 +330,7 @@ def at_most(e: Expr) -> Expr | None:
 
 
 def _at_least(e: Expr) -> Expr | None:
-    """An expression that `e` is never below, free of symbols that have a `below`."""
+    """An expression that `e` is never below, free of loop variables."""
     if not _is_limited(e):
         return e
     return integer(int(e.lo)) if e.lo > -inf else None

@@ -273,7 +273,7 @@ class AttributeAccess:
             return pending if isinstance(pending, Value) else self._exception_slot(obj, type_attribute(obj.cls, name))
         if real is None or obj.source is None:
             raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name}")
-        return self.wrap(getattr(real, name), AttrSource(obj.source, name))
+        return self.wrap(self.host(getattr, real, name), AttrSource(obj.source, name))
 
     def _bind(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
         """A class attribute read through an instance, by the kind of attribute."""
@@ -445,7 +445,7 @@ class AttributeAccess:
 
     def _missing_module_attribute(self, module: types.ModuleType, held: Source, name: str) -> Value:
         hook = module.__dict__.get("__getattr__", _ABSENT)
-        if type(module) is types.ModuleType and hook is not _ABSENT and not trust.is_trusted_namespace(module.__dict__):
+        if type(module) is types.ModuleType and isinstance(hook, types.FunctionType) and not trust.is_own(hook.__code__):
             self.guard("dict_absent", held, name)
             return self.call(self.wrap(hook, DictItemSource(held, "__getattr__")), [Constant(name)], {})
         try:

@@ -10,6 +10,7 @@ import builtins
 import collections
 import copy
 import functools
+import gc
 import importlib
 import math
 import operator
@@ -167,8 +168,25 @@ FUNCTIONS[operator.abs] = FUNCTIONS[abs]
 for _name, _fn in vars(math).items():
     if callable(_fn):
         FUNCTIONS[_fn] = on_constants(_fn)
-for _fn in (bin, chr, hex, oct, ord, ascii, round, divmod, pow, sys.getrecursionlimit, sys.intern):
+for _fn in (bin, chr, hex, oct, ord, ascii, round, pow, sys.intern):
     FUNCTIONS[_fn] = on_constants(_fn)
+
+
+def _asked(fn: Any) -> Row:
+    """A question about the process, which is asked again at each call."""
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        answer = cap.host(fn)
+        cap.guards.add("call_eq", (), fn, answer, origin=cap.origin)
+        return Constant(answer)
+
+    return row
+
+
+for _fn in (sys.getrecursionlimit, gc.isenabled):
+    FUNCTIONS[_fn] = _asked(_fn)
+for _fn in (eager.get_num_threads, eager.get_num_interop_threads):
+    SPECIAL[_fn] = _asked(_fn)
 
 
 def _or_tensor(fn: Any, method: str) -> Row:
@@ -206,7 +224,8 @@ def _named(fn: Any, cause: breaks.Cause) -> Row:
 
 for _fn in (print, input, open, breakpoint):
     FUNCTIONS[_fn] = _named(_fn, breaks.UNKNOWN_CALL)
-for _fn in (vars, locals, dir, eval, exec, compile, sys._getframe, sys._current_frames):
+_FRAMES_LOOKED_AT: Final = ("_getframe", "_getframemodulename", "_current_frames")  # the second from 3.12 on
+for _fn in (vars, locals, dir, eval, exec, compile, *(getattr(sys, n) for n in _FRAMES_LOOKED_AT if hasattr(sys, n))):
     FUNCTIONS[_fn] = _named(_fn, breaks.FRAME_INTROSPECTION)
 
 
@@ -252,7 +271,7 @@ def _issubclass(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         return cap.raise_type_error("issubclass() arg 1 must be a class")  # type: ignore[no-any-return]
     wanted = cap.realize(args[1])
     classes = [cap.realize(c) for c in wanted.items] if isinstance(wanted, TupleValue) else [wanted]
-    return Constant(cap.host(issubclass, first.cls, tuple(c.as_constant() for c in classes)))
+    return Constant(any(cap.is_subclass(first.cls, c.as_constant()) for c in classes))
 
 
 @function(callable)

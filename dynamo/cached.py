@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks, trust
 from dynamo.errors import Unsupported
-from dynamo.sources import ConstSource
+from dynamo.sources import ConstSource, DictItemSource
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.objects import UserObject
 from dynamo.values.sequences import TupleValue
@@ -52,9 +53,12 @@ def call_cached(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Valu
     except NotConstant:
         return _followed(cap, fn, args, kwargs)
     code = getattr(fn.__wrapped__, "__code__", None)
-    if code is not None and trust.may_capture(code) and not _holds(fn, given, named):
+    if code is not None and trust.may_capture(code) and _key(fn, given, named) not in _held(fn):
         _followed(cap, fn, args, kwargs)  # to see that it has no effects, and what it raises
     result = cap.host(fn, *given, **named)
+    held, key = _held(fn), _key(fn, given, named)
+    if key in held:  # until the cache forgets it
+        cap.guard("is", DictItemSource(ConstSource(held, f"{getattr(fn, '__qualname__', 'cached')}.cache"), key), held[key])
     cap.effects.ask_again(Asked(fn, given, named))
     return cap.wrap_static(result)
 
@@ -70,14 +74,30 @@ def _followed(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Value]
     return result
 
 
-def _holds(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the cache has a result, without asking it, which would count (Modules/_functoolsmodule.c: the cache is a
-    dict by argument tuple; a single int or str stands for itself; functions with keywords or typed are not looked at)."""
-    if kwargs or fn.cache_parameters()["typed"]:
-        return False
-    key: Any = args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
-    held = [d for d in gc.get_referents(fn) if type(d) is dict and d is not fn.__dict__]
-    return any(key in d for d in held)
+def _held(fn: Any) -> dict[Any, Any]:
+    """The dict in which `fn` keeps its results (or the links of a list of them); empty where it keeps none.
+
+    To look into it is no question to the cache, which would count.
+    """
+    return next((d for d in gc.get_referents(fn) if type(d) is dict and d is not fn.__dict__), {})
+
+
+def _key(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The key of a call in that dict (lru_cache_make_key in Modules/_functoolsmodule.c)."""
+    typed = fn.cache_parameters()["typed"]
+    if not kwargs and not typed:
+        return args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
+    key = (*args, *((_KEYWORDS, *itertools.chain(*kwargs.items())) if kwargs else ()))
+    return (*key, *map(type, args), *map(type, kwargs.values())) if typed else key
+
+
+@functools.lru_cache
+def _probe(**kwargs: None) -> None:
+    return None
+
+
+_probe(name=None)
+_KEYWORDS: Final = next(iter(_held(_probe)))[0]  # what separates positions from keywords in a key
 
 
 def _host_value(cap: Capture, value: Value) -> Any:

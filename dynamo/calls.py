@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
@@ -181,7 +182,7 @@ class Calls:
             return self.wrap_static(self.host(cls, *(self.object_constant(a) for a in args)))  # type: ignore[attr-defined]
         if isinstance(cls, tensortype):
             return self.tensor_call(cls, args, kwargs)  # type: ignore[attr-defined,no-any-return]
-        if isinstance(type_attribute(meta, "__call__", None), types.FunctionType):
+        if isinstance(self.class_lookup(meta, "__call__"), types.FunctionType):
             return self.call(self.special_method(value, "__call__"), args, kwargs)
         return self.make_instance(value, args, kwargs)
 
@@ -190,9 +191,9 @@ class Calls:
         cls = value.cls
         if is_named_tuple(cls):
             return self._make_named_tuple(cls, args, kwargs)
-        creator = type_attribute(cls, "__new__")
+        creator = self.class_lookup(cls, "__new__")
         if issubclass(cls, BaseException):
-            if isinstance(creator, staticmethod):
+            if isinstance(creator, staticmethod | types.FunctionType):
                 raise Unsupported(breaks.EXCEPTION, f"{cls.__name__}() (it defines __new__)")
             return self.make_exception(cls, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if issubclass(cls, Module):
@@ -201,9 +202,9 @@ class Calls:
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
         if type(cls) not in (type, abc.ABCMeta) and not is_python_class(type(cls)) and type(cls).__module__ != "typing":
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() (metaclass {type(cls).__name__})")
-        if isinstance(creator, staticmethod):
-            self.class_lookup(cls, "__new__")
-            fn = self.wrap(creator.__func__, ConstSource(creator.__func__, f"{cls.__name__}.__new__"))
+        if isinstance(creator, staticmethod | types.FunctionType):
+            function = creator.__func__ if isinstance(creator, staticmethod) else creator
+            fn = self.wrap(function, ConstSource(function, f"{cls.__name__}.__new__"))
             made = self.realize(self.call(fn, [value, *args], kwargs))
             if not issubclass(made.python_type(), cls):
                 return made
@@ -219,10 +220,10 @@ class Calls:
 
     def new_object(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """object.__new__(cls, ...)"""
-        if type_attribute(cls, "__del__", None) is not None:
+        if self.class_has(cls, "__del__"):
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{cls.__name__}(): its class has a __del__, and when that runs shows")
-        own_init = isinstance(type_attribute(cls, "__init__"), types.FunctionType)
-        own_new = isinstance(type_attribute(cls, "__new__"), staticmethod)
+        own_init = isinstance(self.class_lookup(cls, "__init__"), types.FunctionType)
+        own_new = isinstance(self.class_lookup(cls, "__new__"), staticmethod | types.FunctionType)
         if (args or kwargs) and (own_new or not own_init):
             if (own_new and own_init is False) or not own_new:
                 self.raise_(TypeError, f"{cls.__name__}() takes no arguments")  # type: ignore[attr-defined]
@@ -252,7 +253,7 @@ class Calls:
         chain, self._chain = self._chain, False
         if type_attribute(obj.cls, DISABLED, False) or (namespace_of(obj.real) or {}).get(DISABLED):
             raise Unsupported(breaks.DISABLED_CALL, f"{obj.describe()} is marked with disable")
-        if isinstance(obj.real, Module) and type_attribute(obj.cls, "__call__") is Module.__call__:
+        if isinstance(obj.real, Module) and self.class_lookup(obj.cls, "__call__") is Module.__call__:
             return self._call_module(obj, args, kwargs, chain)
         if not self.class_has(obj.cls, "__call__"):
             self.raise_(TypeError, f"'{obj.cls.__name__}' object is not callable")  # type: ignore[attr-defined]
@@ -316,13 +317,22 @@ class Calls:
         real = getattr(value, "real", None)
         if real is None and isinstance(value, Lazy):
             real = value.real
-        if isinstance(type_attribute(type(target), "__instancecheck__", None), types.FunctionType):
-            checker = type_attribute(type(target), "__instancecheck__")
-            if type(target) is not abc.ABCMeta and checker.__module__ not in ("typing", "abc"):
-                return bool(self.truth(self.call(self.special_method(cls, "__instancecheck__"), [value], {})))  # type: ignore[attr-defined]
-            if real is not None and not isinstance(type_attribute(kind, "__class__", None), property):
-                return bool(self.host(isinstance, real, target))  # type: ignore[attr-defined]
-        return bool(self.host(issubclass, kind, target))  # type: ignore[attr-defined]
+        checker = self.class_lookup(type(target), "__instancecheck__")
+        if isinstance(checker, types.FunctionType) and checker.__module__ not in ("typing", "abc"):
+            return bool(self.truth(self.call(self.special_method(cls, "__instancecheck__"), [value], {})))  # type: ignore[attr-defined]
+        return self.is_subclass(kind, target)
+
+    def is_subclass(self, kind: type, target: Any) -> bool:
+        """issubclass(kind, target). What an abstract class denies, a registration may change."""
+        if isinstance(target, types.UnionType):
+            return any(self.is_subclass(kind, part) for part in target.__args__)
+        if getattr(target, "_is_protocol", False) and target not in kind.__mro__:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"isinstance(..., {target.__name__}), which is a protocol")
+        found = bool(self.host(issubclass, kind, target))  # type: ignore[attr-defined]
+        if not found and isinstance(target, abc.ABCMeta):
+            ask = functools.partial(issubclass, kind, target)
+            self.guards.add("call_eq", (), ask, False, origin=self.origin, watch=(abc.get_cache_token,))  # type: ignore[attr-defined]
+        return found
 
     def length(self, value: Value) -> Value:
         """len(value)"""

@@ -222,7 +222,7 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Symbols, Excep
     def default_dtype(self) -> Value:
         """eager.get_default_dtype(), guarded."""
         found = eager.get_default_dtype()
-        self.guards.add("call_eq", (), eager.get_default_dtype, found, origin=self.origin)
+        self.depend_on_defaults()
         return Constant(found)
 
 

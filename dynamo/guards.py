@@ -10,6 +10,7 @@ watched blocks (one comparison each while nothing changes), then relations betwe
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,7 +25,7 @@ LOG: Final = _logging.artifact("guards")
 
 _RANK: Final = {
     "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
-    "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "call_eq": 5,
+    "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "type_absent": 4, "call_eq": 5,
 }  # fmt: skip
 _RELATIONAL: Final = frozenset({"shape", "same", "distinct", "alias", "not_alias"})
 
@@ -112,6 +113,8 @@ def _identity(operand: Any) -> Any:
         return kind, repr(operand)  # tells -0.0 from 0.0
     if kind is tuple:
         return tuple(map(_identity, operand))
+    if kind is functools.partial:
+        return _identity((operand.func, *operand.args))
     return id(operand)
 
 

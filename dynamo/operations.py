@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
-from dynamo.sources import type_attribute
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import CellValue, FunctionValue
@@ -64,6 +63,7 @@ class Operations:
         def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
         def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
         def class_has(self, cls: type, name: str) -> bool: ...
+        def class_lookup(self, cls: type, name: str) -> Any: ...
         def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
         def raise_(self, cls: type, *args: Any) -> Any: ...
         def mutating(self, value: Value) -> None: ...
@@ -87,9 +87,10 @@ class Operations:
 
     def _constants(self, fn: Any, a: Constant, b: Constant) -> Value:
         grows = fn in (operator.pow, operator.lshift, operator.ipow, operator.ilshift)
-        if grows and type(a.value) is int and type(b.value) is int and b.value > 10_000:
+        x, y = host_value(a), host_value(b)
+        if grows and type(x) is int and type(y) is int and y > 10_000:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of huge numbers")
-        result = self.host(fn, host_value(a), host_value(b))
+        result = self.host(fn, x, y)
         return self.wrap_new(result)
 
     def _containers(self, fn: Any, written: Any, a: Value, b: Value) -> Value:
@@ -142,7 +143,7 @@ class Operations:
         return self.raise_type_error(message)  # type: ignore[no-any-return]
 
     def _overrides(self, base: type, derived: type, name: str) -> bool:
-        return type_attribute(derived, name, None) is not type_attribute(base, name, None)
+        return self.class_lookup(derived, name) is not self.class_lookup(base, name)
 
     def inplace(self, fn: Any, a: Value, b: Value) -> Value:
         """fn(a, b) for an operator of INPLACE."""
@@ -225,15 +226,15 @@ class Operations:
         for left, name, right in attempts:
             if not isinstance(left, UserObject):
                 continue
-            raw = type_attribute(left.cls, name, None)
+            raw = self.class_lookup(left.cls, name)
             if not isinstance(raw, types.FunctionType):
                 if isinstance(raw, types.WrapperDescriptorType) and raw.__objclass__ is object:
-                    if name == "__ne__" and isinstance(type_attribute(left.cls, "__eq__", None), types.FunctionType):
+                    if name == "__ne__" and isinstance(self.class_lookup(left.cls, "__eq__"), types.FunctionType):
                         result = self.realize(self.call_method(left, "__eq__", [right], {}))
                         if not (isinstance(result, Constant) and result.value is NotImplemented):
                             return Constant(not self.truth(result))
                     continue
-                if raw is None:
+                if not self.class_has(left.cls, name):
                     continue
                 return self._no_compare(a, b)
             result = self.realize(self.call_method(left, name, [right], {}))
@@ -396,7 +397,7 @@ class Operations:
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key")
 
     def _object_key(self, value: UserObject) -> Any:
-        hasher, eq = type_attribute(value.cls, "__hash__", None), type_attribute(value.cls, "__eq__", None)
+        hasher, eq = self.class_lookup(value.cls, "__hash__"), self.class_lookup(value.cls, "__eq__")
         if hasher is None:
             self.raise_type_error(f"unhashable type: '{value.cls.__name__}'")
         plain = hasher is object.__hash__ and eq is object.__eq__
@@ -466,14 +467,14 @@ class Operations:
         value = self.realize(value)
         if isinstance(value, UserObject):
             name = "__str__" if convert is str else "__repr__"
-            raw = type_attribute(value.cls, name, None)
+            raw = self.class_lookup(value.cls, name)
             if name == "__str__" and not isinstance(raw, types.FunctionType):
                 exception_args = getattr(value, "args", None)
                 if issubclass(value.cls, BaseException) and value.source is None and exception_args is not None:
                     if raw not in (BaseException.__str__, KeyError.__str__):
                         raise Unsupported(breaks.EXCEPTION, f"the text of {value.describe()}")
                     return self._exception_text(value, exception_args)
-                raw, name = type_attribute(value.cls, "__repr__", None), "__repr__"
+                raw, name = self.class_lookup(value.cls, "__repr__"), "__repr__"
             if isinstance(raw, types.FunctionType) and not _is_of_enum(raw):
                 return self.call_method(value, name, [], {})
             if isinstance(value.real, enum.Enum):
@@ -510,12 +511,12 @@ class Operations:
         """format(value, spec)"""
         value = self.realize(value)
         if isinstance(value, UserObject):
-            raw = type_attribute(value.cls, "__format__", None)
+            raw = self.class_lookup(value.cls, "__format__")
             if isinstance(raw, types.FunctionType) and not _is_of_enum(raw):
                 return self.call_method(value, "__format__", [Constant(spec)], {})
             if not spec and not isinstance(value.real, enum.Enum):
                 return self.to_text(value, str)
-            own = [type_attribute(value.cls, n, None) for n in ("__str__", "__repr__")]
+            own = [self.class_lookup(value.cls, n) for n in ("__str__", "__repr__")]
             if isinstance(value.real, enum.Enum) and any(isinstance(r, types.FunctionType) and not _is_of_enum(r) for r in own):
                 raise Unsupported(breaks.OPAQUE_OBJECT, f"the text of {value.describe()}")
         if isinstance(value, TensorValue):

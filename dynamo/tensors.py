@@ -10,7 +10,7 @@ import eager
 from dynamo import breaks
 from dynamo.errors import Raised, Unsupported
 from dynamo.guards import TENSOR_MASK
-from dynamo.sources import ConstSource, Source
+from dynamo.sources import ConstSource, DictItemSource, Source
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.mappings import DictValue
@@ -18,7 +18,7 @@ from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValu
 from dynamo.values.symint import SymIntValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, refuse_fakes
-from eager import Tensor
+from eager import Tensor, dtypes
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import Kind, Op
@@ -31,6 +31,7 @@ from fxir.shapes import plain
 if TYPE_CHECKING:
     from dynamo.guards import GuardSet
 
+DEFAULT_DTYPE: Final = DictItemSource(ConstSource(vars(dtypes), "eager.dtypes"), "_default")
 _SOURCELESS: Final = frozenset({Kind.CREATION, Kind.RANDOM, Kind.EFFECT})
 
 
@@ -181,7 +182,7 @@ class TensorCalls:
 
     def depend_on_defaults(self) -> None:
         """A call without floating tensors may have made one: its dtype may be the default one."""
-        self.guards.add("call_eq", (), eager.get_default_dtype, eager.get_default_dtype(), origin=self.origin)
+        self.guard("is", DEFAULT_DTYPE, eager.get_default_dtype())
 
     def _wrote(self, written: list[Tensor]) -> None:
         storages = {id(t.untyped_storage()) for t in written}

@@ -32,6 +32,7 @@ _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "nn", ""),
     os.path.join(_EAGER_DIR, "jit", ""),
     os.path.join(_EAGER_DIR, "checks.py"),
+    os.path.join(_EAGER_DIR, "numerics.py"),
     os.path.join(_EAGER_DIR, "autograd", "grad_mode.py"),
     os.path.join(_EAGER_DIR, "utils", "_pytree", ""),
     os.path.join(_EAGER_DIR, "distributions", ""),
@@ -55,7 +56,9 @@ _NOT_IN_GRAPH: Final = frozenset(
     "manual_seed seed initial_seed get_rng_state set_rng_state set_default_dtype set_printoptions compile allclose equal "
     "from_numpy frombuffer set_grad_enabled is_grad_enabled get_default_dtype save load is_tensor is_floating_point numel "
     "can_cast promote_types nonzero masked_select unique item is_nonzero is_same_size is_signed is_conj is_neg "
-    "is_inference get_device typename nonzero_static combinations apply_ map_".split()
+    "is_inference get_device typename nonzero_static combinations apply_ map_ get_float32_matmul_precision "
+    "are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "
+    "get_num_threads get_num_interop_threads".split()
 )
 
 
@@ -121,6 +124,18 @@ def is_own(code: CodeType) -> bool:
     return code.co_filename.startswith(_OWN_DIRS)
 
 
+_OPAQUE_PACKAGES: Final = ("numpy", "rich", "tqdm", "pytest", "_pytest", "bytecode")
+
+
+def _is_installed(path: str) -> bool:
+    return "site-packages" in path or "dist-packages" in path
+
+
+def _follows_package(path: str) -> bool:
+    """Whether an installed package is looked into: a library of models is, what never computes on tensors is not."""
+    return not path.split("-packages" + os.sep, 1)[1].startswith(_OPAQUE_PACKAGES)
+
+
 @functools.lru_cache(maxsize=4096)
 def _may_inline_file(filename: str) -> bool:
     if filename.startswith("<"):
@@ -128,8 +143,8 @@ def _may_inline_file(filename: str) -> bool:
     path = os.path.abspath(filename)
     if path.startswith(_OWN_DIRS):
         return path.startswith(_INLINED_OWN)
-    if "site-packages" in path or "dist-packages" in path:
-        return not path.split("-packages" + os.sep, 1)[1].startswith(("numpy", "rich", "tqdm", "pytest", "_pytest", "bytecode"))
+    if _is_installed(path):
+        return _follows_package(path)
     if path.startswith(_STDLIB_DIR):
         return path[len(_STDLIB_DIR) :].removesuffix(".py") in _INLINED_STDLIB or path.startswith(_TESTS_DIR)
     return True
@@ -147,7 +162,7 @@ def _may_capture_file(filename: str) -> bool:
     path = os.path.abspath(filename)
     if path.startswith(_OWN_DIRS):
         return path.startswith(_INLINED_OWN) and os.sep + "modules" + os.sep in path
-    return not path.startswith(_STDLIB_DIR) and "site-packages" not in path and "dist-packages" not in path
+    return _follows_package(path) if _is_installed(path) else not path.startswith(_STDLIB_DIR)
 
 
 def may_capture(code: CodeType) -> bool:
@@ -161,11 +176,9 @@ def may_capture(code: CodeType) -> bool:
 
 
 def is_trusted_namespace(namespace: dict[str, Any]) -> bool:
-    """Whether the globals belong to code that nobody patches: ours, and C extension modules of Python itself."""
+    """Whether the globals belong to code that nobody patches: C extension modules of Python itself."""
     name = namespace.get("__name__")
     if not isinstance(name, str):
         return False
     top = name.partition(".")[0]
-    if top in OWN_PACKAGES:
-        return "__file__" in namespace and str(namespace["__file__"]).startswith(_OWN_DIRS)
     return top in sys.builtin_module_names or top in ("math", "operator", "itertools", "functools", "contextlib", "collections")

@@ -102,7 +102,7 @@ class Wrapping:
         watch: tuple[Any, ...] | None = None
         epoch = False
         if isinstance(sources, Source) and first.is_constant_rooted:
-            if isinstance(first, ConstSource) and kind in ("is", "type"):
+            if isinstance(first, ConstSource) and (kind == "is" or (kind == "type" and not is_python_class(type(first.value)))):
                 return
             watch, epoch = _watched(kind, first)
         self.guards.add(kind, sources, *operands, origin=self.origin, watch=watch, epoch=epoch)
@@ -187,7 +187,10 @@ class Wrapping:
         if kind in TENSOR_TYPES:
             return self.wrap_tensor(real, source)
         if issubclass(kind, Module):  # isinstance would ask the object for its __class__
-            return UserObject(kind, real, self._held(real, source))
+            held = self._held(real, source)
+            self.guard("type", held, kind)
+            self.guard("is", AttrSource(held, "__dict__"), vars(real))
+            return UserObject(kind, real, held)
         if kind is types.FunctionType:
             return self._wrap_function(real, source)
         if issubclass(kind, type):
@@ -294,26 +297,39 @@ def _watched(kind: str, source: Source) -> tuple[tuple[Any, ...] | None, bool]:
     """(containers to watch, whether the epoch matters) of a fact about a constant-rooted source."""
     if isinstance(source, ConstSource):
         value = source.value
+        if isinstance(value, collections.OrderedDict) and kind == "dict_keys":
+            return None, False  # its order changes behind the dict's back
         if kind in ("len", "dict_keys", "dict_absent") and isinstance(value, dict):
             return (value,), isinstance(value, Registry)
+        if kind == "type_absent":
+            return (value,), issubclass(value, Module)
         if kind == "no_attr":
-            return (value, type(value)), isinstance(value, Module)
-        if kind == "tensor" and isinstance(value, Parameter):
+            return (_namespace(value), type(value)), isinstance(value, Module)
+        if (kind == "tensor" and isinstance(value, Parameter)) or (kind == "type" and isinstance(value, Module)):
             return (), True
         return None, False
     parent = getattr(source, "parent", None)
     if not isinstance(parent, ConstSource):
         return None, False
     owner = parent.value
-    if isinstance(source, AttrSource) and source.key == "__dict__" and kind in ("dict_absent", "dict_keys"):
-        return (owner,), isinstance(owner, Module)
+    if isinstance(source, AttrSource) and source.key == "__dict__":
+        if kind == "is":
+            return ((), True) if isinstance(owner, Module) else (None, False)
+        return (_namespace(owner),), isinstance(owner, Module)
+    if isinstance(source, AttrSource) and source.key == "__mro__" and isinstance(owner, type):
+        return (owner,), issubclass(owner, Module)
     if isinstance(source, DictAttrSource):
-        return (owner,), isinstance(owner, Module)
+        return (_namespace(owner),), isinstance(owner, Module)
     if isinstance(source, TypeAttrSource):
         return (owner,), issubclass(owner, Module)
     if isinstance(source, DictItemSource) and isinstance(owner, dict):
         return (owner,), isinstance(owner, Registry)
     return None, False
+
+
+def _namespace(owner: Any) -> Any:
+    """What to watch for an object's attributes: that a module's __dict__ stays the same dict is told by the epoch."""
+    return vars(owner) if isinstance(owner, Module) else owner
 
 
 def is_exception_class(kind: type) -> bool:

@@ -190,11 +190,11 @@ static bool dict_keys_are(PyObject *dict, PyObject *keys)
     return i == PyTuple_GET_SIZE(keys);
 }
 
-static bool call_returns(PyObject *callable, PyObject *want, bool identical)
+static bool call_returns(PyObject *callable, PyObject *want)
 {
     PyObject *value = PyObject_CallNoArgs(callable);
     if (!value) return false;
-    bool same = identical ? value == want : same_constant(value, want);
+    bool same = same_constant(value, want);
     Py_DECREF(value);
     return same;
 }
@@ -312,7 +312,7 @@ static bool check(const Guard *g, PyObject **slots)
     case G_INT_RANGE: return int_value(o, &value) && value >= g->a && value <= g->b;
     case G_GRAD_MODE: return !eager_api->grad_enabled() == !g->a;
     case G_AMBIENT: return eager_api->mode_depth() >> EAGER_AMBIENT_SHIFT == g->a;
-    case G_CALL_EQ: case G_CALL_IS: return call_returns(g->base, g->obj, g->op == G_CALL_IS);
+    case G_CALL_EQ: return call_returns(g->base, g->obj);
     case G_TYPE_ABSENT: return PyType_Check(o) && !_PyType_Lookup((PyTypeObject *)o, g->obj);
     case G_SHAPE: return shape_holds(g->shape, slots);
     case G_SAME: return o == slots[g->src2];

@@ -285,7 +285,9 @@ def import_name(frame: Frame, ins: Instruction) -> None:
         raise Unsupported(breaks.IMPORT, f"from {absolute} import {missing[0]}")  # a submodule, not loaded yet
     if not names and not depth:
         module = sys.modules[absolute.partition(".")[0]]
-    frame.push(frame.cap.wrap_static(module))
+        absolute = absolute.partition(".")[0]
+    held = ConstSource(sys.modules, "sys.modules")
+    frame.push(frame.cap.wrap(module, DictItemSource(held, absolute)))
 
 
 @op("IMPORT_FROM")

@@ -205,7 +205,16 @@ def _or_tensor(fn: Any, method: str) -> Row:
 
 FUNCTIONS[pow] = _or_tensor(pow, "__pow__")
 FUNCTIONS[round] = _or_tensor(round, "__round__")
-FUNCTIONS[divmod] = _or_tensor(divmod, "__divmod__")
+_plain_divmod = _or_tensor(divmod, "__divmod__")
+
+
+@function(divmod)
+def _divmod(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if any(isinstance(cap.realize(a), SymIntValue) for a in args) and len(args) == 2:
+        return TupleValue([cap.binary(operator.floordiv, *args), cap.binary(operator.mod, *args)])
+    return _plain_divmod(cap, args, kwargs)
+
+
 FUNCTIONS[operator.index] = lambda cap, a, k: _symbolic(cap, a) or cap.wrap_new(cap.host(operator.index, cap.index_constant(a[0])))
 
 
@@ -551,7 +560,7 @@ for _fn in (eager.promote_types, eager.can_cast):
 
 
 def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
+    return isinstance(value, Constant) and value.holds(None)
 
 
 @cls(object)

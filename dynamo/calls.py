@@ -380,6 +380,6 @@ class _Sized:
 
 
 def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
+    return isinstance(value, Constant) and value.holds(None)
 
 

@@ -138,7 +138,7 @@ class Exceptions:
         """What `generator.throw(*args)` throws: an instance, or a class with a value (and a traceback)."""
         kind = self.realize(args[0])  # type: ignore[attr-defined]
         given = self.realize(args[1]) if len(args) > 1 else NONE  # type: ignore[attr-defined]
-        if isinstance(kind, ClassValue) and given is not NONE and not (isinstance(given, Constant) and given.value is None):
+        if isinstance(kind, ClassValue) and given is not NONE and not (isinstance(given, Constant) and given.holds(None)):
             if issubclass(given.python_type(), kind.cls):
                 return given  # type: ignore[no-any-return]
             return self.as_exception(kind, given.items if isinstance(given, TupleValue) else [given])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
+    return isinstance(value, Constant) and value.holds(None)
 
 
 

@@ -24,6 +24,7 @@ from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserOb
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.symint import host_value
 from dynamo.values.tensor import TensorValue
+from eager.symint import SymInt
 
 # operator function -> (method, reflected method)
 BINARY: Final[dict[Any, tuple[str, str]]] = {
@@ -136,7 +137,7 @@ class Operations:
                     return self.tensor_call(fn, [a, b], {})
                 continue  # of constants and containers: NotImplemented for foreign objects
             result = self.realize(self.call_method(left, name, [right], {}))
-            if not (isinstance(result, Constant) and result.value is NotImplemented):
+            if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                 return result
         symbol = _OPERATOR_TEXT[fn] if written is fn else _OPERATOR_TEXT[fn].removesuffix(" or pow()") + "="
         message = f"unsupported operand type(s) for {symbol}: '{ta.__name__}' and '{tb.__name__}'"
@@ -154,7 +155,7 @@ class Operations:
         if isinstance(a, UserObject):
             if self.class_has(a.cls, method):
                 result = self.realize(self.call_method(a, method, [b], {}))
-                if not (isinstance(result, Constant) and result.value is NotImplemented):
+                if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                     return result
         elif self._combines_inplace(a, method, b):
             return self.call_method(a, method, [b], {})
@@ -199,7 +200,7 @@ class Operations:
     def _compare_tensors(self, fn: Any, a: Value, b: Value) -> Value:
         other = b if isinstance(a, TensorValue) else a
         comparable = isinstance(other, TensorValue) or (
-            isinstance(other, Constant) and isinstance(other.value, int | float | complex)
+            isinstance(other, Constant) and isinstance(host_value(other), int | float | complex | SymInt)
         )
         if not comparable and isinstance(other, Constant) and fn in (operator.eq, operator.ne):
             return Constant(fn is operator.ne) if other.value is None or isinstance(other.value, str) else self._no_compare(a, b)
@@ -231,14 +232,14 @@ class Operations:
                 if isinstance(raw, types.WrapperDescriptorType) and raw.__objclass__ is object:
                     if name == "__ne__" and isinstance(self.class_lookup(left.cls, "__eq__"), types.FunctionType):
                         result = self.realize(self.call_method(left, "__eq__", [right], {}))
-                        if not (isinstance(result, Constant) and result.value is NotImplemented):
+                        if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                             return Constant(not self.truth(result))
                     continue
                 if not self.class_has(left.cls, name):
                     continue
                 return self._no_compare(a, b)
             result = self.realize(self.call_method(left, name, [right], {}))
-            if not (isinstance(result, Constant) and result.value is NotImplemented):
+            if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                 return result
         if fn in (operator.eq, operator.ne):
             return Constant(self.same_object(a, b) == (fn is operator.eq))
@@ -527,7 +528,7 @@ class Operations:
 
 
 def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
+    return isinstance(value, Constant) and value.holds(None)
 
 
 def _is_of_enum(method: types.FunctionType) -> bool:

@@ -28,7 +28,7 @@ def raise_varargs(frame: Frame, ins: Instruction) -> None:
     cause = frame.pop() if ins.arg == 2 else None
     exception = cap.as_exception(frame.pop(), [])
     if cause is not None and isinstance(exception, ExceptionValue):
-        if not (isinstance(cause, Constant) and cause.value is None):
+        if not (isinstance(cause, Constant) and cause.holds(None)):
             derives = isinstance(cause, ClassValue) and issubclass(cause.cls, BaseException)
             if not derives and not issubclass(cause.python_type(), BaseException):
                 cap.raise_type_error("exception causes must derive from BaseException")

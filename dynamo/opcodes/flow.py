@@ -25,7 +25,7 @@ def jump(frame: Frame, ins: Instruction) -> None:
 
 
 def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
+    return isinstance(value, Constant) and value.holds(None)
 
 
 @op("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE")

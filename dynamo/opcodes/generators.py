@@ -48,7 +48,7 @@ def send(frame: Frame, ins: Instruction) -> None:
 def _step(frame: Frame, receiver: Value, value: Value) -> tuple[Value | None, Value]:
     if isinstance(receiver, GeneratorValue):
         return receiver.send(frame.cap, value), receiver.returned
-    if isinstance(receiver, Iterator) and isinstance(value, Constant) and value.value is None:
+    if isinstance(receiver, Iterator) and isinstance(value, Constant) and value.holds(None):
         return frame.cap.next(receiver), NONE
     raise Unsupported(breaks.GENERATOR, f"yield from {receiver.describe()}")
 

@@ -38,7 +38,7 @@ def guard_constant(cap: Capture, value: Any, source: Source) -> None:
 
 
 class Constant(Value):
-    """A value of one of CONSTANT_TYPES. Seam for dynamic shapes: a symbolic int is another class, not a flag here."""
+    """A value of one of CONSTANT_TYPES. A symbolic int is a class of its own (`values/symint.py`)."""
 
     def __init__(self, value: Any, source: Source | None = None) -> None:
         self.value = value
@@ -52,6 +52,10 @@ class Constant(Value):
 
     def as_constant(self) -> Any:
         return self.value
+
+    def holds(self, singleton: Any) -> bool:
+        """Whether the value is this very object: None, NotImplemented and their like."""
+        return self.value is singleton
 
     def describe(self) -> str:
         if type(self.value) is int and self.value.bit_length() > 64:

@@ -386,7 +386,7 @@ class GeneratorValue(Iterator):
         if yielded:
             return value
         self.finished = True
-        self.returned = NONE if isinstance(value, Constant) and value.value is None else value
+        self.returned = NONE if isinstance(value, Constant) and value.holds(None) else value
         return None
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:

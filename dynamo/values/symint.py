@@ -39,6 +39,9 @@ class SymIntValue(Constant):
     def as_constant(self) -> int:
         return self.value
 
+    def holds(self, singleton: Any) -> bool:
+        return False
+
     def describe(self) -> str:
         return f"a symbolic int {self.symbolic!r}"
 

@@ -12,8 +12,9 @@ from eager.dtypes import dtype
 from eager.functions.views import sizes_of
 from eager.ops.table import OPS, from_array, resize_out
 from eager.ops.table import empty as empty_of_spec
+from eager.promotion import result_type
 from eager.spec import TensorSpec, preserve_strides
-from eager.symint import SymInt
+from eager.symint import SymInt, times_ratio
 from eager.tensor import Tensor
 
 TensorBase = _native.TensorBase
@@ -85,6 +86,19 @@ def _has_tensor(data: Any) -> bool:
     return any(isinstance(v, TensorBase) or (isinstance(v, (list, tuple)) and _has_tensor(v)) for v in data)
 
 
+def _has_symbols(data: Any) -> bool:
+    return isinstance(data, SymInt) or (isinstance(data, (list, tuple)) and any(map(_has_symbols, data)))
+
+
+def _of_symbols(data: Any, d: dtype | None) -> Any:
+    """A tensor of nested sequences of numbers among which are symbolic ones."""
+    if isinstance(data, (list, tuple)):
+        parts = [_of_symbols(v, d) for v in data]
+        common = result_type(*parts)
+        return OPS["stack"]([OPS["to_dtype"](t, common) for t in parts], 0)
+    return OPS["full"]((), data, d or dtypes.of_scalar(data), None) if not isinstance(data, TensorBase) else data
+
+
 def _plain(data: Any) -> Any:
     if isinstance(data, TensorBase):
         return data.tolist()
@@ -99,6 +113,8 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     if isinstance(data, TensorBase):
         made = data.detach().clone()
         made = made.to(dtype) if dtype is not None else made
+    elif _has_symbols(data):
+        made = _of_symbols(data, dtype)
     else:
         made = _own(_array_of(data, dtype))
     made = made.to(_where(device)) if device is not None or ambient.device() is not None else made
@@ -282,9 +298,12 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
         return finish(OPS["full"]((1,), start, d, _where(device)), requires_grad, out)
     wide = d if d.is_complex or d is dtypes.float32 else dtypes.float64
     x = OPS["to_dtype"](i, wide)
-    delta = (end - start) / max(steps - 1, 1)
+
+    def at(k: Any) -> Any:
+        return times_ratio(k, end - start, max(steps - 1, 1))
+
     half = steps // 2  # both halves count from their own end, so that the ends are exact
-    values = OPS["where"](i < half, start + x * delta, end - (steps - 1 - x) * delta)
+    values = OPS["where"](i < half, start + at(x), end - at(steps - 1 - x))
     return finish(values.to(d), requires_grad, out)
 
 

@@ -20,7 +20,9 @@ def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
     try:
         return tuple(n if type(n) is int else as_int(n) for n in args)
     except TypeError:
-        wrong = next(n for n in args if not hasattr(n, "__index__"))
+        wrong = next((n for n in args if not hasattr(n, "__index__")), None)
+        if wrong is None:
+            raise  # a tensor that is no integer says so itself
         raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None
 
 

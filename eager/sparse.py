@@ -1,8 +1,9 @@
 """`eager.sparse`: tensors in coordinate format (COO), as graph networks hold adjacency matrices.
 
 A SparseTensor keeps the positions and the values of its elements and computes through the ops of dense tensors, so that
-gradients reach its values and the dense operands. It is no `Tensor`: a function that does not know it refuses it. The
-compressed formats (CSR, CSC, BSR, BSC) are not here: asking for one raises NotImplementedError.
+gradients reach its values and the dense operands. It is no `Tensor`: a function that does not know it refuses it.
+`embedding(sparse=True)` gives its weight such a gradient, which SGD, Adagrad and SparseAdam descend by. The compressed
+formats (CSR, CSC, BSR, BSC) are not here: asking for one raises NotImplementedError.
 """
 from __future__ import annotations
 
@@ -28,6 +29,7 @@ class SparseTensor:
 
     is_sparse = True
     is_sparse_csr = is_quantized = is_mkldnn = False
+    grad_fn = None
     layout: layout = sparse_coo
 
     def __init__(self, indices: Any, values: Any, size: Sequence[int], coalesced: bool = False) -> None:
@@ -95,7 +97,7 @@ class SparseTensor:
     def grad(self) -> SparseTensor | None:
         """The gradient of the values, at the same positions."""
         g = self._held.grad
-        return None if g is None else self._with(g)
+        return None if g is None else self.with_values(g)
 
     def dim(self) -> int:
         return len(self.shape)
@@ -106,7 +108,8 @@ class SparseTensor:
     def numel(self) -> int:
         return self.shape.numel()
 
-    def _with(self, values: Any) -> SparseTensor:
+    def with_values(self, values: Any) -> SparseTensor:
+        """Other values at the same positions."""
         return SparseTensor(self._at, values, self.shape, self._is_coalesced)
 
     # ---- other forms ----
@@ -160,11 +163,28 @@ class SparseTensor:
         return SparseTensor(self._at.clone(), self._held.clone(), self.shape, self._is_coalesced)
 
     def detach(self) -> SparseTensor:
-        return self._with(self._held.detach())
+        return self.with_values(self._held.detach())
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
         self._held.requires_grad_(requires_grad)
         return self
+
+    def detach_(self) -> SparseTensor:
+        self._held = self._held.detach()
+        return self
+
+    def zero_(self) -> SparseTensor:
+        """Forget every element."""
+        self._at, self._held = self._at[:, :0], self._held.detach()[:0]
+        self._is_coalesced = True
+        return self
+
+    def add_into(self, dense: Any, scale: Any = 1) -> Any:
+        """`dense` += scale * this, in place. dense: a tensor of this size. Returns it."""
+        count = math.prod(self.shape[: self.sparse_dim()])
+        flat = OPS["view"](dense, (count, *self.shape[self.sparse_dim() :]))
+        OPS["index_add_"](flat, 0, self._linear(), self._held if scale == 1 else self._held * scale)
+        return dense
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
         """Two sparse dims exchanged."""
@@ -214,16 +234,16 @@ class SparseTensor:
         if isinstance(other, SparseTensor):
             return sparse_mask(other.to_dense() * self.to_dense(), self.coalesce())
         if isinstance(other, TensorBase) and other.ndim:
-            return self._with(self._held * _at(other, self._at))
-        return self._with(self._held * other)
+            return self.with_values(self._held * _at(other, self._at))
+        return self.with_values(self._held * other)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> SparseTensor:
-        return self._with(self._held / other)
+        return self.with_values(self._held / other)
 
     def __neg__(self) -> SparseTensor:
-        return self._with(-self._held)
+        return self.with_values(-self._held)
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, SparseTensor):
@@ -245,11 +265,11 @@ class SparseTensor:
 
     def sqrt(self) -> SparseTensor:
         held = self.coalesce()
-        return held._with(held._held.sqrt())
+        return held.with_values(held._held.sqrt())
 
     def abs(self) -> SparseTensor:
         held = self.coalesce()
-        return held._with(held._held.abs())
+        return held.with_values(held._held.abs())
 
     def __getitem__(self, index: Any) -> Any:
         return self.to_dense()[index]

@@ -244,7 +244,9 @@ class AccumulateGrad(Node):
 def add_gradient(t: Any, g: Any) -> None:
     """Add `g` to `t.grad`: in place, unless gradients of gradients are recorded."""
     old = t._grad
-    if old is None:
+    if not isinstance(g, TensorBase) or not (old is None or isinstance(old, TensorBase)):
+        t._grad = g if old is None else old + g  # sparse: see `eager.sparse`
+    elif old is None:
         t._grad = first_gradient(g, t)
     elif _native.grad_enabled():
         t._grad = old + g

@@ -14,6 +14,7 @@ from typing import Any
 from eager import _native
 from eager.ops.table import OPS
 from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
+from eager.sparse import SparseTensor
 from eager.tensor import Tensor
 
 
@@ -73,6 +74,10 @@ class Rule(Optimizer):
     def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         raise NotImplementedError(f"{type(self).__name__}._update")
 
+    def _update_sparsely(self, p: Tensor, g: SparseTensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+        """Descend by the rows of a sparse gradient. Raises RuntimeError for a rule that is not made for it."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
     def _decayed(self, group: dict[str, Any]) -> bool:
         return self._decays and not group.get("decoupled_weight_decay") and group["weight_decay"] != 0
 
@@ -95,6 +100,9 @@ class Rule(Optimizer):
             self._init_state(p, state, group)
         OPS["add_"](state["step"], 1.0)
         g = gradient(p, group)
+        if g.is_sparse:
+            self._update_sparsely(p, g.coalesce(), state, group, state["step"].item())
+            return
         if self._decayed(group):
             g = g + p * group["weight_decay"]
         if p.is_complex():

@@ -6,6 +6,7 @@ from typing import Any
 from eager.ops.table import OPS
 from eager.optim._rule import Rule, check_fused, check_range, check_settings, rate
 from eager.optim.optimizer import counter, zeros_like
+from eager.sparse import SparseTensor, sparse_mask
 from eager.tensor import Tensor
 
 
@@ -35,6 +36,14 @@ class Adagrad(Rule):
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
+
+    def _update_sparsely(self, p: Tensor, g: SparseTensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        decayed = rate(group) / (1 + (step - 1) * group["lr_decay"])
+        g.with_values(g.values() * g.values()).add_into(state["sum"])
+        root = sparse_mask(state["sum"], g).values().sqrt() + group["eps"]
+        g.with_values(g.values() / root).add_into(p, -decayed)
 
     def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         decayed = rate(group) / (1 + (step - 1) * group["lr_decay"])

@@ -8,6 +8,7 @@ from eager.ops.table import OPS
 from eager.optim import _kernels
 from eager.optim._rule import Rule, check_betas, check_fused, check_settings, common, rate
 from eager.optim.optimizer import scalar, zeros_like
+from eager.sparse import SparseTensor
 from eager.tensor import Tensor
 
 
@@ -45,6 +46,10 @@ class Adam(Rule):
         state["exp_avg_sq"] = zeros_like(p)
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_like(p)
+
+    def _update_sparsely(self, p: Tensor, g: SparseTensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+        advice = ", please consider SparseAdam instead" if type(self) is Adam else ""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{advice}")
 
     def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         m, v = state["exp_avg"], state["exp_avg_sq"]

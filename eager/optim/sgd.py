@@ -32,6 +32,9 @@ class SGD(Rule):
         """This rule counts no steps, and keeps state only for its momentum."""
         g = gradient(p, group)
         lr, decay, momentum = rate(group), group["weight_decay"], group["momentum"]
+        if g.is_sparse:
+            self._step_sparsely(p, g + p * decay if decay else g, group)
+            return
         whole = group["fused"] is not False and not group["differentiable"]
         if not momentum:
             if whole and _kernels.runs_on_arrays((p, g)):
@@ -50,6 +53,22 @@ class SGD(Rule):
             _kernels.in_blocks(_kernels.sgd, (p, buf, g), 2, lr, decay, momentum, *rest, first)
         else:
             _step_by_ops(p, buf, g, lr, decay, momentum, *rest, first)
+
+
+    def _step_sparsely(self, p: Tensor, g: Any, group: dict[str, Any]) -> None:
+        """The rule for a sparse gradient; its momentum is sparse too. With weight decay it has become dense."""
+        lr, momentum = rate(group), group["momentum"]
+        buf = g
+        if momentum:
+            state = self.state[p]
+            held = state.get("momentum_buffer")
+            buf = g.clone() if held is None else held * momentum + g * (1 - group["dampening"])
+            state["momentum_buffer"] = buf
+            buf = g + buf * momentum if group["nesterov"] else buf
+        if buf.is_sparse:
+            buf.add_into(p, -lr)
+        else:
+            OPS["sub_"](p, buf * lr)
 
 
 def _step_by_ops(p: Tensor, buf: Tensor, g: Any, lr: Any, decay: float, momentum: float, dampening: float,

@@ -144,7 +144,6 @@ def test_options_of_the_implementation_agree() -> None:
     (lambda o, p: o.Adafactor(p, d=0.5), ValueError, "Clipping threshold d should be >= 1 but is: 0.5"),
     (lambda o, p: o.Muon(p), ValueError, "Muon only supports 2D parameters"),
     (lambda o, p: o.LBFGS(p, line_search_fn="other"), RuntimeError, "only 'strong_wolfe' is supported"),
-    (lambda o, p: o.SparseAdam(p), NotImplementedError, "sparse"),
     (lambda o, p: o.SGD([]), ValueError, "optimizer got an empty parameter list"),
     (lambda o, p: o.SGD(p[0]), TypeError, "params argument given to the optimizer should be an iterable"),
     (lambda o, p: o.SGD([1]), TypeError, "optimizer can only optimize Tensors, but one of the params is int"),

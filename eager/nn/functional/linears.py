@@ -4,7 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native, dtypes
+from eager.autograd.node import attach
 from eager.ops.table import OPS, cast_to
+from eager.sparse import SparseTensor
 
 Tensor = Any
 
@@ -35,6 +37,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     """Rows of `weight` at the positions in `input`. input: (*) integer, weight: (n, d); result (*, d).
 
     padding_idx: this row gets no gradient. max_norm: rows used are first scaled down to this norm, in place.
+    sparse: the gradient of `weight` is a sparse tensor of the rows used (`eager.sparse`); not in captured graphs.
     Raises: IndexError for a position outside 0..n-1.
     """
     n = weight.shape[0]
@@ -44,12 +47,32 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         padding_idx += n if padding_idx < 0 else 0
     if max_norm is not None:
         _renormalize(weight, input, max_norm, norm_type)
-    if sparse:
-        raise NotImplementedError("embedding: sparse gradients are not implemented; use sparse=False")
     pad = -1 if padding_idx is None else padding_idx
+    if sparse and weight.requires_grad and _native.grad_enabled():
+        if scale_grad_by_freq:
+            raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+        return _sparsely_differentiable(weight, input, pad)
     if scale_grad_by_freq and weight.requires_grad:
         return _scaled_by_frequency(OPS["embedding"](weight, input, pad), input, n)
     return OPS["embedding"](weight, input, pad)
+
+
+def _sparsely_differentiable(weight: Tensor, index: Tensor, pad: int) -> Tensor:
+    """The rows, with a gradient in coordinate format: one element for each row used, the row of padding left out."""
+    if weight.is_fake or index.is_fake:
+        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented in captured graphs")
+    rows = OPS["embedding"](weight.detach(), index, pad)
+    shape = tuple(weight.shape)
+
+    def backward(grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        at, values = index.reshape(-1), grads[0].reshape(-1, *shape[1:])
+        if pad >= 0:
+            kept = at != pad
+            at, values = at[kept], values[kept]
+        return (SparseTensor(cast_to(at, dtypes.int64).unsqueeze(0), values, shape),)
+
+    attach([rows], [weight], backward, "EmbeddingBackward0")
+    return rows
 
 
 def _renormalize(weight: Tensor, rows: Tensor, max_norm: float, norm_type: float) -> None:
@@ -105,6 +128,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         flat, weights = input, per_sample_weights
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    if sparse and mode == "max":
+        raise RuntimeError("embedding_bag: max mode does not support sparse weights")
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     return _combine_bags(rows, flat, bag_of, int(bags), mode, weights, padding_idx)
 

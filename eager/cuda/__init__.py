@@ -1,7 +1,7 @@
 """`torch.cuda`: devices, memory, seeds and streams. All of it can be asked without a GPU, and says so."""
 from __future__ import annotations
 
-from eager.cuda import memory, random, streams
+from eager.cuda import graphs, memory, random, streams
 from eager.cuda.backend import (
     DeviceProperties,
     current_device,
@@ -19,6 +19,7 @@ from eager.cuda.backend import (
     synchronize,
     why_not_available,
 )
+from eager.cuda.graphs import CUDAGraph, graph, graph_pool_handle, make_graphed_callables
 from eager.cuda.memory import (
     OutOfMemoryError,
     empty_cache,
@@ -49,11 +50,19 @@ from eager.cuda.random import (
 from eager.cuda.streams import (
     Event,
     Stream,
+    StreamContext,
     current_stream,
     default_stream,
     is_current_stream_capturing,
     set_stream,
     stream,
 )
+from eager.random import Generator, cuda_generator
 
 _CudaDeviceProperties = DeviceProperties  # torch's name of the class
+
+
+def __getattr__(name: str) -> tuple[Generator, ...]:
+    if name == "default_generators":  # one a device, known when asked for
+        return tuple(cuda_generator(i) for i in range(device_count()))
+    raise AttributeError(f"module 'torch.cuda' has no attribute {name!r}")

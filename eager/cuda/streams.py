@@ -1,13 +1,11 @@
 """Streams and events: CuPy's under torch's names. Each raises a RuntimeError that says why where there is no GPU."""
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from eager.cuda.backend import backend, index_of, is_available
 
-__all__ = ["Event", "Stream", "current_stream", "default_stream", "is_current_stream_capturing", "set_stream", "stream"]
+__all__ = ["Event", "Stream", "StreamContext", "current_stream", "default_stream", "is_current_stream_capturing", "set_stream", "stream"]
 
 
 class Stream:
@@ -97,14 +95,24 @@ def set_stream(stream: Stream | None) -> None:
         stream._stream.use()
 
 
-@contextlib.contextmanager
-def stream(stream: Stream | None) -> Iterator[None]:
-    """Send the work of a block to `stream`; an ordinary block for None."""
-    if stream is None:
-        yield
-        return
-    with stream._stream:
-        yield
+class StreamContext:
+    """Sends the work of a block to `stream`; an ordinary block for None."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.stream._stream.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        if self.stream is not None:
+            self.stream._stream.__exit__(*exc)
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """The block whose work goes to `stream`."""
+    return StreamContext(stream)
 
 
 def is_current_stream_capturing() -> bool:

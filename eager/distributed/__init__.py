@@ -42,7 +42,7 @@ class ProcessGroup:
     """A set of processes. There are none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _missing("ProcessGroup")
+        missing("ProcessGroup")
 
 
 class GroupMember:
@@ -55,7 +55,7 @@ class GroupMember:
 group = GroupMember
 
 
-def _missing(what: str) -> NoReturn:
+def missing(what: str) -> NoReturn:
     raise NotImplementedError(f"distributed.{what}: framejit runs in one process; ask distributed.is_available() first, it is False")
 
 
@@ -87,7 +87,7 @@ def is_torchelastic_launched() -> bool:
 
 def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:
     """Not available. Raises: NotImplementedError."""
-    _missing("init_process_group")
+    missing("init_process_group")
 
 
 def _needs_group(name: str) -> Any:

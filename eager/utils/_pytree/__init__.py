@@ -5,6 +5,8 @@ everything else, None too, is a leaf. Children of a dict come in its own order.
 """
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
 from eager import return_types
 from eager.tensor import Size
 from eager.utils._pytree.registry import (
@@ -79,6 +81,15 @@ from eager.utils._pytree.tree import (
 )
 
 _is_namedtuple_instance = is_namedtuple_instance
+
+# How the built-in containers flatten, under the names that code registering containers like them asks for.
+_NAMES = (("list", list), ("tuple", tuple), ("dict", dict), ("namedtuple", namedtuple), ("ordereddict", OrderedDict),
+          ("defaultdict", defaultdict), ("deque", deque))  # fmt: skip
+for _name, _type in _NAMES:
+    globals()[f"_{_name}_flatten"] = SUPPORTED_NODES[_type].flatten_fn
+    globals()[f"_{_name}_unflatten"] = SUPPORTED_NODES[_type].unflatten_fn
+    globals()[f"_{_name}_flatten_with_keys"] = SUPPORTED_NODES[_type].flatten_with_keys_fn
+
 
 __all__ = [
     "BUILTIN_TYPES", "STANDARD_DICT_TYPES", "SUPPORTED_NODES", "ConstantNode", "Context", "DumpableContext", "FlattenFn",

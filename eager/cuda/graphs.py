@@ -1,0 +1,75 @@
+"""CUDA graphs: work of a stream recorded once and launched again as a whole. CuPy's, under torch's names."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from eager.cuda.backend import backend, synchronize
+from eager.cuda.streams import Stream, StreamContext, current_stream
+
+__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"]
+
+
+class CUDAGraph:
+    """Recorded work. Tensors that it reads and writes keep their places: fill them anew before each `replay()`.
+
+    Raises: RuntimeError where there is no GPU.
+    """
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        if keep_graph:
+            raise NotImplementedError("cuda.CUDAGraph(keep_graph=True): a graph is instantiated when its capture ends; allowed: False")
+        backend()
+        self._graph: Any = None
+        self._stream: Stream | None = None
+
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+        """Record the current stream, which must not be the default one, from here on."""
+        if self._graph is not None or self._stream is not None:
+            raise RuntimeError("CUDAGraph.capture_begin: it holds a capture already; reset() it first")
+        here = current_stream()
+        here._stream.begin_capture()
+        self._stream = here
+
+    def capture_end(self) -> None:
+        """The end of what is recorded."""
+        if self._stream is None:
+            raise RuntimeError("CUDAGraph.capture_end: no capture_begin() came before it")
+        self._graph, self._stream = self._stream._stream.end_capture(), None
+
+    def replay(self) -> None:
+        """Launch all recorded work on the current stream."""
+        if self._graph is None:
+            raise RuntimeError("CUDAGraph.replay: nothing is recorded; use it in `with torch.cuda.graph(g):` first")
+        self._graph.launch(current_stream()._stream)
+
+    def reset(self) -> None:
+        """Forget what is recorded."""
+        self._graph = None
+
+    def pool(self) -> tuple[int, int]:
+        """An id of the memory that the graph works in. There is one pool of memory for all graphs."""
+        return graph_pool_handle()
+
+
+@contextlib.contextmanager
+def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Any = None, capture_error_mode: str = "global") -> Iterator[None]:
+    """Record into `cuda_graph` what runs inside the block, on `stream` or one of its own."""
+    synchronize()
+    with StreamContext(stream if stream is not None else Stream()):
+        cuda_graph.capture_begin(pool, capture_error_mode)
+        try:
+            yield
+        finally:
+            cuda_graph.capture_end()
+
+
+
+def graph_pool_handle() -> tuple[int, int]:
+    """The id of the pool that graphs share."""
+    return 0, 0
+
+
+def make_graphed_callables(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError("cuda.make_graphed_callables: use cuda.graph, or compile(mode='reduce-overhead')")

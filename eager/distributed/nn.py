@@ -1,0 +1,19 @@
+"""`torch.distributed.nn`: collectives that gradients flow through. There is one process, so each says what is missing."""
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from eager.distributed import missing
+
+__all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter", "scatter"]
+
+
+def _collective(name: str) -> Any:
+    def collective(*args: Any, **kwargs: Any) -> NoReturn:
+        missing(f"nn.{name}")
+
+    collective.__name__ = collective.__qualname__ = name
+    return collective
+
+
+all_gather, all_reduce, all_to_all, all_to_all_single, broadcast, gather, reduce, reduce_scatter, scatter = map(_collective, __all__)

@@ -432,7 +432,7 @@ class _BreakWriter:
         result = cg.fresh("result")
         inner = k == len(self.frames) - 1
         if inner and self.performed is None:
-            self._shown(k, f"{result} = {self._reenter(k, frame.ins.start, self._state[k][1], 'None')}")
+            self._shown(k, f"{result} = {self._reenter(k, frame.ins.start, self._state[k][1], 'None', tail=k == 0)}")
             return result
         handler = frame.decoded.handler(frame.ins.index)
         if handler is None:
@@ -450,7 +450,7 @@ class _BreakWriter:
         cg.statement(f"    {done} = {cg.helper('caught')}({error}, {k})")
         cg.statement(f"if {done} is not None:")
         stack = self._state[k][1]
-        self._shown(k, f"    {result} = {self._reenter(k, frame.ins.start, stack, done)}")
+        self._shown(k, f"    {result} = {self._reenter(k, frame.ins.start, stack, done, tail=k == 0)}")
         cg.statement("else:")
         cg._indent += "    "
         self._go_on(k, result, outcomes, tail=k == 0)
@@ -502,7 +502,7 @@ class _BreakWriter:
             return short
         if k < len(self.frames) - 1 and frame.handled is not None:
             start = frame.decoded.instructions[outcome.index].start
-            return self._reenter(k, start, [text for text, _ in whole], "None")
+            return self._reenter(k, start, [text for text, _ in whole], "None", tail=False)
         live = frame.decoded.live_slots(outcome.index)
         slots = [i for i in locals_ if live >> i & 1]
         target = cg.plan.continuation(frame, outcome.index, slots, tuple(n for _, n in whole))
@@ -524,15 +524,20 @@ class _BreakWriter:
             return self.cg.value(frame.constant(frame.code.co_consts[ins.arg]))
         return None
 
-    def _reenter(self, k: int, offset: int, stack: list[str], exc: str) -> str:
-        """The original frame in plain Python from `offset` on."""
+    def _reenter(self, k: int, offset: int, stack: list[str], exc: str, tail: bool) -> str:
+        """The original frame in plain Python from `offset` on. tail: after the generated function has returned."""
         frame, cg = self.frames[k], self.cg
         locals_ = self._state[k][0]
         null = cg.helper("NULL")
         every = "".join(locals_.get(i, null) + ", " for i in range(len(frame.decoded.slots)))
-        handled = cg.value(frame.handled) if frame.handled is not None else null
+        items = f"({''.join(s + ', ' for s in stack)})"
+        handled = null
+        if frame.handled is not None:
+            handled = cg.value(frame.handled)
+            items = f"{cg.helper('with_tracebacks')}({handled}, {items})"
         reenter = cg.bind(cg.plan.reenter(frame), "reenter")
-        return f"{reenter}({offset}, ({every}), ({''.join(s + ', ' for s in stack)}), {exc}, {handled})"
+        name = "tail" if tail else "drive"
+        return f"{cg.helper(name)}({reenter}, {offset}, ({every}), {items}, {exc}, {handled})"
 
 
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:

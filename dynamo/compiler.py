@@ -6,6 +6,7 @@ of each site, the recompile limit and the reports. Errors of the capture itself 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable
@@ -33,12 +34,13 @@ from dynamo.guards import build_program
 from dynamo.sources import AttrSource, SlotSource, Source
 from dynamo.symbolic import Frame
 from dynamo.symbols import StaticAgain
-from dynamo.tracebacks import forget_frames, give_traceback
+from dynamo.tracebacks import forget_frames
 from dynamo.values.base import NULL, Lazy, Value
 from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import UserObject
 from dynamo.values.sequences import ListValue
+from dynamo.values.tensor import TensorValue
 from eager import Tensor, _logging, _settings, ambient
 from eager.autograd.state import saved_hooks_off
 from eager.nn import Module
@@ -413,17 +415,11 @@ def _eager_again(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> 
 
 
 def _reentry(code: CodeType, namespace: dict[str, Any], region: _native.Region) -> Callable[..., Any]:
-    """Runs the original code from an offset on, its callees captured."""
-    fn = _twin(code, namespace)
+    """(offset, locals, stack, exc, handled): runs the original code from the offset on, its callees captured.
 
-    def reenter(offset: int, locals_: tuple[Any, ...], stack: tuple[Any, ...], exc: Any, handled: Any) -> Any:
-        if isinstance(handled, BaseException):
-            for item in (handled, *stack):
-                if isinstance(item, BaseException) and item.__traceback__ is None:
-                    give_traceback(item)
-        return _native.call_in_region(region, _native.resume, fn, offset, locals_, stack, exc, handled)
-
-    return reenter
+    No Python function: the frame's caller is to be the user's.
+    """
+    return functools.partial(_native.call_in_region, region, _native.resume, _twin(code, namespace))
 
 
 def _twin(code: CodeType, namespace: dict[str, Any]) -> FunctionType:
@@ -462,7 +458,7 @@ class _Layout:
                 locals_[slot] = value
             rest = iter(values[len(slots) :])
             stack = tuple(_native.NULL if null else next(rest) for null in nulls)
-            return reenter(offset, tuple(locals_), stack, None, _native.NULL)
+            return _native.tail(reenter, offset, tuple(locals_), stack, None, _native.NULL)
 
         return run
 

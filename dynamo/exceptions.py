@@ -150,6 +150,8 @@ class Exceptions:
         """cls(*args, **kwargs) for an exception class, by its __new__ and __init__."""
         if not is_exception_class(cls):
             raise Unsupported(breaks.EXCEPTION, f"{cls.__name__}()")
+        if issubclass(cls, OSError) and len(args) > 1:
+            raise Unsupported(breaks.EXCEPTION, f"{cls.__name__}(), whose class depends on the error's number")
         value = ExceptionValue(cls, list(args))
         value.initialized = False
         init = self.class_lookup(cls, "__init__")  # type: ignore[attr-defined]

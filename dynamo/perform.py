@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dynamo.decode import VERSION, Instruction
 from dynamo.opcodes.access import comparison
@@ -80,10 +80,12 @@ def _null_and(result: str) -> tuple[str, str]:
 # --- calls -----------------------------------------------------------------------------------------------------
 
 
+_module_of_frame: Any = getattr(sys, "_getframemodulename", sys._getframe)  # 3.12
 # These look at the frame that calls them, so only the original frame can call them.
 _FRAME_BOUND: Final = frozenset(
-    map(id, (super, locals, vars, dir, eval, exec, globals, sys._getframe, sys.exc_info, inspect.currentframe, warnings.warn))
-)
+    map(id, (super, locals, vars, dir, eval, exec, globals, sys._getframe, _module_of_frame, sys.exc_info, inspect.currentframe,
+             warnings.warn))
+)  # fmt: skip
 
 
 def _is_frame_bound(fn: Value) -> bool:

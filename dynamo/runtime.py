@@ -9,7 +9,7 @@ from typing import Any, Final
 from dynamo import _native
 from dynamo.cached import ask_again
 from dynamo.sources import type_attribute
-from dynamo.tracebacks import caught, tidy_traceback, traceback_of
+from dynamo.tracebacks import caught, tidy_traceback, traceback_of, with_tracebacks
 from eager import _native as eager_native
 from eager import ambient
 
@@ -150,6 +150,7 @@ HELPERS: Final[dict[str, Any]] = {
     "traceback_of": traceback_of,
     "tuple_new": tuple.__new__,
     "type_attribute": type_attribute,
+    "with_tracebacks": with_tracebacks,
 }
 
 _native.set_error_callback(tidy_traceback)

@@ -156,6 +156,14 @@ def forget_frames(error: BaseException | None) -> None:
         error = before if isinstance(before, Steering) else error.__cause__
 
 
+def with_tracebacks(handled: Any, stack: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`stack`, the exceptions on it and the one being handled fit for the interpreter."""
+    for item in (handled, *stack):
+        if isinstance(item, BaseException) and item.__traceback__ is None:
+            give_traceback(item)
+    return stack
+
+
 def give_traceback(exception: BaseException) -> None:
     """Raise and catch `exception`: the interpreter takes for granted that one being handled has a traceback."""
     context, cause, suppress = exception.__context__, exception.__cause__, exception.__suppress_context__

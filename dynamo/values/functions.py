@@ -258,7 +258,10 @@ class BoundMethod(Value):
         self.source = source
 
     def python_type(self) -> type:
-        return types.MethodType
+        kind = self.func.python_type()
+        if kind is types.WrapperDescriptorType:
+            return types.MethodWrapperType
+        return types.BuiltinMethodType if kind is types.MethodDescriptorType else types.MethodType
 
     def describe(self) -> str:
         return f"method {self.func.describe()}"
@@ -279,7 +282,9 @@ class BoundMethod(Value):
     def reconstruct(self, cg: CodeGen) -> str:
         if self.source is not None:
             return cg.source(self.source)
-        return f"{cg.helper('MethodType')}({cg.value(self.func)}, {cg.value(self.self_value)})"
+        if self.python_type() is types.MethodType:
+            return f"{cg.helper('MethodType')}({cg.value(self.func)}, {cg.value(self.self_value)})"
+        return f"{cg.value(self.func)}.__get__({cg.value(self.self_value)})"
 
 
 class PartialValue(Value):

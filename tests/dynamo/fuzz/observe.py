@@ -166,7 +166,7 @@ def run(source: str, mode: str, captured: bool, filename: str = "<fuzzed>") -> l
     force = MODES[mode] if captured else "none"
     with _settings.scope(capture_force_break=force, capture_suppress_errors=False), _alarm(20.0 if captured else 3.0):
         for call, k in enumerate(_CALLS):
-            if mode == "settrace" and captured and call == 2:
+            if mode == "settrace" and call == 2:  # eager, too: tracing keeps frames alive for longer
                 sys.settrace(_tracer)
             try:
                 seen.append(_call(fn, namespace, k, filename))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import eager
-from dynamo import breaks, itertools_table
+from dynamo import breaks, derivatives, itertools_table
 from dynamo.attributes import AttributeAccess
 from dynamo.breaks import BreakRecord, Cause
 from dynamo.builtin_table import Builtins
@@ -31,6 +31,7 @@ from dynamo.guards import GuardSet
 from dynamo.made_modules import MadeModules
 from dynamo.opcodes.table import Return
 from dynamo.operations import Operations
+from dynamo.subgraphs import SubGraph, SubGraphs
 from dynamo.symbolic import Frame
 from dynamo.symbols import Symbols
 from dynamo.tensors import FakeMode, TensorCalls
@@ -78,16 +79,21 @@ class Stop:
         return BreakRecord(self.cause, self.detail, inner.code.co_filename, inner.ins.line, inner.code.co_qualname, stack)
 
 
-class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Symbols, Exceptions, Calls, MadeModules, Builtins):  # type: ignore[misc]
+class Capture(  # type: ignore[misc]
+    Wrapping, AttributeAccess, Operations, TensorCalls, SubGraphs, Symbols, Exceptions, Calls, MadeModules, Builtins
+):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
-    TABLES = (itertools_table,)
+    TABLES = (itertools_table, derivatives)
 
     def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
         self.begin_symbols(dynamic or Dynamic())
         self.limits = limits
         self.restart = restart
-        self.graph = Graph()
+        self.graph = self.main = Graph()
+        self.levels: list[SubGraph] = []
+        self.frozen_since: int | None = None
+        self.transforming = False
         self.guards = GuardSet()
         self.effects = Effects()
         self.inputs: list[TensorValue] = []
@@ -168,6 +174,7 @@ class Capture(Wrapping, AttributeAccess, Operations, TensorCalls, Symbols, Excep
         if value is None or value.source is not None:
             self.outside += 1
         if value is not None:
+            self.check_change(value)
             self.effects.touch(value)
 
     def count_unrolled(self) -> None:

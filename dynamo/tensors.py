@@ -11,6 +11,7 @@ from dynamo import breaks
 from dynamo.errors import Raised, Unsupported
 from dynamo.guards import TENSOR_MASK
 from dynamo.sources import ConstSource, DictItemSource, Source
+from dynamo.subgraphs import SubGraph
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.mappings import DictValue
@@ -73,6 +74,8 @@ class TensorCalls:
     """Part of Capture: the graph and its inputs."""
 
     graph: Graph
+    main: Graph
+    levels: list[SubGraph]
     guards: GuardSet
     inputs: list[TensorValue]
     mode: FakeMode
@@ -85,6 +88,8 @@ class TensorCalls:
         fakes: dict[int, TensorValue]
 
         def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
+        def node_of(self, value: TensorValue) -> Node: ...
+        def refuse_symbols(self) -> None: ...
         def realize(self, value: Value) -> Value: ...
         def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
         def wrap_static(self, real: Any, label: str = "") -> Value: ...
@@ -114,19 +119,19 @@ class TensorCalls:
         name = _placeholder_name(source)
         info = NodeInfo(_specs(stand_in), self.origin)
         if self.inputs:
-            with self.graph.inserting_after(self.inputs[-1].node):
-                node = self.graph.placeholder(name, info=info)
+            with self.main.inserting_after(self.inputs[-1].node):
+                node = self.main.placeholder(name, info=info)
         else:
             with self._at_start():
-                node = self.graph.placeholder(name, info=info)
+                node = self.main.placeholder(name, info=info)
         value = TensorValue(node, stand_in, source, real)
         self.inputs.append(value)
         self.fakes[id(stand_in)] = value
         return value
 
     def _at_start(self) -> Any:
-        first = next(iter(self.graph.nodes), None)
-        return self.graph.inserting_before(first) if first is not None else _nothing
+        first = next(iter(self.main.nodes), None)
+        return self.main.inserting_before(first) if first is not None else _nothing
 
     # -- calls -------------------------------------------------------------------------------------------------
     def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -184,7 +189,17 @@ class TensorCalls:
         """A call without floating tensors may have made one: its dtype may be the default one."""
         self.guard("is", DEFAULT_DTYPE, eager.get_default_dtype())
 
+    def tensor_effect(self, fn: Any, args: list[Value]) -> None:
+        """fn(*args) as a node that stays, for what it does to its arguments."""
+        both = [self._argument(a) for a in args]
+        self._run(fn, *([f for _, f in both], {}), who=fn.__name__)
+        node = self.graph.call_function(fn, tuple(n for n, _ in both), info=NodeInfo(None, self.origin))
+        self.mutating(None)
+        self.effect_nodes.add(node)
+
     def _wrote(self, written: list[Tensor]) -> None:
+        if self.levels:
+            self.levels[-1].refuse_writes(written)
         storages = {id(t.untyped_storage()) for t in written}
         targets = [v for v in self.inputs if id(v.fake.untyped_storage()) in storages]
         if not targets:
@@ -199,8 +214,9 @@ class TensorCalls:
         """(what stands in the node, what the fake run gets)"""
         value = self.realize(value)
         if isinstance(value, TensorValue):
-            return value.node, value.fake
+            return self.node_of(value), value.fake
         if isinstance(value, SymIntValue):
+            self.refuse_symbols()
             return plain(value.symbolic), value.symbolic
         if isinstance(value, TupleValue | ListValue):
             both = [self._argument(v) for v in value.items]
@@ -257,6 +273,8 @@ class TensorCalls:
             result = fake_like(result)
         node.info = NodeInfo(_specs(result), self.origin)
         value = TensorValue(node, result)
+        if self.levels:
+            value.born = self.levels[0].step
         self.fakes[id(result)] = value
         return value
 

@@ -15,27 +15,31 @@ from typing import Any, TypeAlias
 
 from eager import _native, _settings, ambient
 from eager._logging import artifact, component, current_frame, frame
-from eager.autograd.node import attach, history_of
+from eager.autograd import engine
+from eager.autograd.function import TWICE
+from eager.autograd.node import RELEASED, attach, history_of
 from eager.autograd.state import saved_hooks_off
 from eager.fake import fake
-from eager.ops.table import OPS
+from eager.ops.table import OPS, zeros
 from eager.spec import TensorSpec, spec_of
 from eager.symint import SymInt
 from eager.tensor import Tensor
 from fxir.absent import without
-from fxir.aliasing import Output, is_leaf_made_inside, plan_outputs, settled
+from fxir.aliasing import Computed, Literal, Output, is_leaf_made_inside, plan_outputs, settled
 from fxir.decompose import DEFAULT, Decompositions
+from fxir.emit import spec
 from fxir.examples import fakes_like
 from fxir.expr import Sym
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
 from fxir.joint import Joint, add_gradients, effects
+from fxir.node import Node
 from fxir.options import CompileOptions, GraphKind
 from fxir.partition import Partition, ancestors, partition
 from fxir.passes import run_passes
 from fxir.reach import Reach, reach
 from fxir.runtime import Backward, GradientPlaces, InputBase, Region, Write, places, wrap
-from fxir.second import UNABLE, SecondOrder, Traced
+from fxir.second import UNABLE, SecondOrder, Shape
 from fxir.shapes import NeedsStatic, SymbolSource, environment_of
 from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced, settle_symbols
 from fxir.verifier import verify
@@ -63,21 +67,29 @@ def aot_compile(
     Raises: what running `gm` raises (shape errors are eager's own); what compile_graph raises;
     NotImplementedError for aliasing it cannot express.
     """
-    options = options or CompileOptions()
-    program = _trace(gm, list(inputs), decompositions)
-    program.examples = list(inputs)
+    return _compile_traced(
+        lambda fakes: _trace(gm, fakes, decompositions), gm, list(inputs), compile_graph, options or CompileOptions()
+    )
+
+
+def _compile_traced(
+    trace: Trace, plain: Callable[..., Any], inputs: list[Any], compile_graph: CompileGraph, options: CompileOptions
+) -> Callable[..., Any]:
+    """What `trace` traces, compiled for fakes like `inputs`. plain: the same, uncompiled."""
+    program = trace(inputs)
+    program.examples = inputs
     symbolic = program.mode.graph.shapes is not None
-    program.again = _Elsewhere(gm, lambda fakes: aot_compile(gm, fakes, compile_graph, options, decompositions), symbolic)
+    program.again = _Elsewhere(plain, lambda fakes: _compile_traced(trace, plain, fakes, compile_graph, options), symbolic)
     if not program.differentiable:
         return _compile_inference(program, compile_graph, options)
-    return _compile_training(program, compile_graph, options, _second_order(gm, compile_graph, options, decompositions))
+    return _compile_training(program, compile_graph, options, _second_order(trace, compile_graph, options))
 
 
 @dataclass(slots=True)
 class _Elsewhere:
     """The same program for arguments that lie otherwise in memory: compiled once per constellation, for the first few."""
 
-    gm: GraphModule
+    plain: Callable[..., Any]
     compile: Callable[[list[Tensor]], Callable[..., Any]]
     symbolic: bool
     variants: dict[Any, Callable[..., Any]] = field(default_factory=dict)
@@ -90,12 +102,12 @@ class _Elsewhere:
         found = self.variants.get(key)
         if found is None:
             if len(self.variants) >= _MAX_PLACES:
-                return self.gm(*args)
+                return self.plain(*args)
             try:
                 found = self.compile(fakes_like(args))
             except Exception as e:  # noqa: BLE001 - nobody above a call can fall back; it is said and gm runs
                 _AOT.warning(f"inputs that lie otherwise in memory run uncompiled: {type(e).__name__}: {e}")
-                found = self.gm
+                found = self.plain
             self.variants[key] = found
         return found(*args)
 
@@ -129,7 +141,7 @@ class _Program:
     single: bool
     writes: list[Write]
     built: OutputBuilder
-    released: tuple[int, ...] = ()
+    refused: dict[int, str] = field(default_factory=dict)
     examples: list[Tensor] = field(default_factory=list)
     again: Callable[..., Any] | None = None
 
@@ -146,9 +158,9 @@ class _Program:
 
     @property
     def differentiable(self) -> list[int]:
-        """Positions of graph outputs that want a gradient; `released` ones had theirs."""
+        """Positions of graph outputs that want a gradient; and may get one."""
         wanting = [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad and not is_leaf_made_inside(t)]
-        return [k for k in wanting if k not in self.released]
+        return [k for k in wanting if k not in self.refused]
 
     def wanting(self) -> list[int]:
         """Graph inputs that want a gradient."""
@@ -175,12 +187,15 @@ class _Program:
             symbols=dict(symbols),
             single=self.single,
             writes=tuple(self.writes),
-            released=self.released,
+            refused=tuple(self.refused.items()),
             placed=self.placed(),
             places=places([self.examples[i] for i in self.placed()]),
             again=self.again,
             **more,
         )
+
+
+Trace: TypeAlias = Callable[[list[Any]], _Program]
 
 
 # -- tracing -----------------------------------------------------------------------------------------------------
@@ -225,9 +240,14 @@ def _trace_once(
         built.add(mode.value(made.traced[w.graph_input]))
     for t in computed:
         built.add(mode.value(t), tuple(t.stride()))
-    program = _Program(mode, made, bound, outputs, computed, single, writes, built)
-    freed = program.reach().released
-    program.released = tuple(k for i, k in enumerate(program.differentiable) if freed >> i & 1)
+    return _refuse_freed(_Program(mode, made, bound, outputs, computed, single, writes, built))
+
+
+def _refuse_freed(program: _Program) -> _Program:
+    """Note the results whose graph the program has freed, or whose gradient may not be differentiated."""
+    known, outputs = program.reach(), program.differentiable
+    for mask, text in ((known.twice, TWICE), (known.released, RELEASED)):
+        program.refused.update((k, text) for i, k in enumerate(outputs) if mask >> i & 1)
     return program
 
 
@@ -421,7 +441,6 @@ def _compile_training(
         second,
         cut.symbols,
         cut.states,
-        known.once,
     )
     if cut.backward.symbols:
         backward.run()  # now: what it cannot do with a symbol must be known while the capture can still make it static
@@ -475,37 +494,67 @@ def _left(at: tuple[str, int], kept: list[int | None], gone: set[int]) -> tuple[
     return None if new is None else (place, new)
 
 
-def _second_order(
-    gm: GraphModule, compile_graph: CompileGraph, options: CompileOptions, decompositions: Decompositions
-) -> SecondOrder:
+# -- gradients of gradients --------------------------------------------------------------------------------------
+def _second_order(trace: Trace, compile_graph: CompileGraph, options: CompileOptions) -> SecondOrder:
     """The region again, for gradients of its gradients, under the grad mode and autocast that it is compiled under."""
     grad_mode, autocast = _native.grad_enabled(), ambient.autocast_number()
 
-    def trace(inputs: list[Any]) -> Traced:
+    def compile_gradients(shape: Shape, inputs: list[Any]) -> Callable[..., Any]:
+        def trace_gradients(fakes: list[Any]) -> _Program:
+            return _gradients_of(trace, fakes, shape)
+
+        def run(*values: Any) -> Any:
+            return compile_gradients(shape, fakes_like(values))(*values)
+
         before, around = _native.set_grad_enabled(grad_mode), ambient.autocast_number()
         ambient.switch_autocast(autocast)
         try:
             with saved_hooks_off():
-                program = _trace(gm, inputs, decompositions)
-                joint, _, _ = _joint(program)
+                return _compile_traced(trace_gradients, run, inputs, compile_graph, options)
         finally:
             ambient.switch_autocast(around)
             _native.set_grad_enabled(before)
-        args = [*range(len(inputs)), *program.bound]
-        if not all(isinstance(i, int) for i in program.inputs.graph_inputs):
-            raise NotImplementedError(UNABLE)
-        return Traced(joint, tuple(args[i] for i in program.inputs.graph_inputs))  # type: ignore[index]
 
-    def compile_program(program: GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
-        around = ambient.autocast_number()
-        ambient.switch_autocast(0)
-        try:
-            with saved_hooks_off():
-                return aot_compile(program, inputs, compile_graph, options, decompositions)
-        finally:
-            ambient.switch_autocast(around)
+    return SecondOrder(compile_gradients)
 
-    return SecondOrder(trace, compile_program)
+
+def _gradients_of(trace: Trace, fakes: list[Any], shape: Shape) -> _Program:
+    """The program of the gradients of what `trace` traces. Its results: one per input that wants one, None for none."""
+    program = trace(fakes[: shape.arguments])
+    mode, made, extra = program.mode, program.inputs, len(fakes) - shape.arguments
+    graph, wanting, results = mode.graph, program.wanting(), program.results()
+    drawn = effects(graph)
+    outputs = [results[k] for i, k in enumerate(program.differentiable) if not shape.absent >> i & 1]
+    made.graph_inputs = [g + extra if isinstance(g, int) and g >= shape.arguments else g for g in made.graph_inputs]
+    anchor = next((n for n in graph.nodes if n.op != "placeholder"), graph._sentinel)
+    with graph.inserting_before(anchor):
+        given = [_plain_input(mode, made, fakes[i], i, f"given{i}") for i in range(shape.arguments, len(fakes))]
+    made.args[shape.arguments : shape.arguments] = given
+    with mode:
+        found = engine.grad(
+            outputs, [made.leaves[i] for i in wanting], given[: len(outputs)], create_graph=True, allow_unused=True
+        )
+    built = OutputBuilder(graph)
+    computed = [g for g in found if g is not None]
+    for g in computed:
+        built.add(mode.value(g))
+    _draw_no_more(graph, drawn, dict(zip(shape.draws, graph.placeholders[-len(shape.draws) :], strict=False)))
+    needed = ancestors(built.nodes)
+    if any(graph.placeholders[i] in needed for i in program.mutated_inputs):
+        raise NotImplementedError(UNABLE)
+    at = iter(range(len(computed)))
+    plan: list[Output] = [Literal(None) if g is None else Computed(next(at)) for g in found]
+    return _refuse_freed(_Program(mode, made, program.bound, plan, computed, False, [], built))
+
+
+def _draw_no_more(graph: Graph, drawn: Sequence[Node], states: dict[int, Node]) -> None:
+    """Put given random states in place of those that the forward drew; what has none is not needed."""
+    for k, n in enumerate(drawn):
+        if k not in states:
+            with graph.inserting_before(n):
+                states[k] = graph.get_attr(graph.add_constant(zeros(spec(n)), "_undrawn"), info=n.info)
+        n.replace_all_uses_with(states[k])
+        graph.erase_node(n)
 
 
 def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:

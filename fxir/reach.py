@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eager.autograd.engine import reachable
-from eager.autograd.function import BackwardCFunction
+from eager.autograd.function import DifferentiatedTwice
 from eager.autograd.node import Node, edge_of
 from eager.tensor import Tensor
 
@@ -20,13 +20,13 @@ class Reach:
 
     inputs: per input the outputs that it is reached from. conflicts: per output those that cannot be differentiated
     after it without retain_graph, for both free the same saved tensors (itself among them, if it frees any).
-    released: outputs whose graph has been freed already. once: whether a `once_differentiable` function is part.
+    released: outputs whose graph has been freed already. twice: those that come of a `once_differentiable` backward.
     """
 
     inputs: tuple[int, ...]
     conflicts: tuple[int, ...]
     released: int
-    once: bool
+    twice: int
 
 
 def reach(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Reach:
@@ -38,7 +38,7 @@ def reach(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Reach:
             masks[edge[0]] = masks.get(edge[0], 0) | 1 << i
     _spread(masks)
     conflicts = [0] * len(outputs)
-    released, once = 0, False
+    released = twice = 0
     for node, mask in masks.items():
         if node.is_released:
             released |= mask
@@ -46,10 +46,11 @@ def reach(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Reach:
             for i in range(len(outputs)):
                 if mask >> i & 1:
                     conflicts[i] |= mask
-        once |= isinstance(node, BackwardCFunction) and node.is_once_differentiable
+        if isinstance(node, DifferentiatedTwice):
+            twice |= mask
     targets = [edge_of(x) for x in inputs]
     found = tuple(0 if t is None else masks.get(t[0], 0) for t in targets)
-    return Reach(found, tuple(conflicts), released, once)
+    return Reach(found, tuple(conflicts), released, twice)
 
 
 def _spread(masks: dict[Node, int]) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from eager import _native
-from eager.autograd.function import TWICE
 from eager.autograd.node import RELEASED, SavedTensor, attach
 from eager.autograd.state import per_thread
 from eager.ops.table import OPS, empty
@@ -54,7 +53,7 @@ class Region:
     n_args: tensors the caller passes; bound: further arguments, held by the region, numbered after them.
     graph_inputs: what the graph is called with: an argument, or a base shared by some. outputs: see `fxir.aliasing`.
     single: the program returns its one output bare. differentiable: graph outputs that the backward hangs on.
-    released: those whose backward the program has freed. wanting: graph inputs that get a gradient. saved: what is kept
+    refused: those whose backward is an error, with its text. wanting: graph inputs that get a gradient. saved: what is kept
     for backward. watched: arguments that only a gradient of the gradient needs. placed: arguments whose place in
     memory the program relies on (shared storages, as_strided); unless `places` of them is as here, `again` is called.
     symbols: how to read them from the graph inputs.
@@ -67,7 +66,7 @@ class Region:
     single: bool
     writes: tuple[Write, ...] = ()
     differentiable: tuple[int, ...] = ()
-    released: tuple[int, ...] = ()
+    refused: tuple[tuple[int, str], ...] = ()
     wanting: tuple[int, ...] = ()
     saved: tuple[Saved, ...] = ()
     backward: Backward | None = None
@@ -85,7 +84,7 @@ class Backward:
     specs: of the tangents. compile: for the absent tangents, a bit mask, the graph from what is kept and all
     tangents (it does not read absent ones), and where each wanted gradient is: ("output" of the graph or "input" to it, index), or None.
     conflicts: see `fxir.reach`. symbols: whose values it gets after the tangents. states: positions of random states
-    among what is kept. once: the gradient of the gradient is an error, as a function of the program says.
+    among what is kept.
     """
 
     specs: tuple[TensorSpec, ...]
@@ -94,7 +93,6 @@ class Backward:
     second: SecondOrder
     symbols: tuple[Sym, ...] = ()
     states: tuple[int | None, ...] = ()
-    once: bool = False
     _runs: dict[int, tuple[Callable[..., Any], GradientPlaces]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -170,8 +168,7 @@ class Call:
                 s.version = version
                 s.unpack(_Name())  # type: ignore[arg-type]  # raises, with eager's text
         tangents = [None if g is None else _tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
-        found = region.second(self.args, tangents, [None if k is None else kept[k] for k in region.states])
-        return _refuse(found, [*tangents, *self.args], TWICE) if region.once else tuple(found)
+        return tuple(region.second(self.args, tangents, [None if k is None else kept[k] for k in region.states]))
 
 
 class _Name:
@@ -202,25 +199,13 @@ def _tangent(g: Any, s: TensorSpec) -> Tensor:
     return OPS["copy_"](empty(s), g)  # type: ignore[no-any-return]
 
 
-def _refuse(results: Sequence[Any], inputs: Sequence[Any], text: str) -> tuple[Any, ...]:
-    """The results that have a history, with another one: it leads to `inputs`, and to run it is an error."""
+def _refuse(result: Tensor, text: str) -> None:
+    """Give a result a history that cannot be run."""
 
     def refuse(_: tuple[Any, ...]) -> tuple[Any, ...]:
         raise RuntimeError(text)
 
-    given = [t.detach() if isinstance(t, Tensor) and t._requires_grad else t for t in results]
-    marked = [new for new, t in zip(given, results, strict=True) if new is not t]
-    attach(marked, [t for t in inputs if isinstance(t, Tensor) and t._requires_grad], refuse, "Error")
-    return tuple(given)
-
-
-def _released(results: Sequence[Tensor]) -> None:
-    """Give results a history that was freed."""
-
-    def refuse(_: tuple[Any, ...]) -> tuple[Any, ...]:
-        raise RuntimeError(RELEASED)
-
-    attach(results, (), refuse, NODE_NAME)
+    attach([result], (), refuse, NODE_NAME)
 
 
 def _replay(t: Tensor, steps: Sequence[Step]) -> Tensor:
@@ -259,7 +244,7 @@ def _bare(region: Region, lead: int) -> bool:
     plain_inputs = region.graph_inputs == tuple(range(region.n_args)) and not region.bound
     results = [o for o in region.outputs if isinstance(o, Computed) and not o.leaf]
     in_order = [o.index for o in results] == list(range(len(region.outputs)))
-    nothing_around = region.backward is None and not region.placed and not region.single
+    nothing_around = region.backward is None and not (region.placed or region.refused or region.single)
     return plain_inputs and in_order and lead == 0 and nothing_around
 
 
@@ -285,9 +270,9 @@ class _Writer:
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:
             self._attach(inputs)
-        if region.released:
-            self.env["released"] = _released
-            self.lines.append(f"released([{', '.join(map(self._result, region.released))}])")
+        for k, text in region.refused:
+            self.env["refuse"] = _refuse
+            self.lines.append(f"refuse({self._result(k)}, {self._constant(text)})")
         self._write(inputs)
         sources = [o.source if isinstance(o, Derived) else o for o in region.outputs]
         leaves = dict.fromkeys(self._source(s) for s in sources if isinstance(s, Computed) and s.leaf)

@@ -69,6 +69,7 @@ def _push_callable(frame: Frame, value: Value, with_null: bool) -> None:
 @op("STORE_GLOBAL")
 def store_global(frame: Frame, ins: Instruction) -> None:
     frame.cap.mutating(None)
+    frame.cap.refuse_later("changes a global")
     frame.cap.effects.set_global(frame.globals, frame.code.co_names[ins.arg], frame.pop_raw())
 
 
@@ -80,6 +81,7 @@ def delete_global(frame: Frame, ins: Instruction) -> None:
         frame.cap.raise_name_error(name)
     load_name(frame, name)
     frame.cap.mutating(None)
+    frame.cap.refuse_later("changes a global")
     frame.cap.effects.set_global(frame.globals, name, DELETED)
 
 

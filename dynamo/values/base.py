@@ -6,6 +6,7 @@ where). The difference decides how it is reconstructed and whether its mutation 
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
@@ -15,6 +16,10 @@ from dynamo.sources import Source
 if TYPE_CHECKING:
     from dynamo.capture import Capture
     from dynamo.codegen import CodeGen
+
+
+_serials = itertools.count()
+next_serial: Final = _serials.__next__
 
 
 class NotConstant(Exception):
@@ -30,6 +35,12 @@ class Value:
 
     source: Source | None = None
     born: int = -1
+    serial: int  # in the order in which values are made
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = object.__new__(cls)
+        self.serial = next_serial()
+        return self
 
     # -- asking ------------------------------------------------------------------------------------------------
     def python_type(self) -> type:

@@ -25,15 +25,15 @@ _READS_DATA: Final = frozenset(
     "__contains__ equal allclose".split()
 )
 _NEEDS_ENGINE: Final = frozenset(
-    "backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ detach_ set_ share_memory_ "
+    "backward register_hook register_post_accumulate_grad_hook retain_grad detach_ set_ share_memory_ "
     "untyped_storage storage pin_memory".split()
 )
 _PLAIN_ATTRIBUTES: Final = frozenset(
-    "shape dtype device ndim requires_grad is_leaf is_cuda is_cpu is_meta itemsize nbytes layout is_sparse is_quantized "
+    "shape dtype device ndim requires_grad is_cuda is_cpu is_meta itemsize nbytes layout is_sparse is_quantized "
     "is_nested is_fake is_mkldnn is_mps is_xpu names output_nr".split()
 )
 _TENSOR_PROPERTIES: Final = frozenset("T mT H mH real imag data".split())
-_NOT_METHODS: Final = _PLAIN_ATTRIBUTES | _TENSOR_PROPERTIES | {"grad", "grad_fn"}
+_NOT_METHODS: Final = _PLAIN_ATTRIBUTES | _TENSOR_PROPERTIES | {"grad"}
 
 
 class TensorValue(Value):
@@ -70,6 +70,8 @@ class TensorValue(Value):
             return cap.tensor_call(getattr, [self, Constant(name)], {})
         if name == "grad":
             return self._grad(cap)
+        if name in ("is_leaf", "grad_fn"):
+            return self._history(cap, name)
         if name == "__class__":
             return cap.wrap_static(self.cls)
         if name == "__dict__":
@@ -92,6 +94,16 @@ class TensorValue(Value):
             return NONE
         return cap.wrap(self.real.grad, AttrSource(self.source, "grad"))
 
+    def _history(self, cap: Capture, name: str) -> Value:
+        """x.is_leaf or x.grad_fn. Of a tensor from outside no other guard tells."""
+        is_leaf = self.fake.is_leaf
+        if self.source is not None and self.real is not None:
+            is_leaf = self.real.is_leaf
+            cap.wrap(is_leaf, AttrSource(self.source, "is_leaf"))
+        if name == "is_leaf":
+            return Constant(is_leaf)
+        return NONE if is_leaf else GradFn(self)
+
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
         if name == "data" and isinstance(value, TensorValue) and _same_memory(self.fake, value.fake):
             return  # the end of `x.data *= y`: the write has happened
@@ -100,6 +112,8 @@ class TensorValue(Value):
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in _READS_DATA:
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
+        if name == "requires_grad_":
+            return self._requires_grad(cap, args, kwargs)
         if name in _NEEDS_ENGINE:
             raise Unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()}")
         if name == "__len__":
@@ -117,6 +131,22 @@ class TensorValue(Value):
             raise Unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}()")
         return cap.tensor_method(name, [self, *args], kwargs)
 
+    def _requires_grad(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        given = [*args, *kwargs.values()]
+        wanted = given[0].truth(cap) if given else True
+        if wanted == self.fake.requires_grad:
+            return self
+        if self.source is not None:
+            raise Unsupported(breaks.AUTOGRAD, f".requires_grad_() of {self.describe()}")
+        cap.tensor_effect(set_requires_grad, [self, Constant(wanted)])
+        self.born = cap.steps
+        return self
+
+    @property
+    def is_new_leaf(self) -> bool:
+        """Whether the program itself made it a leaf that wants a gradient: only a break gives it a `.grad` to fill."""
+        return bool(self.fake._requires_grad and self.fake.is_leaf)
+
     def iterate(self, cap: Capture) -> Value:
         if self.fake.ndim == 0:
             return cap.raise_type_error("iteration over a 0-d tensor")
@@ -130,7 +160,27 @@ class TensorValue(Value):
     def reconstruct(self, cg: CodeGen) -> str:
         if self.source is not None:
             return cg.source(self.source)
+        if self.node.graph is not cg.cap.main:
+            cg.impossible(self, f"{self.describe()} of a function that runs at another time")
+        if self.is_new_leaf:
+            cg.impossible(self, f"{self.describe()} that was made to require grad here")
         return cg.graph_output(self)
+
+
+class GradFn(Value):
+    """The node that made a tensor, to be passed on or compared with None."""
+
+    def __init__(self, tensor: TensorValue) -> None:
+        self.tensor = tensor
+
+    def python_type(self) -> type:
+        return type(self.tensor.fake.grad_fn)
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.value(self.tensor)}.grad_fn"
 
 
 class TensorMethod(Value):
@@ -161,6 +211,11 @@ class TensorMethod(Value):
 
     def reconstruct(self, cg: CodeGen) -> str:
         return f"{cg.value(self.tensor)}.{self.name}"
+
+
+def set_requires_grad(x: Tensor, wanted: bool) -> None:
+    """The target of nodes for x.requires_grad_(wanted)."""
+    x.requires_grad_(wanted)
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:

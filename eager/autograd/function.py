@@ -96,21 +96,21 @@ class BackwardCFunction(Node, FunctionCtx):
         if len(result) > total and all(r is None for r in result[total:]):
             result = result[:total]
         if len(result) != total:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {total}, got "
+            raise RuntimeError(f"function {type(self).__name__} returned an incorrect number of gradients (expected {total}, got "
                                f"{len(result)})")  # fmt: skip
         tensor_at = set(self._positions)
         for i, r in enumerate(result):
             if r is None:
                 continue
             if i not in tensor_at:
-                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
+                raise RuntimeError(f"function {type(self).__name__} returned a gradient different than None at position {i + 1}, but the "
                                    "corresponding forward input was not a Variable")  # fmt: skip
             if not isinstance(r, TensorBase):
                 raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
         found = []
         for n, (i, edge) in enumerate(zip(self._positions, self.edges, strict=True)):
             spec = None if edge is None else edge[0].output_specs[edge[1]]
-            found.append(None if spec is None or result[i] is None else _fitted(result[i], spec, self.name(), n))
+            found.append(None if spec is None or result[i] is None else _fitted(result[i], spec, type(self).__name__, n))
         return found
 
     def release(self) -> None:
@@ -123,11 +123,6 @@ class BackwardCFunction(Node, FunctionCtx):
     @property
     def is_released(self) -> bool:
         return self._released
-
-    @property
-    def is_once_differentiable(self) -> bool:
-        """Whether its gradients refuse to be differentiated."""
-        return getattr(_backward_of(self._forward_cls), ONCE, False)
 
 
 def _fitted(g: Any, spec: TensorSpec, who: str, index: int) -> Any:
@@ -259,7 +254,7 @@ def run_with_ctx(cls: type[Function], args: tuple[Any, ...], forward: Callable[.
     outputs = [result] if single else list(result)
     _check_marks(ctx, outputs)
     if any(e is not None for e in ctx.edges):
-        outputs = _attach(ctx, args, outputs)
+        outputs = attach_outputs(ctx, args, outputs)
     return (outputs[0] if single else tuple(outputs)), ctx
 
 
@@ -272,7 +267,7 @@ def _check_marks(ctx: Any, outputs: list[Any]) -> None:
                            "are modified inplace must all be outputs of the Function.")  # fmt: skip
 
 
-def _attach(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:
+def attach_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:
     """Give the outputs their history; an input that is returned unwritten is returned as a view of itself."""
     inputs = {id(a) for a in args if isinstance(a, TensorBase)}
     dirty = {id(d) for d in node.dirty_tensors}
@@ -328,14 +323,14 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         single = not isinstance(outputs, tuple)
         found = [outputs] if single else list(outputs)
         edges = [edge_of(a) for a in args]
-        found = [_DifferentiatedTwice.guard(y, edges) for y in found]
+        found = [DifferentiatedTwice.guard(y, edges) for y in found]
         return found[0] if single else tuple(found)
 
     setattr(wrapper, ONCE, True)
     return wrapper
 
 
-class _DifferentiatedTwice(Node):
+class DifferentiatedTwice(Node):
     """History of what a `once_differentiable` backward gave."""
 
     @staticmethod
@@ -343,7 +338,7 @@ class _DifferentiatedTwice(Node):
         if not isinstance(y, TensorBase) or y.dtype.category < 2:
             return y
         y = y._alias()
-        y._set_history(_DifferentiatedTwice(edges, [spec_of(y)]), 0)
+        y._set_history(DifferentiatedTwice(edges, [spec_of(y)]), 0)
         return y
 
     def name(self) -> str:

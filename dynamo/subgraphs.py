@@ -1,0 +1,126 @@
+"""Graphs within the graph: what a function does that is not run now, as the backward of a custom function.
+
+While one is open, calls are recorded into it; a tensor from outside of it that they use becomes one of its inputs. Part
+of Capture. Nothing made inside may be seen outside but through the call that is made of the finished graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dynamo import breaks
+from dynamo.errors import Unsupported
+from dynamo.values.base import Value, next_serial
+from dynamo.values.tensor import TensorValue
+from eager import Tensor
+from eager import _native as eager_native
+from fxir.graph import Graph
+from fxir.graph_module import GraphModule
+from fxir.node import Node, NodeInfo, Origin
+
+if TYPE_CHECKING:
+    from eager.spec import TensorSpec
+
+
+class SubGraph:
+    """A graph being recorded. captured: tensors from outside, which are its inputs after those it was opened with."""
+
+    def __init__(self, name: str, step: int) -> None:
+        self.name = name
+        self.step = step  # where to break the graph if a value of it is needed outside
+        self.graph = Graph()
+        self.inputs: list[TensorValue] = []
+        self.captured: list[TensorValue] = []
+        self._placeholders: dict[int, Node] = {}
+        self._foreign: set[int] = set()  # storages of others
+
+    def add_input(self, cap: Any, stand_in: Tensor, spec: TensorSpec) -> TensorValue:
+        """A new input, held by `stand_in`."""
+        value = TensorValue(self._placeholder(f"x{len(self.inputs)}", NodeInfo(spec)), stand_in)
+        value.born = self.step
+        self.inputs.append(value)
+        self._foreign.add(id(stand_in.untyped_storage().root))
+        cap.fakes[id(stand_in)] = value
+        return value
+
+    def capture(self, value: TensorValue) -> Node:
+        """The input that stands for a tensor from outside."""
+        found = self._placeholders.get(id(value))
+        if found is None:
+            found = self._placeholders[id(value)] = self._placeholder(f"c{len(self.captured)}", value.node.info)
+            self.captured.append(value)
+            self._foreign.add(id(value.fake.untyped_storage().root))
+        return found
+
+    def _placeholder(self, name: str, info: NodeInfo) -> Node:
+        last = self.graph.placeholders[-1:] or [self.graph._sentinel]
+        with self.graph.inserting_after(last[0]):
+            return self.graph.placeholder(name, info=info)
+
+    def refuse_writes(self, written: list[Tensor]) -> None:
+        """What the function does to others' memory would have to happen when it runs."""
+        if any(id(t.untyped_storage().root) in self._foreign for t in written):
+            raise Unsupported(breaks.AUTOGRAD, f"{self.name} writes to a tensor from outside of it")
+
+    def finish(self, outputs: tuple[Any, ...]) -> GraphModule:
+        """The graph: inputs, then captured tensors, to `outputs` (nodes and constants)."""
+        self.graph.output(outputs)
+        return GraphModule(self.graph.root, self.graph, "SubGraph")
+
+
+class SubGraphs:
+    """Part of Capture. main: the graph of the captured program; graph: what calls are recorded into."""
+
+    graph: Graph
+    main: Graph
+    levels: list[SubGraph]
+    grad_mode: bool
+    frozen_since: int | None
+    steps: int
+
+    if TYPE_CHECKING:
+        origin: Origin | None
+
+    @contextmanager
+    def recording(self, name: str, grad_mode: bool, *, later: bool) -> Iterator[SubGraph]:
+        """Record into a new graph. later: it runs at another time, so it may change nothing but what it makes."""
+        step = self.levels[0].step if self.levels else self.steps
+        level = SubGraph(name, step)
+        before = self.graph, self.grad_mode, self.frozen_since
+        self.levels.append(level)
+        self.graph, self.grad_mode = level.graph, grad_mode
+        if later and self.frozen_since is None:
+            self.frozen_since = next_serial()
+        eager_native.set_grad_enabled(grad_mode)
+        try:
+            yield level
+        finally:
+            self.graph, self.grad_mode, self.frozen_since = before
+            self.levels.pop()
+            eager_native.set_grad_enabled(self.grad_mode)
+
+    def node_of(self, value: TensorValue) -> Node:
+        """The node of `value` in the graph that is being recorded."""
+        if value.node.graph is self.graph:
+            return value.node
+        known = {id(self.main), *(id(level.graph) for level in self.levels)}
+        if id(value.node.graph) not in known:
+            raise Unsupported(breaks.AUTOGRAD, "a tensor of a function that runs at another time is used outside of it")
+        return self.levels[-1].capture(value)
+
+    def refuse_symbols(self) -> None:
+        """A symbolic size as an argument: only the main graph carries symbols."""
+        if self.levels:
+            raise Unsupported(breaks.AUTOGRAD, f"{self.levels[-1].name} computes with a size that is not the same in each call")
+
+    def refuse_later(self, what: str) -> None:
+        """An effect outside of a function that runs at another time."""
+        if self.frozen_since is not None:
+            raise Unsupported(breaks.AUTOGRAD, f"{self.levels[-1].name} {what}")
+
+    def check_change(self, value: Value) -> None:
+        """Whether `value` may change now."""
+        if self.frozen_since is not None and value.serial < self.frozen_since:
+            self.refuse_later(f"changes {value.describe()}, which is older")

@@ -8,10 +8,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_PUBLIC = {"Graph": "graph", "GraphModule": "graph_module", "Interpreter": "interpreter", "Node": "node", "wrap": "leaves"}
+_PUBLIC = {
+    "Graph": "graph", "GraphModule": "graph_module", "Interpreter": "interpreter", "Node": "node", "Proxy": "proxy",
+    "Tracer": "tracer", "Transformer": "transformer", "map_arg": "node", "symbolic_trace": "tracer", "wrap": "leaves",
+}  # fmt: skip
+_MODULES = frozenset("graph graph_module interpreter node proxy tracer transformer".split())
+__all__ = sorted(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"fxir.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'fxir' has no attribute {name!r}")
     return getattr(importlib.import_module(f"fxir.{_PUBLIC[name]}"), name)

@@ -597,7 +597,7 @@ def interpret(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callabl
     def run(*args: Tensor) -> Any:
         before = _native.set_grad_enabled(False)
         try:
-            return forward(gm, *args)
+            return forward(*args)
         finally:
             _native.set_grad_enabled(before)
 

@@ -67,12 +67,7 @@ def list_backends() -> list[str]:
 
 def eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:
     """Run the captured graph as it is: tests capture alone."""
-    forward = gm.forward
-
-    def run(*args: Any) -> Any:
-        return forward(gm, *args)
-
-    return run
+    return gm.forward
 
 
 def aot_eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:

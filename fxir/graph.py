@@ -16,7 +16,9 @@ from typing import Any
 
 from fxir.expr import Sym
 from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
+from fxir.printer import PythonCode, print_python
 from fxir.shapes import ShapeEnv, SymbolSource, simplified, symbols_in
+from fxir.verifier import verify
 
 # Python's own names, and what printed source refers to.
 _RESERVED = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "OPS", "eager"])
@@ -72,8 +74,11 @@ class Graph:
 
     # -- reading -----------------------------------------------------------------------------------------------
     @property
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> NodeList:
         """Nodes in order. Erasing the node just yielded, and inserting anywhere, are safe while iterating."""
+        return NodeList(self)
+
+    def __iter__(self) -> Iterator[Node]:
         node = self._sentinel._next
         while node is not self._sentinel:
             if not node._erased:
@@ -86,9 +91,6 @@ class Graph:
             if not node._erased:
                 yield node
             node = node._prev
-
-    def __iter__(self) -> Iterator[Node]:
-        return self.nodes
 
     def __len__(self) -> int:
         return self._len
@@ -114,6 +116,28 @@ class Graph:
     def find(self, op: str, target: Target | None = None) -> list[Node]:
         """Nodes of one kind, and with one target where given, in order."""
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+
+    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
+        """torch.fx's form of `find`."""
+        return self.find(op, target)
+
+    def lint(self) -> None:
+        """Raise GraphError where the graph is not well formed."""
+        verify(self)
+
+    def python_code(self, root_module: str = "self") -> PythonCode:
+        """The source of the graph as a function `forward(self, ...)`. root_module: "self", the only name there is."""
+        if root_module != "self":
+            raise NotImplementedError(f"Graph.python_code: root_module={root_module!r}; allowed: 'self'")
+        return print_python(self)
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table: opcode, name, target, args, kwargs."""
+        rows = [(n.op, n.name, _target_text(n), str(n.args), str(n.kwargs)) for n in self]
+        head = ("opcode", "name", "target", "args", "kwargs")
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        for row in (head, tuple("-" * w for w in widths), *rows):
+            print("  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip())
 
     # -- making nodes ------------------------------------------------------------------------------------------
     def create_node(
@@ -264,6 +288,20 @@ class Graph:
             node.op, node.target, map_nodes(node.args, fn), map_nodes(node.kwargs, fn), node.name, node.info
         )
 
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda n: n) -> Node:
+        """torch.fx's form of `copy_node`: with the `meta` that others put on the node."""
+        new = self.copy_node(node, arg_transform)
+        new.meta = dict(node.meta)
+        return new
+
+    def graph_copy(self, g: Graph, val_map: dict[Node, Argument], return_output_node: bool = False) -> Argument:
+        """torch.fx's form of `copy_from`; with `return_output_node`, also the output node of `g`."""
+        value = self.copy_from(g, val_map)
+        return (value, g.output_node) if return_output_node else value
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        return self.copy()
+
     def copy(self) -> Graph:
         """An equal graph of new nodes over a new root dict (the values in it are shared)."""
         new = Graph(dict(self.root))
@@ -356,6 +394,31 @@ class Graph:
         return "\n".join(_listing(node) for node in self.nodes)
 
 
+class NodeList:
+    """The nodes of a graph as they are at the moment: to be iterated, reversed, counted."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._graph)
+
+    def __reversed__(self) -> Iterator[Node]:
+        return reversed(self._graph)
+
+    def __len__(self) -> int:
+        return len(self._graph)
+
+    def __contains__(self, node: object) -> bool:
+        return any(n is node for n in self._graph)
+
+
+def _target_text(node: Node) -> str:
+    return node.target if isinstance(node.target, str) else str(node.target)
+
+
 def _listing(node: Node) -> str:
     target = node.target if isinstance(node.target, str) else _name_hint(node.op, node.target)
     arguments = [repr(a) for a in node.args] + [f"{k}={v!r}" for k, v in node.kwargs.items()]
@@ -365,7 +428,7 @@ def _listing(node: Node) -> str:
 
 def _name_hint(op: str, target: Target) -> str:
     if isinstance(target, str):
-        return target.rsplit(".", 1)[-1]
+        return target.replace(".", "_")
     name = getattr(target, "name", None) or getattr(target, "__name__", None)
     return name if isinstance(name, str) else type(target).__name__
 

@@ -6,28 +6,81 @@ import itertools
 import linecache
 import weakref
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
+from eager.nn import Module, Parameter
 from fxir.graph import Graph
 from fxir.printer import PythonCode, print_python
+from fxir.verifier import verify
 
 _serial = itertools.count()
 
 
-class GraphModule:
+class _Carried(dict[str, Any]):
+    """The values of a graph over a Module: whatever name the module has for a key."""
+
+    def __init__(self, owner: Module) -> None:
+        super().__init__()
+        self._owner = weakref.ref(owner)
+
+    def __missing__(self, key: str) -> Any:
+        value: Any = self._owner()
+        for part in key.split("."):
+            value = getattr(value, part, None)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            self[key]  # type: ignore[index]
+        except KeyError:
+            return False
+        return True
+
+
+class GraphModule(Module):
     """A graph with the values it carries, callable with one argument per placeholder.
 
-    root: what get_attr and call_module nodes name; the same dict as `graph.root`.
-    The printed source is in `code` (and in linecache, so tracebacks show it).
+    root: what get_attr and call_module nodes name, by key (then it is the same dict as `graph.root`), or a Module that
+    has it, whose parts become this module's. The printed source is in `code` (and in linecache, so that tracebacks
+    show it); an edit of the graph shows at once, `recompile()` need not be called.
     """
 
-    def __init__(self, root: dict[str, Any], graph: Graph, name: str = "GraphModule") -> None:
-        graph.root = root
-        self.graph = graph
-        self.name = name
-        self._code: PythonCode | None = None
-        self._forward: Callable[..., Any] | None = None
-        self._version = -1
+    def __init__(self, root: dict[str, Any] | Module, graph: Graph, class_name: str = "GraphModule") -> None:
+        super().__init__()
+        # Past Module.__setattr__: what is kept here changes no compiled function that runs this module.
+        self.__dict__.update(_graph=graph, name=class_name, _code=None, _forward=None, _version=-1)
+        if isinstance(root, Module):
+            self._adopt(root)
+            graph.root = _Carried(self)
+        else:
+            graph.root = root
+
+    def _adopt(self, root: Module) -> None:
+        for node in self._graph.nodes:
+            if node.op not in ("get_attr", "call_module"):
+                continue
+            name = str(node.target).partition(".")[0]
+            for registry in ("_modules", "_parameters", "_buffers"):
+                entries = getattr(root, registry)
+                if name in entries:
+                    getattr(self, registry)[name] = entries[name]
+                    break
+            else:
+                self.__dict__[name] = getattr(root, name)
+        self.__dict__["training"] = root.training
+
+    @property
+    def graph(self) -> Graph:
+        return self.__dict__["_graph"]  # type: ignore[no-any-return]
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        carried = self.graph.root
+        graph.root = _Carried(self) if isinstance(carried, _Carried) else {**carried, **graph.root}
+        self.__dict__.update(_graph=graph, _version=-1)
 
     @property
     def root(self) -> dict[str, Any]:
@@ -35,45 +88,88 @@ class GraphModule:
 
     @property
     def code(self) -> str:
-        """The source that runs. An edit of the graph shows at once."""
-        if self._code is None or self._version != self.graph.version:
-            self.recompile()
-        assert self._code is not None
-        return self._code.source
+        """The source that runs."""
+        self._compiled()
+        return self._code.source  # type: ignore[no-any-return]
 
     @property
-    def forward(self) -> Callable[..., Any]:
-        """The compiled function; its first argument is this GraphModule."""
+    def forward(self) -> Callable[..., Any]:  # type: ignore[override]
+        """The compiled function, bound: one argument per placeholder."""
+        return MethodType(self._compiled(), self)
+
+    def _compiled(self) -> Callable[..., Any]:
         if self._forward is None or self._version != self.graph.version:
             self.recompile()
-        assert self._forward is not None
-        return self._forward
+        return self._forward  # type: ignore[no-any-return]
 
     def recompile(self) -> PythonCode:
         """Print and compile the graph as it is now."""
-        self._version = self.graph.version
-        self._code = print_python(self.graph, free=True)
+        code = print_python(self.graph, free=True)
         filename = f"<{self.name}.{next(_serial)}>"
-        source = self._code.source
-        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-        namespace: dict[str, Any] = dict(self._code.globals)
-        exec(compile(source, filename, "exec"), namespace)
-        self._forward = namespace["forward"]
-        weakref.finalize(self._forward, linecache.cache.pop, filename, None).atexit = False
-        return self._code
+        linecache.cache[filename] = (len(code.source), None, code.source.splitlines(True), filename)
+        namespace: dict[str, Any] = dict(code.globals)
+        exec(compile(code.source, filename, "exec"), namespace)
+        forward = namespace["forward"]
+        self.__dict__.update(_code=code, _forward=forward, _version=self.graph.version)
+        weakref.finalize(forward, linecache.cache.pop, filename, None).atexit = False
+        return code
 
     def readable(self) -> str:
         """The source with specs and the user's lines as comments."""
         return print_python(self.graph, annotate=True).source
 
-    def print_readable(self) -> str:
-        """Print `readable()`, and return it."""
+    def print_readable(self, print_output: bool = True, **style: Any) -> str:
+        """Print `readable()` (unless print_output is False), and return it. style: torch's, with no meaning here."""
         text = f"# {self.name}\n{self.readable()}"
-        print(text)
+        if print_output:
+            print(text)
         return text
 
-    def __call__(self, *args: Any) -> Any:
-        return self.forward(self, *args)
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Put `m` under the dotted name `target`, where call_module nodes find it; False where the way is barred."""
+        if not isinstance(self.graph.root, _Carried):
+            self.graph.root[target] = m
+            return True
+        *path, name = target.split(".")
+        owner: Any = self
+        for part in path:
+            owner = owner._modules.setdefault(part, Module()) if isinstance(owner, Module) else None
+        if not isinstance(owner, Module):
+            return False
+        owner.add_module(name, m)
+        return True
+
+    def lint(self) -> None:
+        """Raise GraphError where the graph is not well formed."""
+        verify(self.graph)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            root = self.__dict__["_graph"].root if "_graph" in self.__dict__ else {}
+            if isinstance(root, _Carried) or name not in root:
+                raise
+            return root[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        root = self.__dict__["_graph"].root if "_graph" in self.__dict__ else None
+        if name == "graph":
+            object.__setattr__(self, name, value)
+        elif root is None or isinstance(root, _Carried) or not isinstance(value, Module | Parameter):
+            super().__setattr__(name, value)
+        else:
+            root[name] = value
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
+        new = GraphModule(dict(self.graph.root), self.graph.copy(), self.name)
+        if isinstance(self.graph.root, _Carried):
+            new._adopt(self)
+            new.graph.root = _Carried(new)
+        return new
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled()(self, *args, **kwargs)
 
     def __repr__(self) -> str:
         return f"GraphModule({self.name}, {len(self.graph)} nodes, {len(self.root)} carried values)"

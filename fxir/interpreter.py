@@ -19,7 +19,8 @@ class Interpreter:
     """
 
     def __init__(self, module: GraphModule | Graph) -> None:
-        self.graph = module.graph if isinstance(module, GraphModule) else module
+        self.module = module if isinstance(module, GraphModule) else GraphModule(module.root, module)
+        self.graph = self.module.graph
         self.env: dict[Node, Any] = {}
         self.node: Node | None = None
         self._args: Iterator[Any] = iter(())
@@ -60,6 +61,14 @@ class Interpreter:
         args = tuple(self.fetch(a) for a in node.args)
         kwargs = {k: self.fetch(v) for k, v in node.kwargs.items()}
         return getattr(self, node.op)(node.target, args, kwargs)
+
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of `n` with nodes replaced by their values."""
+        return tuple(map(self.fetch, n.args)), {k: self.fetch(v) for k, v in n.kwargs.items()}
+
+    def fetch_attr(self, target: str) -> Any:
+        """What the graph carries under `target`."""
+        return self.graph.root[target]
 
     def fetch(self, arg: Argument) -> Any:
         """`arg` with nodes, and expressions of symbols, replaced by their values."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from eager.fake import fake
+
 if TYPE_CHECKING:
     from eager.spec import TensorSpec
     from fxir.graph import Graph
@@ -102,6 +104,7 @@ class Node:
         "_erased",
         "_inputs",
         "_kwargs",
+        "_meta",
         "_next",
         "_prev",
         "graph",
@@ -140,6 +143,7 @@ class Node:
         self._prev: Node = self
         self._next: Node = self
         self._erased = False
+        self._meta: dict[str, Any] | None = None
         self._set_arguments(args, kwargs)
 
     # -- arguments ---------------------------------------------------------------------------------------------
@@ -191,6 +195,69 @@ class Node:
             user.replace_input(self, new)
         return changed
 
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """torch.fx's name of `replace_input`."""
+        self.replace_input(old_input, new_input)
+
+    def update_arg(self, idx: int, arg: Argument) -> None:
+        """Set positional argument `idx`."""
+        self.args = (*self._args[:idx], arg, *self._args[idx + 1 :])
+
+    def update_kwarg(self, key: str, arg: Argument) -> None:
+        """Set keyword argument `key`."""
+        self.kwargs = {**self._kwargs, key: arg}
+
+    def prepend(self, x: Node) -> None:
+        """Move `x` directly before this node."""
+        self.graph.move_before(x, self)
+
+    def append(self, x: Node) -> None:
+        """Move `x` directly after this node."""
+        if x is not self:
+            self.graph.move_before(x, self._next)
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """torch.fx's form of `inputs`."""
+        return list(self._inputs)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """A dict for whoever rewrites the graph from outside; this project's own passes use `info`.
+
+        It begins with what torch puts there: "example_value" and "val", fakes of the node's value, where its spec is
+        known, and "stack_trace", the user's line.
+        """
+        if self._meta is None:
+            self._meta = {}
+            if self.info.spec is not None:
+                self._meta["example_value"] = self._meta["val"] = _fakes(self.info.spec)
+            if self.stack_trace is not None:
+                self._meta["stack_trace"] = self.stack_trace
+        return self._meta
+
+    @meta.setter
+    def meta(self, value: dict[str, Any]) -> None:
+        self._meta = value
+
+    @property
+    def stack_trace(self) -> str | None:
+        """The user's line as a traceback shows it, or None where it is not known."""
+        origin = self.info.origin
+        if origin is None:
+            return None
+        return f'  File "{origin.file}", line {origin.line}, in {origin.function}\n    {origin.source_line}\n'
+
+    def format_node(self) -> str:
+        """One line: `%name : [num_users=n] = op[target=...](args = ..., kwargs = ...)`, as torch.fx prints it."""
+        if self.op == "placeholder":
+            return f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]"
+        if self.op == "output":
+            return f"return {_percent(self._args[0])}"
+        target = self.target if isinstance(self.target, str) else getattr(self.target, "__name__", str(self.target))
+        call = f"(args = {_percent(self._args)}, kwargs = {_percent(self._kwargs)})"
+        return f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]{call}"
+
     @property
     def spec(self) -> Spec:
         """Shorthand for `info.spec`."""
@@ -206,3 +273,23 @@ class Node:
 
     def __repr__(self) -> str:
         return self.name
+
+
+map_arg = map_nodes  # torch.fx's name
+
+
+def _fakes(spec: Any) -> Any:
+    return tuple(map(_fakes, spec)) if isinstance(spec, tuple) else fake(spec) if spec is not None else None
+
+
+def _percent(arg: Argument) -> str:
+    """An argument as torch.fx prints it: nodes as %name."""
+    if isinstance(arg, Node):
+        return f"%{arg.name}"
+    if isinstance(arg, tuple):
+        return f"({', '.join(map(_percent, arg))}{',' if len(arg) == 1 else ''})"
+    if isinstance(arg, list):
+        return f"[{', '.join(map(_percent, arg))}]"
+    if isinstance(arg, dict):
+        return "{" + ", ".join(f"{k}: {_percent(v)}" for k, v in arg.items()) + "}"
+    return str(arg)

@@ -12,12 +12,14 @@ import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fxir.expr import Expr, Sym, mul
 from fxir.expr_print import PYTHON, to_source
-from fxir.graph import Graph
 from fxir.node import Argument, Node, Origin, Spec, walk_nodes
+
+if TYPE_CHECKING:
+    from fxir.graph import Graph
 
 _OPERATOR_MODULES = ("_operator", "operator")
 

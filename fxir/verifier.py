@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fxir.expr import Expr
-from fxir.graph import Graph
 from fxir.node import Node, walk_nodes
 from fxir.printer import format_spec, is_op
 from fxir.shapes import lifted, plain
+
+if TYPE_CHECKING:
+    from fxir.graph import Graph
 
 
 class GraphError(RuntimeError):

@@ -1,0 +1,119 @@
+"""Values of a symbolic trace: a Proxy stands for what a node will compute, and whatever is done to it makes a node."""
+
+from __future__ import annotations
+
+import dis
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import eager.overrides  # noqa: F401 - switches on __torch_function__, by which functions meet proxies
+from fxir.node import Node
+
+if TYPE_CHECKING:
+    from fxir.tracer import Tracer
+
+
+class TraceError(ValueError):
+    """The program asks a proxy for what only a value can tell."""
+
+
+class Proxy:
+    """Stands for the value of `node` while a program is traced."""
+
+    def __init__(self, node: Node, tracer: Tracer) -> None:
+        self.node = node
+        self.tracer = tracer
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name: str) -> Attribute:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Attribute(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __iter__(self) -> Iterator[Proxy]:
+        frame = sys._getframe(1)
+        instruction = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+        if instruction is not None and instruction.opname == "UNPACK_SEQUENCE":
+            return iter([operator.getitem(self, i) for i in range(instruction.argval)])
+        raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
+                         "**kwargs function argument")  # fmt: skip
+
+    def __bool__(self) -> bool:
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def __len__(self) -> int:
+        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "
+                           "torch.fx.wrap('len') at module scope")  # fmt: skip
+
+    def __index__(self) -> int:
+        raise TraceError("symbolically traced variables cannot be used as an index")
+
+    @classmethod
+    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
+        tracer = next(p.tracer for p in _proxies((args, kwargs)))
+        owner = getattr(func, "__objclass__", None)
+        if owner is not None or getattr(func, "__qualname__", "").startswith("Tensor."):
+            return tracer.create_proxy("call_method", func.__name__, args, kwargs or {})
+        return tracer.create_proxy("call_function", func, args, kwargs or {})
+
+
+class Attribute(Proxy):
+    """An attribute of a proxy that was not used yet: a method call makes one node, a read another."""
+
+    def __init__(self, root: Proxy, attr: str) -> None:
+        self.root = root
+        self.attr = attr
+        self.tracer = root.tracer
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def _proxies(value: Any) -> Iterator[Proxy]:
+    if isinstance(value, Proxy):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _proxies(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _proxies(item)
+    elif isinstance(value, slice):
+        yield from _proxies((value.start, value.stop, value.step))
+
+
+def holds_proxy(value: Any) -> bool:
+    """Whether a proxy is in `value` or in the containers in it."""
+    return next(_proxies(value), None) is not None
+
+
+def _operator(name: str, fn: Callable[..., Any]) -> None:
+    def method(self: Proxy, *args: Any) -> Proxy:
+        return self.tracer.create_proxy("call_function", fn, (self, *args), {})
+
+    def reflected(self: Proxy, other: Any) -> Proxy:
+        return self.tracer.create_proxy("call_function", fn, (other, self), {})
+
+    setattr(Proxy, f"__{name}__", method)
+    if name in _REFLECTED:
+        setattr(Proxy, f"__r{name}__", reflected)
+
+
+_REFLECTED: Final = frozenset("add sub mul truediv floordiv mod pow matmul lshift rshift and or xor".split())
+for _name in (*_REFLECTED, *"eq ne lt le gt ge neg pos invert abs getitem".split()):
+    _operator(_name, getattr(operator, f"{_name}_" if _name in ("and", "or") else _name))

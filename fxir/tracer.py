@@ -1,0 +1,180 @@
+"""`torch.fx.symbolic_trace`: run a program on proxies, and keep the graph of what it does to them.
+
+Unlike capture (dynamo) it sees no control flow and guards nothing: the graph is what the program did once. It is here
+for code that rewrites models by graphs; `compile()` does not use it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+from eager.nn import Module, Parameter, Sequential
+from eager.tensor import Tensor
+from fxir.graph import Graph
+from fxir.graph_module import GraphModule
+from fxir.leaves import LEAVES
+from fxir.node import Argument
+from fxir.proxy import Attribute, Proxy, holds_proxy
+
+_MISSING = object()
+
+
+class Tracer:
+    """Traces a Module or function into a Graph. Subclass it to say which modules are leaves (`is_leaf_module`)."""
+
+    def __init__(self, autowrap_modules: tuple[Any, ...] = (), autowrap_functions: tuple[Callable[..., Any], ...] = ()) -> None:
+        self._wrapped = [(m, name) for m in autowrap_modules for name in dir(m) if isinstance(getattr(m, name), FunctionType)]
+        self._wrapped += [(sys.modules[f.__module__], f.__name__) for f in autowrap_functions]
+        self.root: Module = Module()
+        self.graph = Graph()
+
+    # -- what subclasses change --------------------------------------------------------------------------------
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Whether calls of `m` become nodes: modules of torch.nn do, but Sequential is looked into."""
+        return type(m).__module__.startswith(("eager.nn", "torch.nn")) and not isinstance(m, Sequential)
+
+    def path_of_module(self, mod: Module) -> str:
+        """The name of `mod` in the root. Raises: NameError for a module that is not in it."""
+        for name, module in self.root.named_modules(remove_duplicate=False):
+            if module is mod:
+                return name
+        raise NameError("module is not installed as a submodule")
+
+    def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a call of the module `m` gives: a node for a leaf, what its forward does for any other."""
+        name = self.path_of_module(m)
+        if self.is_leaf_module(m, name):
+            return self.create_proxy("call_module", name, args, kwargs)
+        return forward(*args, **kwargs)
+
+    def proxy(self, node: Any) -> Proxy:
+        return Proxy(node, self)
+
+    def create_arg(self, a: Any) -> Argument:
+        """`a` as an argument of a node. Raises: NotImplementedError for what a graph cannot hold."""
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return type(a)(*map(self.create_arg, a))
+        if isinstance(a, tuple | list):
+            return type(a)(map(self.create_arg, a))
+        if isinstance(a, dict):
+            return {k: self.create_arg(v) for k, v in a.items()}
+        if isinstance(a, slice):
+            return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
+        if isinstance(a, Tensor):
+            return self.create_node("get_attr", self._name_of(a), (), {})
+        return a
+
+    def create_node(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
+                    type_expr: Any = None) -> Any:  # fmt: skip
+        return self.graph.create_node(kind, target, args, kwargs, name)
+
+    def create_proxy(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
+                     type_expr: Any = None) -> Proxy:  # fmt: skip
+        """A new node, and the proxy for its value."""
+        return self.proxy(self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr))
+
+    # -- tracing -----------------------------------------------------------------------------------------------
+    def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
+        """The graph of `root`. concrete_args: parameters that are not traced, with their values.
+
+        Raises: TraceError where the program branches on a traced value; whatever the program raises.
+        """
+        self.root = root if isinstance(root, Module) else Module()
+        self.graph = Graph()
+        fn = type(root).forward if isinstance(root, Module) else root
+        first = (root,) if isinstance(root, Module) else ()
+        args, kwargs = self._arguments(fn, len(first), concrete_args or {})
+        with self._patched():
+            result = fn(*first, *args, **kwargs)
+        self.graph.output(self.create_arg(result))
+        return self.graph
+
+    def _arguments(self, fn: Any, skip: int, concrete: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for p in list(inspect.signature(fn).parameters.values())[skip:]:
+            if p.name in concrete:
+                value = concrete[p.name]
+            elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                continue  # nothing is passed: a graph has a fixed number of inputs
+            else:
+                value = self.proxy(self.graph.placeholder(p.name, *(() if p.default is p.empty else (p.default,))))
+            if p.kind is p.KEYWORD_ONLY:
+                kwargs[p.name] = value
+            else:
+                args.append(value)
+        return args, kwargs
+
+    def _name_of(self, t: Tensor) -> str:
+        for found in (self.root.named_parameters(), self.root.named_buffers()):
+            for name, value in found:
+                if value is t:
+                    return name
+        for name, value in vars(self.root).items():
+            if value is t:
+                return name
+        k = 0
+        while hasattr(self.root, f"_tensor_constant{k}"):
+            k += 1
+        setattr(self.root, f"_tensor_constant{k}", t)
+        return f"_tensor_constant{k}"
+
+    @contextmanager
+    def _patched(self) -> Iterator[None]:
+        """Calls of modules, reads of parameters and wrapped functions come to this tracer in the block."""
+        tracer, call = self, Module.__call__
+
+        def module_call(module: Module, *args: Any, **kwargs: Any) -> Any:
+            return tracer.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)
+
+        places = [*self._wrapped_places()]
+        before = [space.get(name, _MISSING) for space, name in places]
+        for (space, name), old in zip(places, before, strict=True):
+            space[name] = self._keeping_whole(getattr(builtins, name, None) if old is _MISSING else old)
+        Module.__call__ = module_call  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            Module.__call__ = call  # type: ignore[method-assign]
+            for (space, name), old in zip(places, before, strict=True):
+                if old is _MISSING:
+                    del space[name]
+                else:
+                    space[name] = old
+
+    def _wrapped_places(self) -> Iterator[tuple[dict[str, Any], str]]:
+        for module, name in LEAVES:
+            if module in sys.modules:
+                yield vars(sys.modules[module]), name
+        for module, name in self._wrapped:
+            yield vars(module), name
+
+    def _keeping_whole(self, fn: Any) -> Callable[..., Any]:
+        def kept(*args: Any, **kwargs: Any) -> Any:
+            if holds_proxy((args, kwargs)):
+                return self.create_proxy("call_function", fn, args, kwargs)
+            return fn(*args, **kwargs)
+
+        return kept
+
+
+def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
+    """The GraphModule of a Module or function: what it does to its inputs, without its control flow.
+
+    concrete_args: parameters to hold fixed, with their values.
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", "GraphModule")
+    return GraphModule(tracer.root, graph, name)
+
+
+__all__ = ["Attribute", "Parameter", "Proxy", "Tracer", "symbolic_trace"]

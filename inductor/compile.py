@@ -23,7 +23,7 @@ from inductor import ir
 from inductor.cpp import gemm
 from inductor.cpp.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.cpp.epilogue import Epilogue, match, print_epilogue
-from inductor.cpp.functions import NAME, SIZES, Functions, arguments, comment, declared
+from inductor.cpp.functions import NAME, SIZES, SIZES_IN, Functions, arguments, comment, declared
 from inductor.cpp.gemm_problem import GemmCode
 from inductor.cpp.nests import Kernel, Place, print_nest
 from inductor.cpp.prelude import prelude
@@ -250,7 +250,7 @@ class _Compiler:
         after = None if epilogue is None else f"gemm{i}_epilogue"
         for packed in (True, False) if source is not None else (False,):
             code = gemm.emit(problem.nominal(), f"gemm{i}", after, self.request.tools, packed=packed, has_blas=has_blas,
-                             run_time=problem.run_time(plan.sizes_buffer, epilogue is not None))  # fmt: skip
+                             run_time=problem.run_time(epilogue is not None))  # fmt: skip
             if code is None:
                 continue
             if not packed:
@@ -459,7 +459,8 @@ class _Compiler:
         if checked:
             head += f"#define FJ_CHECKS ((i64*)bufs[{plan.arena_buffer}]) /* 1 + the check that failed, and the value */\n"
         if plan.symbols:
-            head += f"#define {SIZES} ((const i64*)bufs[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
+            head += f"#define {SIZES_IN}(b) ((const i64*)(b)[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
+            head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
         unit = head + A.PRELUDE_END + "\n".join(texts) + "\n" + calls

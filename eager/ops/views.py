@@ -140,7 +140,7 @@ PERMUTE = declare("permute(Tensor x, int[] dims) -> Tensor", Kind.VIEW, view=_pe
 def slice_bounds(n: int, start: int | None, end: int | None) -> tuple[int, int]:
     """Python's clamping of slice bounds to a length, for a positive step."""
     low, high = _clamped(start, n, 0), _clamped(end, n, n)
-    return low, max(low, high)
+    return low, high if high >= low else low
 
 
 def _clamped(bound: int | None, n: int, default: int) -> int:

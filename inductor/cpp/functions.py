@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 NAME: Final = "@NAME@"  # stands for the function's own name in a text that is added
+SIZES_IN: Final = "FJ_SIZES_IN"  # the same of a given `bufs`: where they lie is known only when all buffers are
 SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined where `bufs` is
 _BUFFER: Final = re.compile(r"(?<=_)(?:buf|in|const)\d+")
 _SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # as `inductor.lowering` names them; nothing else in generated code is

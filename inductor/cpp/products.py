@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fxir import expr as E
-from inductor.cpp.functions import SIZES, declared
+from inductor.cpp.functions import SIZES, SIZES_IN, declared
 from inductor.cpp.gemm_problem import GemmProblem, RunTimeSizes
 from inductor.cpp.values import size_source
 from inductor.sizes import Size, is_symbolic, nominal, plain
@@ -43,7 +43,7 @@ class Problem:
             (nominal(steps[0]), nominal(steps[1]), nominal(steps[2])),
         )  # fmt: skip
 
-    def run_time(self, sizes_buffer: int, from_args: bool) -> RunTimeSizes | None:
+    def run_time(self, from_args: bool) -> RunTimeSizes | None:
         """What is not known before it runs, or None. from_args: `bufs` is the array of an epilogue's pointers."""
         fields = {
             "batch": self.batch, "m": self.m, "n": self.n, "k": self.k, "a_row": self.a_strides[0],
@@ -55,7 +55,7 @@ class Problem:
         source = {name: size_source(n) for name, n in fields.items() if is_symbolic(n)}
         lines = declared(source.values())
         if from_args:
-            lines = [line.replace(SIZES, f"((const i64*)((char**)bufs[0])[{sizes_buffer}])") for line in lines]
+            lines = [line.replace(SIZES, f"{SIZES_IN}((char**)bufs[0])") for line in lines]
         return RunTimeSizes(source, tuple(lines))
 
     def suits_blas(self) -> bool:

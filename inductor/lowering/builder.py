@@ -7,12 +7,13 @@ never appear in a definition.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import dtypes
 from eager.dtypes import dtype
-from eager.spec import TensorSpec
+from eager.spec import TensorSpec, normalize_dim
 from fxir import expr as E
 from inductor import ir
 from inductor.lowering.facts import Facts
@@ -121,6 +122,12 @@ class Builder:
         call = f"call{self._calls}"
         self._calls += 1
         return [self.define(layout_of(s), ir.Extern(op, args, call, i, len(specs))) for i, s in enumerate(specs)]
+
+    # ---- numbers ----
+
+    def dim(self, d: Size, ndim: int) -> int:
+        """A dim argument in 0..ndim-1. Raises: NeedsStatic for an expression, as code differs with the dim."""
+        return operator.index(normalize_dim(self.facts.lift(d), ndim))
 
     # ---- values ----
 

@@ -119,14 +119,15 @@ class _Lowering:
                 elif i in op._tensor_at and a is not None and (op.promotion not in ("raw", "select") or i not in as_given):
                     values.append(Scalar(number(a, compute)))
                 else:
-                    values.append(a)
+                    values.append(self.b.facts.lift(a))
             result = scalar(LOOP, *values)
             return as_value(result, spec.dtype)
 
         return self.b.pointwise(layout, at)
 
     def _reduction(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref | None:
-        x, dims, keepdim = args[0], tuple(args[1]), args[2]
+        x, keepdim = args[0], args[2]
+        dims = tuple(self.b.dim(d, len(x.shape)) for d in args[1])
         if op.reduce in ("argmax", "argmin"):
             return self._arg(op.reduce, spec, x, dims, keepdim)
         kind = _REDUCE[op.reduce or ""]

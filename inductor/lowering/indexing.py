@@ -13,7 +13,7 @@ from typing import Any
 from eager import dtypes
 from eager.dtypes import dtype
 from eager.ops.table import OPS
-from eager.spec import TensorSpec, broadcast_shapes, normalize_dim
+from eager.spec import TensorSpec, broadcast_shapes
 from fxir import expr as E
 from inductor import ir
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of
@@ -49,7 +49,7 @@ def _empty(*refs: Any) -> bool:
 def _gather(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref) -> ir.Ref | None:
     if not x.shape or not index.shape or _empty(x, index):
         return None
-    d = normalize_dim(dim, len(x.shape))
+    d = b.dim(dim, len(x.shape))
     check = _bounds("RuntimeError", d, x.shape[d])
 
     def at(p: Point) -> ir.Value:
@@ -63,7 +63,7 @@ def _gather(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref) ->
 def _index_select(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref) -> ir.Ref | None:
     if not x.shape or _empty(x, index):
         return None
-    d = normalize_dim(dim, len(x.shape))
+    d = b.dim(dim, len(x.shape))
 
     def at(p: Point) -> ir.Value:
         here, bound = _position(b, index, p[d : d + 1] if index.shape else (), x.shape[d], _SELF)
@@ -166,7 +166,7 @@ def _scatter_with(mode: str) -> Any:
     def lower(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref, src: Any) -> ir.Ref | None:
         if not x.shape or not index.shape:
             return None
-        d = normalize_dim(dim, len(x.shape))
+        d = b.dim(dim, len(x.shape))
         check = _bounds("RuntimeError", d, x.shape[d])
 
         def target(p: Point) -> tuple[list[E.IntLike], Bindings]:
@@ -196,7 +196,7 @@ def _along(b: Builder, x: ir.Ref, d: int, index: ir.Ref, check: Check, negative:
 def _index_add(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref, source: ir.Ref, alpha: Any) -> ir.Ref | None:
     if not x.shape or not source.shape:
         return None
-    d = normalize_dim(dim, len(x.shape))
+    d = b.dim(dim, len(x.shape))
 
     def value(p: Point) -> ir.Value:
         v = b.load(source, p)
@@ -209,7 +209,7 @@ def _index_add(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref,
 def _index_copy(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref, source: ir.Ref) -> ir.Ref | None:
     if not x.shape or not source.shape:
         return None
-    d = normalize_dim(dim, len(x.shape))
+    d = b.dim(dim, len(x.shape))
     check = _bounds("IndexError", d, x.shape[d])
     return _write(b, spec, x, source.shape, _along(b, x, d, index, check), lambda p: b.load(source, p), "set")
 
@@ -218,7 +218,7 @@ def _index_copy(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref
 def _index_fill(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref, value: Any) -> ir.Ref | None:
     if not x.shape or not index.shape:
         return None
-    d = normalize_dim(dim, len(x.shape))
+    d = b.dim(dim, len(x.shape))
     shape = (*x.shape[:d], *index.shape, *x.shape[d + 1 :])
     target = _along(b, x, d, index, _bounds("IndexError", d, x.shape[d]), negative=True)
     return _write(b, spec, x, shape, target, _element(b, value, spec.dtype), "set")
@@ -293,7 +293,7 @@ def _roll(b: Builder, spec: TensorSpec, x: ir.Ref, shifts: Sequence[int], dims: 
         return None
     by: list[Size] = [0] * len(x.shape)
     for s, d in zip(shifts, dims, strict=False):
-        k = normalize_dim(d, len(x.shape))
+        k = b.dim(d, len(x.shape))
         by[k] = plain(by[k] + s)
 
     def at(p: Point) -> ir.Value:

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from eager import dtypes
 from eager.dtypes import Category, dtype, promote_types
+from eager.symint import SymInt
 from fxir import expr as E
 from inductor import ir
 
 _BOOL: Final = dtypes.bool_
-Number = bool | int | float | E.Expr
+Number = bool | int | float | E.Expr | SymInt
 
 
 class Scalar:
@@ -100,6 +101,7 @@ def as_value(x: Any, of: dtype) -> ir.Value:
 
 def number(x: Number, of: dtype) -> ir.Value:
     """A number, or an int known as an expression, as a loop value of dtype `of`."""
+    x = x.expr if isinstance(x, SymInt) else x
     return cast_value(ir.index(x), of) if isinstance(x, E.Expr) else ir.const(x, of)
 
 
@@ -174,7 +176,7 @@ class Loop:
         if isinstance(a, Scalar) or isinstance(b, Scalar):
             d = _common(a, b)
         else:
-            d = promote_types(*(dtypes.int64 if isinstance(x, E.Expr) else dtypes.of_scalar(x) for x in (a, b)))
+            d = promote_types(*(dtypes.int64 if isinstance(x, E.Expr | SymInt) else dtypes.of_scalar(x) for x in (a, b)))
         return Scalar(ir.make_op("where", (c, as_value(a, d), as_value(b, d)), d))
 
     def cast(self, x: Any, to: dtype) -> Scalar:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from eager import dtypes
 from eager.dtypes import Category
 from eager.ops.views import slice_bounds
-from eager.spec import TensorSpec, normalize_dim
+from eager.spec import TensorSpec
 from fxir import expr as E
 from inductor import ir
 from inductor.lowering.builder import Builder, Point, layout_of
@@ -78,7 +78,7 @@ def _arange(b: Builder, spec: TensorSpec, start: Any, end: Any, step: Any, dtype
 
 @rule("cat")
 def _cat(b: Builder, spec: TensorSpec, tensors: Any, dim: int) -> ir.Ref:
-    d = normalize_dim(dim, len(spec.shape))
+    d = b.dim(dim, len(spec.shape))
     parts = [t for t in tensors if t.shape != (0,) and t.shape[d] != 0]
 
     def at(p: Point) -> ir.Value:
@@ -101,7 +101,7 @@ def _cat(b: Builder, spec: TensorSpec, tensors: Any, dim: int) -> ir.Ref:
 
 @rule("flip")
 def _flip(b: Builder, spec: TensorSpec, x: ir.Ref, dims: Any) -> ir.Ref:
-    flipped = {normalize_dim(d, len(x.shape)) for d in dims}
+    flipped = {b.dim(d, len(x.shape)) for d in dims}
 
     def at(p: Point) -> ir.Value:
         return b.load(x, [E.add(n - 1, E.mul(i, -1)) if d in flipped and n != 1 else i
@@ -112,7 +112,7 @@ def _flip(b: Builder, spec: TensorSpec, x: ir.Ref, dims: Any) -> ir.Ref:
 
 @rule("slice_scatter")
 def _slice_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: int, start: Any, end: Any, step: int) -> ir.Ref:
-    d = normalize_dim(dim, len(spec.shape))
+    d = b.dim(dim, len(spec.shape))
     n, start, end, step = b.facts.lift((spec.shape[d], start, end, step))
     bounds = slice_bounds(n, start, end)
     empty, to_end = bounds[1] <= bounds[0], bounds[1] >= n
@@ -138,7 +138,7 @@ def _on_step(i: E.IntLike, low: Size, step: Size) -> ir.Value | None:
 
 @rule("select_scatter")
 def _select_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: int, index: int) -> ir.Ref:
-    d = normalize_dim(dim, len(spec.shape))
+    d = b.dim(dim, len(spec.shape))
     n, index = b.facts.lift((spec.shape[d], index))
     at_index = b.facts.lower(index + n if index < 0 else index)
 
@@ -212,7 +212,7 @@ def _running(kind: str) -> Rule:
     def lower(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, *rest: Any) -> ir.Ref | None:
         if len(spec.shape) == 0 or 0 in spec.shape or spec.dtype.itemsize == 2 or spec.dtype is dtypes.bool_:
             return None
-        d = normalize_dim(dim, len(spec.shape))
+        d = b.dim(dim, len(spec.shape))
         others = [i for i in range(len(spec.shape)) if i != d and spec.shape[i] != 1]
         order = (*others, d)
         strides: list[Size] = [1] * len(spec.shape)

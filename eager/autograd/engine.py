@@ -1,11 +1,10 @@
-"""The engine: runs the reverse graph, latest node first, and delivers gradients.
+"""The engine: what to run of the reverse graph, and the steps that have hooks or targets around them.
 
-Every node runs once, when all gradients of its outputs have been summed. With `inputs`, only the
-nodes on a path to one of them run.
+The loop itself is native (`_native.run_graph`): every node runs once, when all gradients of its outputs have been summed,
+latest node first. With `inputs`, only the nodes on a path to one of them run.
 """
 from __future__ import annotations
 
-import heapq
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -133,43 +132,19 @@ class _Run:
         self.targets = targets
         self.accumulate = accumulate  # leaves among the targets get their `.grad` as well
         self.captured: list[Any] = [None] * (len(targets) if targets else 0)
-        self.buffers: dict[Node, list[Any]] = {}
         self.needed: set[Node] | None = None
 
-    def add(self, node: Node, index: int, g: Any) -> None:
-        buffer = self.buffers.get(node)
-        if buffer is None:
-            buffer = self.buffers[node] = [None] * len(node.output_specs)
-        old = buffer[index]
-        buffer[index] = g if old is None else old + g
-
-    def execute(self, roots: Sequence[Node]) -> None:
-        waiting, order = reachable(roots)
+    def execute(self, deliveries: list[tuple[Node, int, Any]]) -> None:
+        """Run the graph from the gradients that are there to begin with."""
+        special = None
         if self.targets is not None:
-            self.needed = _leading_to(order, {node for node, _ in self.targets})
-        ready = [(-n.sequence, id(n), n) for n in order if waiting[n] == 0]
-        heapq.heapify(ready)
-        while ready:
-            node = heapq.heappop(ready)[2]
-            grads = self._step(node)
-            for i, edge in enumerate(node.edges):
-                if edge is None:
-                    continue
-                child, index = edge
-                g = grads[i] if i < len(grads) else None
-                if g is not None:
-                    self.add(child, index, g)
-                waiting[child] -= 1
-                if waiting[child] == 0:
-                    heapq.heappush(ready, (-child.sequence, id(child), child))
-            grads, g = (), None  # so that a leaf may keep a gradient that nobody else holds, instead of a copy
+            special = {node for node, _ in self.targets}
+            self.needed = _leading_to(reachable(list(dict.fromkeys(node for node, _, _ in deliveries)))[1], special)
+        _native.run_graph(deliveries, self.retain, self.needed, special, self._step)
 
-    def _step(self, node: Node) -> Sequence[Any]:
-        """Deliver what has come to `node` and apply it, if anything beyond is wanted."""
-        grads = self.buffers.pop(node, None)
+    def _step(self, node: Node, grads: list[Any]) -> Sequence[Any]:
+        """Deliver what has come to `node` and apply it, if anything beyond is wanted: the steps that are not plain."""
         needed = self.needed
-        if grads is None or (needed is not None and node not in needed):
-            return ()
         hooks.run_tensor_hooks(node, grads)
         if needed is not None and self._collect(node, grads) and (
                 not self.accumulate if isinstance(node, AccumulateGrad) else not any(
@@ -210,21 +185,20 @@ class _Run:
 def _run(outputs: list[Any], grads: list[Any], retain: bool, create_graph: bool, targets: dict[Target, int] | None,
          accumulate: bool = False) -> list[Any]:  # fmt: skip
     run = _Run(retain, targets, accumulate)
-    roots: dict[Node, None] = {}
     before = _native.set_grad_enabled(create_graph)
     outermost = per_thread.callbacks is None
     if outermost:
         per_thread.callbacks = []
     try:
+        deliveries = []
         for y, g in zip(outputs, grads, strict=True):
             edge = _target(y)
             assert edge is not None
-            run.add(*edge, g)
-            roots[edge[0]] = None
+            deliveries.append((*edge, g))
         state_before = per_thread.roots, per_thread.collecting
-        per_thread.roots, per_thread.collecting = tuple(roots), targets is not None
+        per_thread.roots, per_thread.collecting = tuple(dict.fromkeys(node for node, _, _ in deliveries)), targets is not None
         try:
-            run.execute(list(roots))
+            run.execute(deliveries)
         finally:
             per_thread.roots, per_thread.collecting = state_before
         while outermost and per_thread.callbacks:

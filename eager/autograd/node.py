@@ -74,6 +74,14 @@ _INFERENCE = (
 )
 
 
+NO_GRAD_VIEW = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is "
+    "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both "
+    "inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+    "tracked)."
+)
+
+
 class SavedTensor:
     """A tensor kept for backward, with the version it had; or what a pack hook made of it.
 
@@ -254,7 +262,8 @@ def add_gradient(t: Any, g: Any) -> None:
         old.add_(g)
 
 
-# The engine's list, and the frames of `AccumulateGrad.apply`, `add_gradient` and `first_gradient`, and the call it makes.
+# The engine's list and the frame of `AccumulateGrad.apply` (or two references of the engine, where it calls `add_gradient`
+# itself), the frames of `add_gradient` and `first_gradient`, and the call that this makes.
 _ENGINE_HOLDS = 5
 
 
@@ -448,4 +457,5 @@ def attach(outputs: Sequence[Any], inputs: Sequence[Any], backward: Callable[...
     return node
 
 
-_native.register_nodes(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, _sequence, _LAST, _find_edge)
+_native.register_nodes(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, _sequence, _LAST, _find_edge, NO_GRAD_VIEW)
+_native.register_engine(add_gradient, None, None)

@@ -5,15 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.autograd.node import edge_of, meta_of, op_node_class
+from eager.autograd.node import NO_GRAD_VIEW, edge_of, meta_of, op_node_class
 
 TensorBase = _native.TensorBase
-NO_GRAD_VIEW = (
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is "
-    "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both "
-    "inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
-    "tracked)."
-)
 Below = Callable[[Any, tuple[Any, ...]], Any]
 
 
@@ -39,10 +33,9 @@ def _edges(op: Any, args: tuple[Any, ...]) -> tuple[list[Any], tuple[bool, ...]]
 
 def apply(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     """Run `op` with recording off and give its differentiable outputs a history."""
-    if not op._lists_at:
-        result = _native.record(op, args, below, op._plans)
-        if result is not NotImplemented:
-            return result
+    result = _native.record(op, args, below, op._plans)
+    if result is not NotImplemented:
+        return result
     edges, needs = _edges(op, args)
     node = op_node_class(op)(op, args, edges, needs)
     _native.set_grad_enabled(False)

@@ -4,6 +4,7 @@ A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names
 """
 from typing import Any
 
+from eager import _native
 from eager.casting import listed
 from eager.functions import (
     complex_numbers,
@@ -56,6 +57,9 @@ for _family in FAMILIES:
     accept_numpy_names(_family.METHODS)
     FUNCTIONS.update(listed(_family.FUNCTIONS))
     attach(listed(_family.METHODS))
+for _name in _native.FAST_METHODS:  # with a short way in C before the function, under all names that it has
+    _plain = getattr(Tensor, _name)
+    attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))
 FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE})
 for _name in TAKE_OUT:
     FUNCTIONS[_name] = takes_out(FUNCTIONS[_name])

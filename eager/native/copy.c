@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE
+#include "direct.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,11 +148,32 @@ static bool describe(Copy *c, const Py_buffer *to, const Py_buffer *from)
     return true;
 }
 
+static void run(Copy *c, int itemsize, double elements)
+{
+    static const LoopFn lines[] = {lines_1, lines_2, lines_4, lines_8}, tiles[] = {tiles_1, tiles_2, tiles_4, tiles_8};
+    const int size = itemsize == 1 ? 0 : itemsize == 2 ? 1 : itemsize == 4 ? 2 : 3;
+    simplify(c);
+    choose(c);
+    const long grain = (long)((double)c->outer * 16384.0 / elements) + 1;
+    parallel(c->tiled ? tiles[size] : lines[size], c, c->outer, grain, elements);
+}
+
+void copy_elements(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *sizes,
+                   int ndim, int itemsize)
+{
+    Copy c = {.to = to, .from = from, .ndim = ndim};
+    double elements = 1;
+    for (int d = 0; d < ndim; d++) {
+        c.dims[d] = (Dim){(long)sizes[d], (long)to_strides[d], (long)from_strides[d]};
+        elements *= (double)sizes[d];
+    }
+    if (elements > 0) run(&c, itemsize, elements);
+}
+
 /* copy(to, from): arrays of one shape and element size, which do not overlap; any strides that are whole elements,
  * forwards in `to`. False where that does not hold. */
 PyObject *py_copy(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    static const LoopFn lines[] = {lines_1, lines_2, lines_4, lines_8}, tiles[] = {tiles_1, tiles_2, tiles_4, tiles_8};
     if (nargs != 2) return PyErr_Format(PyExc_TypeError, "copy() takes two arrays; got %zd arguments", nargs);
     Py_buffer to, from;
     if (PyObject_GetBuffer(args[0], &to, PyBUF_STRIDES | PyBUF_WRITABLE) < 0) return NULL;
@@ -160,15 +182,9 @@ PyObject *py_copy(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t n
         return NULL;
     }
     Copy c;
-    int size = to.itemsize == 1 ? 0 : to.itemsize == 2 ? 1 : to.itemsize == 4 ? 2 : to.itemsize == 8 ? 3 : -1;
-    bool able = size >= 0 && describe(&c, &to, &from);
-    if (able && to.len) {
-        simplify(&c);
-        choose(&c);
-        double elements = (double)(to.len / to.itemsize);
-        long grain = (long)((double)c.outer * 16384.0 / elements) + 1;
-        parallel(c.tiled ? tiles[size] : lines[size], &c, c.outer, grain, elements);
-    }
+    const Py_ssize_t size = to.itemsize;
+    bool able = (size == 1 || size == 2 || size == 4 || size == 8) && describe(&c, &to, &from);
+    if (able && to.len) run(&c, (int)size, (double)(to.len / size));
     PyBuffer_Release(&to);
     PyBuffer_Release(&from);
     return PyBool_FromLong(able);

@@ -3,6 +3,7 @@
 #define EAGER_INTERNAL_H
 
 #include "tensor.h"
+#include <stdbool.h>
 
 extern PyTypeObject Storage_Type;
 extern PyTypeObject TensorBase_Type;
@@ -33,6 +34,11 @@ PyObject *storage_alias(PyObject *self, PyObject *storage);
 /* tensor.c */
 TensorObject *tensor_new(PyTypeObject *cls, StorageObject *storage, uint64_t meta, int ndim,
                          const int64_t *sizes, const int64_t *strides, int64_t offset);
+/* A view over x's storage with x's flags but those of history; `meta` says the dtype. Raises RuntimeError out of bounds. */
+TensorObject *tensor_alias(TensorObject *x, uint64_t meta, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
+/* Whether nobody beside holders of that many references can see the tensor or its memory, so that it may be taken over: a
+ * plain row-major tensor over memory of its own, of no history. */
+bool tensor_sole_owner(const TensorObject *t, Py_ssize_t references);
 bool tensor_wants_grad(const TensorObject *t);
 int parse_dims(PyObject *seq, int64_t *out, const char *who);
 void tensor_share_symbols(TensorObject *t, const TensorObject *from);
@@ -59,6 +65,9 @@ PyObject *py_copy(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* c
 extern PyTypeObject OpBase_Type;
 int opcall_init(void);
 PyObject *py_fast_operator(PyObject *self, PyObject *args);
+PyObject *py_fast_method(PyObject *self, PyObject *args);
+PyObject *py_bind_op(PyObject *self, PyObject *args);
+PyObject *py_run_kernel(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 
 /* record.c */
 PyObject *py_register_nodes(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
@@ -67,6 +76,11 @@ PyObject *py_traits(PyObject *self, PyObject *args);
 PyObject *py_edge_of(PyObject *self, PyObject *t);
 PyObject *py_spec_of(PyObject *self, PyObject *t);
 PyObject *py_record_in_python(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+
+/* engine.c */
+PyObject *py_register_engine(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_plain_vjp(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+PyObject *py_run_graph(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 
 /* pointwise.c */
 PyObject *py_pointwise(PyObject *self, PyObject *const *args, Py_ssize_t nargs);

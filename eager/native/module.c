@@ -1,6 +1,6 @@
 /* Module setup of eager._native: thread state, registrations, the function table for siblings. */
 #define PY_SSIZE_T_CLEAN
-#include "internal.h"
+#include "calls.h"
 
 /* ---- per-thread state, read on every op call ---- */
 
@@ -71,27 +71,14 @@ static PyObject *py_load_blas(PyObject *Py_UNUSED(m), PyObject *path)
 
 static PyObject *py_has_blas(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyBool_FromLong(blas_loaded()); }
 
-/* sole_owner(t, references): whether nobody beside holders of that many references can see the tensor or its memory, so
- * that it may be taken over: a plain row-major tensor over memory of its own, of no history */
+/* sole_owner(t, references): see tensor_sole_owner */
 static PyObject *py_sole_owner(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2 || !PyObject_TypeCheck(args[0], &TensorBase_Type))
         return PyErr_Format(PyExc_TypeError, "sole_owner() takes a tensor and a number of references");
     long references = PyLong_AsLong(args[1]);
     if (references == -1 && PyErr_Occurred()) return NULL;
-    const TensorObject *t = (const TensorObject *)args[0];
-    const StorageObject *s = t->storage;
-    Py_ssize_t held = 1; /* references to the memory: ours, and that of the array over it, if only we hold that */
-    if (t->array) held = Py_REFCNT(t->array) == 1 ? 2 : 0;
-    bool sole = Py_TYPE(t) == g_tensor_class && Py_REFCNT(t) <= references && Py_REFCNT(s) == held && s->from_pool && !s->exposed &&
-                !s->root && !t->grad_fn && !t->autograd && !t->weakrefs &&
-                !(t->meta & (EAGER_REQUIRES_GRAD | EAGER_FAKE | EAGER_INFERENCE));
-    int64_t expected = 1;
-    for (int i = tensor_ndim(t) - 1; sole && i >= 0; i--) {
-        if (tensor_sizes(t)[i] != 1 && tensor_strides(t)[i] != expected) sole = false;
-        expected *= tensor_sizes(t)[i];
-    }
-    return PyBool_FromLong(sole);
+    return PyBool_FromLong(tensor_sole_owner((const TensorObject *)args[0], references));
 }
 
 /* ---- registrations made by the Python side at import ---- */
@@ -153,6 +140,9 @@ static PyMethodDef methods[] = {
     {"epoch", py_epoch, METH_NOARGS, "counter of parameter and module changes"},
     {"bump_epoch", py_bump_epoch, METH_NOARGS, "record such a change"},
     {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(op, fallback)"},
+    {"fast_method", py_fast_method, METH_VARARGS, "fast_method(name, fallback)"},
+    {"bind_op", py_bind_op, METH_VARARGS, "bind_op(op, name): the short ways that C has for it"},
+    {"run_kernel", (PyCFunction)(void *)py_run_kernel, METH_FASTCALL, "run_kernel(op, args): by the op's native loop or kernel, or None"},
     {"softmax", (PyCFunction)(void *)py_softmax, METH_FASTCALL, "softmax(out, x, log) -> whether it could run"},
     {"softmax_backward", (PyCFunction)(void *)py_softmax_backward, METH_FASTCALL, "softmax_backward(out, g, y, log) -> whether it could run"},
     {"layer_norm", (PyCFunction)(void *)py_layer_norm, METH_FASTCALL, "layer_norm(out, mean, rstd, x, weight, bias, eps) -> whether it could run"},
@@ -164,7 +154,10 @@ static PyMethodDef methods[] = {
     {"copy", (PyCFunction)(void *)py_copy, METH_FASTCALL, "copy(to, from) -> whether it could run"},
     {"pointwise", (PyCFunction)(void *)py_pointwise, METH_FASTCALL, "pointwise(op, args): by the op's native loop, or None"},
     {"pointwise_number", py_pointwise_number, METH_O, "pointwise_number(name): of the op among those with loops, or -1"},
-    {"register_nodes", (PyCFunction)(void *)py_register_nodes, METH_FASTCALL, "register_nodes(five classes, sequence, leaf_sequence, edge_of)"},
+    {"register_nodes", (PyCFunction)(void *)py_register_nodes, METH_FASTCALL, "register_nodes(five classes, sequence, leaf_sequence, edge_of, no_grad_view)"},
+    {"register_engine", (PyCFunction)(void *)py_register_engine, METH_FASTCALL, "register_engine(add_gradient, fit, cast_to)"},
+    {"plain_vjp", (PyCFunction)(void *)py_plain_vjp, METH_FASTCALL, "plain_vjp(op, g, args, outputs, needed) -> gradients"},
+    {"run_graph", (PyCFunction)(void *)py_run_graph, METH_FASTCALL, "run_graph(deliveries, retain, needed, special, step)"},
     {"record", (PyCFunction)(void *)py_record, METH_FASTCALL, "record(op, args, below, plans) -> result or NotImplemented"},
     {"traits", py_traits, METH_O, "traits(args) -> what the tensors among them are"},
     {"edge_of", py_edge_of, METH_O, "edge_of(tensor) -> (node, output number) or None"},
@@ -223,5 +216,8 @@ PyMODINIT_FUNC PyInit__native(void)
         return NULL;
     }
     Py_DECREF(capsule);
+    PyObject *names = view_method_names();
+    if (!names || PyModule_AddObjectRef(m, "FAST_METHODS", names) < 0) Py_CLEAR(m);
+    Py_XDECREF(names);
     return m;
 }

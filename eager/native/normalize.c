@@ -6,6 +6,7 @@
 #include "kernels.h"
 KERNEL_FILE
 #include "arrays.h"
+#include "direct.h"
 #include "vecmath.h"
 
 enum { LANES = 16 };
@@ -146,10 +147,15 @@ ROW_KERNELS(f32, float)
 ROW_KERNELS(f64, double)
 
 /* Runs a kernel over rows; `n` is the length of one. */
-static PyObject *over_rows(Arrays *a, LoopFn single, LoopFn wide, Job *job)
+static void run_rows(LoopFn loop, Job *job)
 {
     long grain = 1 + 8192 / (job->n ? job->n : 1);
-    parallel(a->is_double ? wide : single, job, job->rows, grain, 4.0 * (double)job->rows * (double)job->n);
+    parallel(loop, job, job->rows, grain, 4.0 * (double)job->rows * (double)job->n);
+}
+
+static PyObject *over_rows(Arrays *a, LoopFn single, LoopFn wide, Job *job)
+{
+    run_rows(a->is_double ? wide : single, job);
     arrays_close(a);
     Py_RETURN_TRUE;
 }
@@ -233,4 +239,164 @@ PyObject *py_layer_norm_backward_weight(PyObject *Py_UNUSED(self), PyObject *con
     parallel(a.is_double ? layer_norm_backward_weight_f64 : layer_norm_backward_weight_f32, &job, n, 64, (double)rows * (double)n);
     arrays_close(&a);
     Py_RETURN_TRUE;
+}
+
+/* ---- of tensors ---- */
+
+/* Whether `dim` is the last of a tensor that has elements. */
+static bool along_last(const TensorObject *x, PyObject *dim)
+{
+    int64_t d;
+    return read_int(dim, &d) && tensor_ndim(x) && (d == -1 || d == tensor_ndim(x) - 1) && tensor_count(x);
+}
+
+static PyObject *rows_of_one(PyObject *const *args, LoopFn single, LoopFn wide)
+{
+    TensorObject *x = float_tensor(args[0]);
+    if (!x || !along_last(x, args[1]) || !(x = as_row_major(x))) return NULL;
+    TensorObject *out = new_tensor(code_of(x), tensor_ndim(x), tensor_sizes(x));
+    if (out) {
+        Job job = {.out = out->data, .a = x->data, .n = (long)tensor_sizes(x)[tensor_ndim(x) - 1]};
+        job.rows = (long)tensor_count(x) / job.n;
+        run_rows(code_of(x) == EAGER_FLOAT64 ? wide : single, &job);
+    }
+    Py_DECREF(x);
+    return (PyObject *)out;
+}
+
+static PyObject *rows_of_two(PyObject *const *args, LoopFn single, LoopFn wide)
+{
+    TensorObject *g = float_tensor(args[0]), *y = float_tensor(args[1]);
+    if (!g || !y || code_of(g) != code_of(y) || !same_sizes(g, tensor_sizes(y), tensor_ndim(y)) || !along_last(y, args[2])) return NULL;
+    g = as_row_major(g);
+    y = as_row_major(y);
+    TensorObject *out = g && y ? new_tensor(code_of(y), tensor_ndim(y), tensor_sizes(y)) : NULL;
+    if (out) {
+        Job job = {.out = out->data, .a = g->data, .b = y->data, .n = (long)tensor_sizes(y)[tensor_ndim(y) - 1]};
+        job.rows = (long)tensor_count(y) / job.n;
+        run_rows(code_of(y) == EAGER_FLOAT64 ? wide : single, &job);
+    }
+    Py_XDECREF(g);
+    Py_XDECREF(y);
+    return (PyObject *)out;
+}
+
+PyObject *kernel_softmax(PyObject *const *args) { return rows_of_one(args, softmax_f32, softmax_f64); }
+PyObject *kernel_log_softmax(PyObject *const *args) { return rows_of_one(args, log_softmax_f32, log_softmax_f64); }
+PyObject *kernel_softmax_backward(PyObject *const *args) { return rows_of_two(args, softmax_backward_f32, softmax_backward_f64); }
+PyObject *kernel_log_softmax_backward(PyObject *const *args)
+{
+    return rows_of_two(args, log_softmax_backward_f32, log_softmax_backward_f64);
+}
+
+/* Whether the last `count` sizes of x are `sizes`, and the number of elements in a row of them. */
+static bool trailing(const TensorObject *x, const int64_t *sizes, int count, long *n)
+{
+    if (count < 1 || count > tensor_ndim(x) || !tensor_count(x)) return false;
+    if (memcmp(tensor_sizes(x) + tensor_ndim(x) - count, sizes, sizeof(int64_t) * (size_t)count)) return false;
+    *n = (long)count_elements(sizes, count);
+    return true;
+}
+
+/* A weight or bias of `count` dims: absent, or row-major of these sizes. */
+static bool affine(PyObject *o, int code, const int64_t *sizes, int count, TensorObject **t)
+{
+    return optional_float(o, code, t) && (!*t || (same_sizes(*t, sizes, count) && is_row_major(*t)));
+}
+
+/* native_layer_norm(x, normalized_shape, weight, bias, eps): y, mean, 1 / std */
+PyObject *kernel_layer_norm(PyObject *const *args)
+{
+    TensorObject *x = float_tensor(args[0]), *weight, *bias;
+    int64_t sizes[EAGER_MAX_NDIM], stat[EAGER_MAX_NDIM];
+    Job job = {.out = NULL};
+    const int count = x ? read_ints(args[1], sizes, EAGER_MAX_NDIM) : -1;
+    if (count < 0 || !trailing(x, sizes, count, &job.n) || !read_real(args[4], &job.eps)) return NULL;
+    const int code = code_of(x), ndim = tensor_ndim(x);
+    if (!affine(args[2], code, sizes, count, &weight) || !affine(args[3], code, sizes, count, &bias) || !(x = as_row_major(x))) return NULL;
+    for (int d = 0; d < ndim; d++) stat[d] = d < ndim - count ? tensor_sizes(x)[d] : 1;
+    TensorObject *y = new_tensor(code, ndim, tensor_sizes(x)), *mean = new_tensor(code, ndim, stat), *rstd = new_tensor(code, ndim, stat);
+    PyObject *out = y && mean && rstd ? PyTuple_Pack(3, y, mean, rstd) : NULL;
+    if (out) {
+        job.out = y->data;
+        job.second = mean->data;
+        job.third = rstd->data;
+        job.a = x->data;
+        job.b = weight ? weight->data : NULL;
+        job.c = bias ? bias->data : NULL;
+        job.rows = (long)tensor_count(x) / job.n;
+        run_rows(code == EAGER_FLOAT64 ? layer_norm_f64 : layer_norm_f32, &job);
+    }
+    Py_XDECREF(y);
+    Py_XDECREF(mean);
+    Py_XDECREF(rstd);
+    Py_DECREF(x);
+    return out;
+}
+
+/* What both backward kernels begin with: g, x, mean, 1 / std at args[0..3], over the last `count` dims. g and x come back
+ * row-major, as new references. */
+static bool read_backward(PyObject *const *args, PyObject *number, Job *job, TensorObject **g, TensorObject **x, int *count)
+{
+    int64_t n;
+    TensorObject *mean = float_tensor(args[2]), *rstd = float_tensor(args[3]);
+    *g = float_tensor(args[0]);
+    *x = float_tensor(args[1]);
+    if (!*g || !*x || !mean || !rstd || !read_int(number, &n) || n < 1 || n > tensor_ndim(*x)) return false;
+    *count = (int)n;
+    const int code = code_of(*x);
+    if (code_of(*g) != code || code_of(mean) != code || code_of(rstd) != code || !tensor_count(*x)) return false;
+    if (!same_sizes(*g, tensor_sizes(*x), tensor_ndim(*x)) || !is_row_major(mean) || !is_row_major(rstd)) return false;
+    job->n = (long)count_elements(tensor_sizes(*x) + tensor_ndim(*x) - n, (int)n);
+    job->rows = (long)tensor_count(*x) / job->n;
+    if (tensor_count(mean) != job->rows || tensor_count(rstd) != job->rows) return false;
+    job->c = mean->data;
+    job->d = rstd->data;
+    *g = as_row_major(*g);
+    *x = as_row_major(*x);
+    if (*g && *x) {
+        job->a = (*g)->data;
+        job->b = (*x)->data;
+        return true;
+    }
+    Py_XDECREF(*g);
+    Py_XDECREF(*x);
+    return false;
+}
+
+/* layer_norm_backward(g, x, mean, rstd, weight, count) */
+PyObject *kernel_layer_norm_backward(PyObject *const *args)
+{
+    TensorObject *g, *x, *weight;
+    Job job = {.out = NULL};
+    int count;
+    if (!read_backward(args, args[5], &job, &g, &x, &count)) return NULL;
+    const bool able = affine(args[4], code_of(x), tensor_sizes(x) + tensor_ndim(x) - count, count, &weight);
+    TensorObject *out = able ? new_tensor(code_of(x), tensor_ndim(x), tensor_sizes(x)) : NULL;
+    if (out) {
+        job.out = out->data;
+        job.e = weight ? weight->data : NULL;
+        run_rows(code_of(x) == EAGER_FLOAT64 ? layer_norm_backward_f64 : layer_norm_backward_f32, &job);
+    }
+    Py_DECREF(g);
+    Py_DECREF(x);
+    return (PyObject *)out;
+}
+
+/* layer_norm_backward_weight(g, x, mean, rstd, count) */
+PyObject *kernel_layer_norm_backward_weight(PyObject *const *args)
+{
+    TensorObject *g, *x;
+    Job job = {.out = NULL};
+    int count;
+    if (!read_backward(args, args[4], &job, &g, &x, &count)) return NULL;
+    TensorObject *out = new_tensor(code_of(x), count, tensor_sizes(x) + tensor_ndim(x) - count);
+    if (out) {
+        job.out = out->data;
+        parallel(code_of(x) == EAGER_FLOAT64 ? layer_norm_backward_weight_f64 : layer_norm_backward_weight_f32, &job, job.n, 64,
+                 (double)job.rows * (double)job.n);
+    }
+    Py_DECREF(g);
+    Py_DECREF(x);
+    return (PyObject *)out;
 }

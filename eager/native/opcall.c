@@ -1,30 +1,46 @@
-/* Callables that try the native loops first: ops (OpBase) and operators (FastOperator).
+/* Callables that try a short way through C first: ops (OpBase), operators and methods (FastCall).
  *
- * Both know one fallback, the full dispatch, which defines the semantics; the short way answers only calls that it
- * would answer the same (pointwise.h says which). Both are method descriptors, so that `x.exp()` and `x + y` go
- * straight to C. */
+ * All know one fallback, the full dispatch, which defines the semantics; the short way answers only calls that it
+ * would answer the same (pointwise.h, views.c and direct.c say which). All are method descriptors, so that `x.exp()`,
+ * `x + y` and `x.view(4)` go straight to C. */
 #define PY_SSIZE_T_CLEAN
+#include "calls.h"
 #include "pointwise.h"
 #include <structmember.h>
 
-/* ---- OpBase: what eager.ops.table.Op is made of ---- */
+/* ---- OpBase ---- */
 
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    int loop;    /* number of the native loop, or -1 */
-    int inplace; /* whether it writes its first argument */
-    int recorded; /* whether calls that ask for gradients are recorded here as well */
-    PyObject *plans[RECORD_PLANS];
-} OpBase;
+/* The result beneath autograd and modes. */
+static PyObject *compute(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *out = NULL;
+    if (op->loop >= 0 && nargs == pointwise_arity(op->loop)) out = pointwise_run(op->loop, args, nargs);
+    if (!out && op->kernel >= 0 && !PyErr_Occurred()) out = kernel_run(op->kernel, args, nargs);
+    return out;
+}
+
+static int give_history(OpBase *op, int wanted, PyObject *const *args, Py_ssize_t nargs, PyObject *out)
+{
+    if (PyTuple_Check(out))
+        return record_history((PyObject *)op, op->plans, wanted, args, nargs, &PyTuple_GET_ITEM(out, 0), PyTuple_GET_SIZE(out));
+    return record_history((PyObject *)op, op->plans, wanted, args, nargs, &out, 1);
+}
 
 static PyObject *short_way(OpBase *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    if (op->loop < 0) return NULL;
+    if (op->view >= 0) return view_call(op, op->view, args, nargs);
+    if (op->loop < 0 && op->kernel < 0) return NULL;
     if (op->inplace) return pointwise_inplace(op->loop, args, nargs);
-    PyObject *out = pointwise_call(op->loop, args, nargs);
-    if (out || !op->recorded || PyErr_Occurred()) return out;
-    return record_pointwise((PyObject *)op, op->loop, op->plans, args, nargs);
+    if (op->loop >= 0) {
+        PyObject *out = pointwise_call(op->loop, args, nargs);
+        if (out || PyErr_Occurred() || (op->kernel < 0 && (!op->recorded || tls_grad_disabled))) return out;
+    }
+    if (tls_mode_depth || !record_own_classes(args, nargs)) return NULL;
+    const int wanted = tls_grad_disabled ? 0 : record_wanted(args, nargs);
+    if (wanted < 0 || wanted >= RECORD_PLANS || (wanted && (!op->recorded || record_needs_python()))) return NULL;
+    PyObject *out = compute(op, args, nargs);
+    if (out && wanted && give_history(op, wanted, args, nargs, out) < 0) Py_CLEAR(out);
+    return out;
 }
 
 static PyObject *str_call;
@@ -49,7 +65,7 @@ static PyObject *op_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject 
     OpBase *self = (OpBase *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->vectorcall = op_vectorcall;
-    self->loop = -1;
+    self->loop = self->view = self->kernel = -1;
     return (PyObject *)self;
 }
 
@@ -61,12 +77,14 @@ static PyObject *bind(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(ow
 static int op_traverse(OpBase *self, visitproc visit, void *arg)
 {
     for (int i = 0; i < RECORD_PLANS; i++) Py_VISIT(self->plans[i]);
+    Py_VISIT(self->rules);
     return 0;
 }
 
 static int op_clear(OpBase *self)
 {
     for (int i = 0; i < RECORD_PLANS; i++) Py_CLEAR(self->plans[i]);
+    Py_CLEAR(self->rules);
     return 0;
 }
 
@@ -78,9 +96,12 @@ static void op_dealloc(OpBase *self)
 }
 
 static PyMemberDef op_members[] = {
-    {"_loop", T_INT, offsetof(OpBase, loop), 0, "number of the native loop that answers plain calls, or -1"},
+    {"_loop", T_INT, offsetof(OpBase, loop), READONLY, "number of the native loop that answers plain calls, or -1"},
+    {"_view", T_INT, offsetof(OpBase, view), READONLY, "number of the native geometry of a view, or -1"},
+    {"_direct", T_INT, offsetof(OpBase, kernel), READONLY, "number of the native kernel over full arguments, or -1"},
     {"_inplace", T_INT, offsetof(OpBase, inplace), 0, "whether the loop writes its first argument"},
     {"_recorded", T_INT, offsetof(OpBase, recorded), 0, "whether its loop is recorded natively"},
+    {"_plain", T_INT, offsetof(OpBase, plain), 0, "whether it has formulas and no lists of tensors"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -101,33 +122,59 @@ PyTypeObject OpBase_Type = {
     .tp_members = op_members,
 };
 
-/* ---- FastOperator ---- */
+/* bind_op(op, name): give `op` the short ways that C has for the op of that name; an in-place op, those of its base */
+PyObject *py_bind_op(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    OpBase *op;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "O!s", &OpBase_Type, &op, &name)) return NULL;
+    op->loop = pointwise_find(name);
+    if (op->inplace) Py_RETURN_NONE;
+    op->view = view_find(name);
+    op->kernel = kernel_find(name);
+    if (op->view >= 0) view_bind(op->view, op);
+    Py_RETURN_NONE;
+}
+
+/* run_kernel(op, args): by the op's native loop or kernel, beneath autograd and modes; None where none fits */
+PyObject *py_run_kernel(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyObject_TypeCheck(args[0], &OpBase_Type) || !PyTuple_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "run_kernel() takes an op and a tuple of arguments");
+    PyObject *out = compute((OpBase *)args[0], &PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1]));
+    if (!out && !PyErr_Occurred()) Py_RETURN_NONE;
+    return out;
+}
+
+/* ---- FastCall: an operator over an op's loop, or a method ---- */
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *fallback;
-    OpBase *op;
-} FastOp;
+    OpBase *op;    /* of an operator, or NULL */
+    Method method; /* of a method, or NULL */
+} FastCall;
 
 static PyObject *fast_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    FastOp *self = (FastOp *)callable;
+    FastCall *self = (FastCall *)callable;
     if (!kwnames) {
-        PyObject *out = short_way(self->op, args, PyVectorcall_NARGS(nargsf));
+        const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+        PyObject *out = self->op ? short_way(self->op, args, nargs) : self->method(args, nargs);
         if (out || PyErr_Occurred()) return out;
     }
     return PyObject_Vectorcall(self->fallback, args, nargsf, kwnames);
 }
 
-static int fast_traverse(FastOp *self, visitproc visit, void *arg)
+static int fast_traverse(FastCall *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->fallback);
     Py_VISIT(self->op);
     return 0;
 }
 
-static void fast_dealloc(FastOp *self)
+static void fast_dealloc(FastCall *self)
 {
     PyObject_GC_UnTrack(self);
     Py_XDECREF(self->fallback);
@@ -135,41 +182,68 @@ static void fast_dealloc(FastOp *self)
     PyObject_GC_Del(self);
 }
 
+static PyObject *fast_attribute(FastCall *self, void *name) { return PyObject_GetAttrString(self->fallback, name); }
+static int fast_set(FastCall *self, PyObject *value, void *name) { return PyObject_SetAttrString(self->fallback, name, value); }
+
 static PyMemberDef fast_members[] = {
-    {"__wrapped__", T_OBJECT_EX, offsetof(FastOp, fallback), READONLY, "the full dispatch"},
+    {"__wrapped__", T_OBJECT_EX, offsetof(FastCall, fallback), READONLY, "the full dispatch"},
     {NULL, 0, 0, 0, NULL},
 };
 
-static PyTypeObject FastOp_Type = {
+static PyGetSetDef fast_getset[] = {
+    {"__name__", (getter)fast_attribute, (setter)fast_set, NULL, "__name__"},
+    {"__qualname__", (getter)fast_attribute, (setter)fast_set, NULL, "__qualname__"},
+    {"__module__", (getter)fast_attribute, (setter)fast_set, NULL, "__module__"},
+    {"__doc__", (getter)fast_attribute, (setter)fast_set, NULL, "__doc__"},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject FastCall_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "eager._native.FastOperator",
-    .tp_basicsize = sizeof(FastOp),
+    .tp_name = "eager._native.FastCall",
+    .tp_basicsize = sizeof(FastCall),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_vectorcall_offset = offsetof(FastOp, vectorcall),
+    .tp_vectorcall_offset = offsetof(FastCall, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_descr_get = bind,
     .tp_traverse = (traverseproc)fast_traverse,
     .tp_dealloc = (destructor)fast_dealloc,
     .tp_members = fast_members,
+    .tp_getset = fast_getset,
 };
+
+static PyObject *make_fast(PyObject *fallback, OpBase *op, Method method)
+{
+    FastCall *made = PyObject_GC_New(FastCall, &FastCall_Type);
+    if (!made) return NULL;
+    made->vectorcall = fast_call;
+    made->fallback = Py_NewRef(fallback);
+    made->op = op ? (OpBase *)Py_NewRef((PyObject *)op) : NULL;
+    made->method = method;
+    PyObject_GC_Track(made);
+    return (PyObject *)made;
+}
 
 /* fast_operator(op, fallback): the fallback itself where the op has no native loop */
 PyObject *py_fast_operator(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *op, *fallback;
     if (!PyArg_ParseTuple(args, "O!O", &OpBase_Type, &op, &fallback)) return NULL;
-    if (((OpBase *)op)->loop < 0) return Py_NewRef(fallback);
-    FastOp *made = PyObject_GC_New(FastOp, &FastOp_Type);
-    if (!made) return NULL;
-    made->vectorcall = fast_call;
-    made->fallback = Py_NewRef(fallback);
-    made->op = (OpBase *)Py_NewRef(op);
-    PyObject_GC_Track(made);
-    return (PyObject *)made;
+    return ((OpBase *)op)->loop < 0 ? Py_NewRef(fallback) : make_fast(fallback, (OpBase *)op, NULL);
+}
+
+/* fast_method(name, fallback): the method of that name with a short way in C before the function that it is */
+PyObject *py_fast_method(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *name;
+    PyObject *fallback;
+    if (!PyArg_ParseTuple(args, "sO", &name, &fallback)) return NULL;
+    Method method = view_method(name);
+    return method ? make_fast(fallback, NULL, method) : PyErr_Format(PyExc_ValueError, "fast_method: there is none for %s", name);
 }
 
 int opcall_init(void)
 {
     str_call = PyUnicode_InternFromString("_call");
-    return str_call && PyType_Ready(&OpBase_Type) == 0 && PyType_Ready(&FastOp_Type) == 0 ? 0 : -1;
+    return str_call && PyType_Ready(&OpBase_Type) == 0 && PyType_Ready(&FastCall_Type) == 0 ? 0 : -1;
 }

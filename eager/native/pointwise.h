@@ -21,8 +21,4 @@ PyObject *pointwise_inplace(int op, PyObject *const *args, Py_ssize_t nargs);
 /* The same beneath autograd and modes: for any class of tensor, whether or not gradients are asked for. */
 PyObject *pointwise_run(int op, PyObject *const *args, Py_ssize_t nargs);
 
-/* The result of a call in which a gradient is asked for, with its history. `plans` keeps what the op says of each set of
- * wanted gradients (1 << 3 of them). NULL as above. */
-enum { RECORD_PLANS = 1 << 3 };
-PyObject *record_pointwise(PyObject *op, int loop, PyObject **plans, PyObject *const *args, Py_ssize_t nargs);
 #endif

@@ -1,6 +1,6 @@
 /* Matrix products of arrays: from strides to the calls that BLAS understands. */
 #define PY_SSIZE_T_CLEAN
-#include "internal.h"
+#include "direct.h"
 #include <stdbool.h>
 #include <string.h>
 
@@ -163,39 +163,89 @@ static bool spread_bias(const Operand *out, PyObject *object, int dtype)
     return true;
 }
 
-/* matmul(a, b, turned=False, bias=None): a @ b of plain float32 or float64 tensors on the CPU, b of two dims, or of as many
- * as a with the same leading ones; with `turned` b lies the other way round. A new row-major tensor, plus the bias on each
- * row; None where the short way does not apply, and the shapes are left for the op to judge. */
-PyObject *py_matmul(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static bool is_matrix(PyObject *o) { return PyObject_TypeCheck(o, &TensorBase_Type) && tensor_ndim((TensorObject *)o) >= 2; }
+
+/* The operand of a tensor, over a row-major copy of it (a new reference in *copy) where BLAS cannot read its strides. */
+static bool readable(Operand *o, PyObject *object, PyObject **copy, int *dtype)
 {
-    if (nargs < 2 || nargs > 4) return PyErr_Format(PyExc_TypeError, "matmul() takes a, b, turned and bias");
-    Operand a, b, c = {.ndim = 0};
-    int dtype = -1;
-    if (!blas_loaded() || !of_tensor(&a, args[0], &dtype) || !of_tensor(&b, args[1], &dtype) || a.ndim < 2 || b.ndim < 2) Py_RETURN_NONE;
-    if (nargs > 2 && args[2] == Py_True) turn(&b);
-    if (b.ndim != 2 && (b.ndim != a.ndim || memcmp(a.sizes, b.sizes, sizeof(int64_t) * (size_t)(a.ndim - 2)))) Py_RETURN_NONE;
-    if (a.sizes[a.ndim - 1] != b.sizes[b.ndim - 2]) Py_RETURN_NONE;
-    c.ndim = a.ndim;
+    *copy = NULL;
+    if (!is_matrix(object) || !of_tensor(o, object, dtype)) return false;
+    Operand tried = *o;
+    if (!o->data || describe(&tried)) return o->data != NULL;
+    *copy = (PyObject *)as_row_major((TensorObject *)object);
+    return *copy && of_tensor(o, *copy, dtype);
+}
+
+/* a @ b of float32 or float64 tensors on the CPU, b of two dims, or of as many as a with the same leading ones; with
+ * `turned` b lies the other way round. A new row-major tensor, plus the bias on each row; NULL without an exception where
+ * that does not hold, and the shapes are left for the op to judge. */
+static PyObject *multiply(Operand a, Operand b, bool turned, PyObject *bias, int dtype)
+{
+    Operand c = {.ndim = a.ndim};
+    if (turned) turn(&b);
+    if (b.ndim != 2 && (b.ndim != a.ndim || memcmp(a.sizes, b.sizes, sizeof(int64_t) * (size_t)(a.ndim - 2)))) return NULL;
+    if (a.sizes[a.ndim - 1] != b.sizes[b.ndim - 2]) return NULL;
     memcpy(c.sizes, a.sizes, sizeof(int64_t) * (size_t)a.ndim);
     c.sizes[c.ndim - 1] = b.sizes[b.ndim - 1];
     int64_t step = 1;
     for (int d = c.ndim - 1; d >= 0; d--) {
-        if (c.sizes[d] == 0) Py_RETURN_NONE;
+        if (c.sizes[d] == 0) return NULL;
         c.strides[d] = step;
         step *= c.sizes[d];
     }
-    if (!can_run(&c, &a, &b)) Py_RETURN_NONE;
-    StorageObject *storage = storage_alloc(step * g_itemsize[dtype]);
-    if (!storage) return NULL;
-    TensorObject *out = tensor_new(g_tensor_class, storage, EAGER_META(dtype, EAGER_CPU, 0, c.ndim), c.ndim, c.sizes, c.strides, 0);
-    Py_DECREF(storage);
+    if (!can_run(&c, &a, &b)) return NULL;
+    TensorObject *out = new_tensor(dtype, c.ndim, c.sizes);
     if (!out) return NULL;
     c.data = out->data;
-    const bool biased = nargs > 3 && args[3] != Py_None;
-    if (biased && !spread_bias(&c, args[3], dtype)) {
+    const bool biased = bias != Py_None;
+    if (biased && !spread_bias(&c, bias, dtype)) {
         Py_DECREF(out);
-        Py_RETURN_NONE;
+        return NULL;
+    }
+    if (b.batch == 1 && !a.transposed && !c.transposed && a.batch > 1 && a.step == a.rows * a.pitch) { /* one large product */
+        a.rows *= a.batch;
+        c.rows *= c.batch;
+        a.batch = c.batch = 1;
     }
     run(&c, &a, &b, dtype == EAGER_FLOAT64, biased);
     return (PyObject *)out;
+}
+
+static PyObject *multiply_tensors(PyObject *x, PyObject *y, bool turned, PyObject *bias)
+{
+    Operand a, b;
+    PyObject *copies[2] = {NULL, NULL};
+    int dtype = -1;
+    bool able = blas_loaded() && readable(&a, x, &copies[0], &dtype) && readable(&b, y, &copies[1], &dtype);
+    PyObject *out = able ? multiply(a, b, turned, bias, dtype) : NULL;
+    Py_XDECREF(copies[0]);
+    Py_XDECREF(copies[1]);
+    return out;
+}
+
+PyObject *kernel_matmul(PyObject *const *args) { return multiply_tensors(args[0], args[1], false, Py_None); }
+
+static PyObject *of_ndim(PyObject *const *args, int ndim)
+{
+    for (int i = 0; i < 2; i++)
+        if (!is_matrix(args[i]) || tensor_ndim((TensorObject *)args[i]) != ndim) return NULL;
+    return kernel_matmul(args);
+}
+
+PyObject *kernel_mm(PyObject *const *args) { return of_ndim(args, 2); }
+PyObject *kernel_bmm(PyObject *const *args) { return of_ndim(args, 3); }
+
+/* linear(x, weight, bias) */
+PyObject *kernel_linear(PyObject *const *args)
+{
+    return is_matrix(args[1]) && tensor_ndim((TensorObject *)args[1]) == 2 ? multiply_tensors(args[0], args[1], true, args[2]) : NULL;
+}
+
+/* matmul(a, b, turned=False, bias=None): see `multiply`; None where it does not apply */
+PyObject *py_matmul(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs < 2 || nargs > 4) return PyErr_Format(PyExc_TypeError, "matmul() takes a, b, turned and bias");
+    PyObject *out = multiply_tensors(args[0], args[1], nargs > 2 && args[2] == Py_True, nargs > 3 ? args[3] : Py_None);
+    if (!out && !PyErr_Occurred()) Py_RETURN_NONE;
+    return out;
 }

@@ -1,11 +1,11 @@
-/* Recording an op: what eager.autograd.record.apply does for one without lists of tensors, without Python.
+/* Recording an op: what eager.autograd.record.apply and note_view do, without Python.
  *
  * The nodes, saved tensors and specs are the classes of eager.autograd.node and eager.spec; they keep their fields in
  * slots, whose places are looked up once (`register_nodes`). An op says through `_record_plan(needs)` what its formula
  * keeps. What Python has to see goes the long way: leaves without an accumulator, views whose base was written to,
  * hooks on saved tensors, anomaly mode. */
 #define PY_SSIZE_T_CLEAN
-#include "pointwise.h"
+#include "nodes.h"
 #include "python_compat.h"
 #include <structmember.h>
 
@@ -13,12 +13,6 @@ static int g_anomaly;                       /* anomaly mode is on: nodes note wh
 static _Thread_local int tls_saved_hooks;   /* hooks on saved tensors are on in this thread */
 
 /* ---- fields of the Python classes ---- */
-
-enum node_field { N_EDGES, N_SEQUENCE, N_SPECS, N_PRE_HOOKS, N_TENSOR_HOOKS, N_HOOKS, N_METADATA, N_RETAINED, N_OP, N_SAVED,
-                  N_KEPT, N_NEEDS, N_RELEASED, NUM_NODE };
-enum saved_field { S_TENSOR, S_VERSION, S_OWN, S_NUMBER, S_HOOK, S_EDGE, S_LEAF, NUM_SAVED };
-enum meta_field { M_HOOKS, M_POST, M_ACCUMULATOR, M_RETAINS, M_BASE, M_REPLAY, M_SEEN, M_CREATION, NUM_META };
-enum spec_field { P_SHAPE, P_DTYPE, P_STRIDES, P_DEVICE, NUM_SPEC };
 
 static const char *const node_names[] = {"edges", "sequence", "output_specs", "pre_hooks", "tensor_hooks", "hooks", "_metadata",
                                          "retained", "op", "saved", "kept_outputs", "needs", "released"};
@@ -29,9 +23,9 @@ static const char *const spec_names[] = {"shape", "dtype", "strides", "device"};
 
 static const char *const leaf_names[] = {"variable"};
 
-static Py_ssize_t node_at[NUM_NODE], saved_at[NUM_SAVED], spec_at[NUM_SPEC], meta_at[NUM_META], variable_at;
-static PyTypeObject *saved_class, *spec_class, *meta_class, *leaf_class;
-static PyObject *sequence, *edge_of, *leaf_sequence;
+Py_ssize_t node_at[NUM_NODE], saved_at[NUM_SAVED], spec_at[NUM_SPEC], meta_at[NUM_META], variable_at;
+PyTypeObject *g_op_node_class, *g_saved_class, *g_spec_class, *g_meta_class, *g_leaf_class;
+static PyObject *sequence, *edge_of, *leaf_sequence, *no_grad_view;
 
 static int find_slots(PyObject *type, const char *const *names, int count, Py_ssize_t *places)
 {
@@ -56,38 +50,34 @@ static int find_slots(PyObject *type, const char *const *names, int count, Py_ss
     return 0;
 }
 
-/* register_nodes(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, sequence, leaf_sequence, edge_of) */
+/* register_nodes(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, sequence, leaf_sequence, edge_of,
+ * no_grad_view) */
 PyObject *py_register_nodes(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     for (int i = 0; i < 5; i++)
-        if (nargs != 8 || !PyType_Check(args[i]))
-            return PyErr_Format(PyExc_TypeError, "register_nodes() takes five classes, an iterator, a number and a function");
+        if (nargs != 9 || !PyType_Check(args[i]))
+            return PyErr_Format(PyExc_TypeError, "register_nodes() takes five classes, an iterator, a number, a function and a text");
     if (find_slots(args[0], node_names, NUM_NODE, node_at) < 0 || find_slots(args[1], saved_names, NUM_SAVED, saved_at) < 0 ||
         find_slots(args[2], spec_names, NUM_SPEC, spec_at) < 0 || find_slots(args[3], meta_names, NUM_META, meta_at) < 0 ||
         find_slots(args[4], leaf_names, 1, &variable_at) < 0)
         return NULL;
-    Py_XSETREF(saved_class, (PyTypeObject *)Py_NewRef(args[1]));
-    Py_XSETREF(spec_class, (PyTypeObject *)Py_NewRef(args[2]));
-    Py_XSETREF(meta_class, (PyTypeObject *)Py_NewRef(args[3]));
-    Py_XSETREF(leaf_class, (PyTypeObject *)Py_NewRef(args[4]));
+    Py_XSETREF(g_saved_class, (PyTypeObject *)Py_NewRef(args[1]));
+    Py_XSETREF(g_spec_class, (PyTypeObject *)Py_NewRef(args[2]));
+    Py_XSETREF(g_meta_class, (PyTypeObject *)Py_NewRef(args[3]));
+    Py_XSETREF(g_leaf_class, (PyTypeObject *)Py_NewRef(args[4]));
     Py_XSETREF(sequence, Py_NewRef(args[5]));
     Py_XSETREF(leaf_sequence, Py_NewRef(args[6]));
     Py_XSETREF(edge_of, Py_NewRef(args[7]));
+    Py_XSETREF(no_grad_view, Py_NewRef(args[8]));
+    Py_XSETREF(g_op_node_class, (PyTypeObject *)Py_NewRef(args[0]));
     Py_RETURN_NONE;
-}
-
-static inline PyObject *field(PyObject *object, Py_ssize_t place) { return *(PyObject **)((char *)object + place); }
-
-static inline void put(PyObject *object, Py_ssize_t place, PyObject *value) /* steals value */
-{
-    *(PyObject **)((char *)object + place) = value;
 }
 
 /* ---- specs ---- */
 
 static PyObject *spec_of_tensor(const TensorObject *t)
 {
-    PyObject *spec = spec_class->tp_alloc(spec_class, 0);
+    PyObject *spec = g_spec_class->tp_alloc(g_spec_class, 0);
     if (!spec) return NULL;
     PyObject *shape = tensor_dims(t, true), *strides = tensor_dims(t, false);
     PyObject *device = tensor_device_of(EAGER_META_DEVICE(t->meta), EAGER_META_DEVICE_INDEX(t->meta));
@@ -102,7 +92,7 @@ static PyObject *spec_of_tensor(const TensorObject *t)
 /* spec_of(t): the TensorSpec of a tensor */
 PyObject *py_spec_of(PyObject *Py_UNUSED(self), PyObject *t)
 {
-    if (!spec_class || !PyObject_TypeCheck(t, &TensorBase_Type))
+    if (!g_spec_class || !PyObject_TypeCheck(t, &TensorBase_Type))
         return PyErr_Format(PyExc_TypeError, "spec_of: expected a tensor, got %s", Py_TYPE(t)->tp_name);
     return spec_of_tensor((TensorObject *)t);
 }
@@ -111,7 +101,7 @@ PyObject *py_spec_of(PyObject *Py_UNUSED(self), PyObject *t)
 
 static PyObject *save(TensorObject *t, bool own_output)
 {
-    PyObject *saved = saved_class->tp_alloc(saved_class, 0);
+    PyObject *saved = g_saved_class->tp_alloc(g_saved_class, 0);
     if (!saved) return NULL;
     PyObject *kept = Py_NewRef((PyObject *)t);
     if (own_output && Py_TYPE(t) != g_tensor_class)
@@ -144,7 +134,7 @@ static void node_defaults(PyObject *node)
 
 static PyObject *new_meta(void)
 {
-    PyObject *meta = meta_class->tp_alloc(meta_class, 0);
+    PyObject *meta = g_meta_class->tp_alloc(g_meta_class, 0);
     if (!meta) return NULL;
     static const int unset[] = {M_HOOKS, M_POST, M_ACCUMULATOR, M_BASE, M_CREATION};
     for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) put(meta, meta_at[unset[i]], Py_NewRef(Py_None));
@@ -157,7 +147,7 @@ static PyObject *new_meta(void)
 /* A new AccumulateGrad of a leaf, which its meta refers to weakly. */
 static PyObject *new_accumulator(TensorObject *t)
 {
-    PyObject *node = leaf_class->tp_alloc(leaf_class, 0);
+    PyObject *node = g_leaf_class->tp_alloc(g_leaf_class, 0);
     if (!node) return NULL;
     PyObject *specs = PyTuple_New(1), *spec = spec_of_tensor(t), *weak = NULL;
     if (specs && spec) PyTuple_SET_ITEM(specs, 0, spec);
@@ -181,12 +171,22 @@ static PyObject *new_accumulator(TensorObject *t)
 static PyObject *accumulator_of(TensorObject *t)
 {
     if (t->autograd) {
-        if (!Py_IS_TYPE(t->autograd, meta_class) || field(t->autograd, meta_at[M_BASE]) != Py_None) return NULL;
+        if (!Py_IS_TYPE(t->autograd, g_meta_class) || field(t->autograd, meta_at[M_BASE]) != Py_None) return NULL;
         PyObject *weak = field(t->autograd, meta_at[M_ACCUMULATOR]);
         PyObject *node = weak && PyWeakref_CheckRef(weak) ? weakref_object(weak) : NULL;
         if (node) return node;
     }
     return new_accumulator(t);
+}
+
+/* Whether the history of `t` is what its fields say: no view whose base was written to since. */
+static bool history_is_current(const TensorObject *t)
+{
+    if (!t->autograd) return true;
+    if (!Py_IS_TYPE(t->autograd, g_meta_class)) return false;
+    if (field(t->autograd, meta_at[M_BASE]) == Py_None) return true;
+    PyObject *seen = field(t->autograd, meta_at[M_SEEN]);
+    return seen && PyLong_AsUnsignedLongLongMask(seen) == t->storage->version;
 }
 
 static PyObject *edge_to(TensorObject *t)
@@ -195,7 +195,7 @@ static PyObject *edge_to(TensorObject *t)
         if (t->storage->ask_base && t->autograd) return PyObject_CallOneArg(edge_of, (PyObject *)t);
         Py_RETURN_NONE;
     }
-    PyObject *node = t->grad_fn ? (t->autograd ? NULL : Py_NewRef(t->grad_fn)) : accumulator_of(t);
+    PyObject *node = t->grad_fn ? (history_is_current(t) ? Py_NewRef(t->grad_fn) : NULL) : accumulator_of(t);
     if (!node) return PyErr_Occurred() ? NULL : PyObject_CallOneArg(edge_of, (PyObject *)t);
     PyObject *number = PyLong_FromUnsignedLong(t->grad_fn ? t->output_nr : 0);
     PyObject *edge = number ? PyTuple_Pack(2, node, number) : NULL;
@@ -225,8 +225,8 @@ static void drop(Parts *p)
     Py_XDECREF(p->specs);
 }
 
-/* What an op says of one set of wanted gradients (`Op._record_plan`). Masks have a bit for each argument or output. */
-enum plan_field { PLAN_CLASS, PLAN_NEEDS, PLAN_SAVE, PLAN_KEEP, PLAN_TENSORS, PLAN_CONSTANT, NUM_PLAN };
+/* What `Op._record_plan` returns. Masks have a bit for each argument or output. */
+enum plan_field { PLAN_CLASS, PLAN_NEEDS, PLAN_SAVE, PLAN_KEEP, PLAN_TENSORS, PLAN_LISTS, PLAN_CONSTANT, NUM_PLAN };
 
 static long mask_of(PyObject *plan, int which) { return PyLong_AsLong(PyTuple_GET_ITEM(plan, which)); }
 
@@ -254,26 +254,57 @@ static bool outputs_of(Parts *p, PyObject *plan, PyObject *const *outs, Py_ssize
     return true;
 }
 
+static bool is_list(PyObject *o) { return PyTuple_Check(o) || PyList_Check(o); }
+
+/* What the node keeps of one argument that may be a tensor: the tensor itself, or its spec. */
+static PyObject *keep_argument(PyObject *argument, bool whole)
+{
+    if (!PyObject_TypeCheck(argument, &TensorBase_Type)) return Py_NewRef(argument);
+    return whole ? save((TensorObject *)argument, false) : spec_of_tensor((TensorObject *)argument);
+}
+
+/* Appends where the gradient of `argument` goes. */
+static bool add_edge(PyObject *edges, Py_ssize_t *at, PyObject *argument)
+{
+    PyObject *edge = PyObject_TypeCheck(argument, &TensorBase_Type) ? edge_to((TensorObject *)argument) : Py_NewRef(Py_None);
+    PyTuple_SET_ITEM(edges, (*at)++, edge);
+    return edge != NULL;
+}
+
+/* A list of tensors: one edge for each, and a list of what is kept. */
+static PyObject *keep_list(PyObject *list, bool whole, PyObject *edges, Py_ssize_t *at)
+{
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
+    PyObject *kept = PyList_New(count);
+    for (Py_ssize_t i = 0; kept && i < count; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(list, i), *one = keep_argument(item, whole);
+        PyList_SET_ITEM(kept, i, one);
+        if (!one || !add_edge(edges, at, item)) Py_CLEAR(kept);
+    }
+    return kept;
+}
+
+static Py_ssize_t count_edges(PyObject *const *args, Py_ssize_t nargs, long tensors, long lists)
+{
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        if (lists >> i & 1 && is_list(args[i])) count += PySequence_Fast_GET_SIZE(args[i]);
+        else count += tensors >> i & 1;
+    }
+    return count;
+}
+
 static bool make_parts(Parts *p, PyObject *plan, PyObject *const *args, Py_ssize_t nargs, PyObject *const *outs, Py_ssize_t count)
 {
-    const long save_mask = mask_of(plan, PLAN_SAVE), tensor_mask = mask_of(plan, PLAN_TENSORS);
-    p->edges = PyTuple_New(__builtin_popcountl((unsigned long)tensor_mask));
+    const long whole = mask_of(plan, PLAN_SAVE), tensors = mask_of(plan, PLAN_TENSORS), lists = mask_of(plan, PLAN_LISTS);
+    p->edges = PyTuple_New(count_edges(args, nargs, tensors, lists));
     p->saved = PyTuple_New(nargs);
     if (!p->edges || !p->saved || !outputs_of(p, plan, outs, count)) return false;
     for (Py_ssize_t i = 0, at = 0; i < nargs; i++) {
-        PyObject *kept_argument, *edge;
-        if (PyObject_TypeCheck(args[i], &TensorBase_Type)) {
-            kept_argument = save_mask >> i & 1 ? save((TensorObject *)args[i], false) : spec_of_tensor((TensorObject *)args[i]);
-            edge = edge_to((TensorObject *)args[i]);
-        }
-        else {
-            kept_argument = Py_NewRef(args[i]);
-            edge = Py_NewRef(Py_None);
-        }
-        PyTuple_SET_ITEM(p->saved, i, kept_argument);
-        if (tensor_mask >> i & 1) PyTuple_SET_ITEM(p->edges, at++, edge);
-        else Py_XDECREF(edge);
-        if (!kept_argument || !edge) return false;
+        const bool list = lists >> i & 1 && is_list(args[i]);
+        PyObject *kept = list ? keep_list(args[i], whole >> i & 1, p->edges, &at) : keep_argument(args[i], whole >> i & 1);
+        PyTuple_SET_ITEM(p->saved, i, kept);
+        if (!kept || (!list && tensors >> i & 1 && !add_edge(p->edges, &at, args[i]))) return false;
     }
     return true;
 }
@@ -312,27 +343,44 @@ static int give_history(PyObject *op, PyObject *plan, PyObject *const *args, Py_
     return 0;
 }
 
-/* Whether Python need not see this call; and the mask of the arguments that want a gradient. */
-static bool may_record(PyObject *const *args, Py_ssize_t nargs, int *wanted)
+bool record_needs_python(void) { return g_anomaly || tls_saved_hooks || !sequence; }
+
+int record_wanted(PyObject *const *args, Py_ssize_t nargs)
 {
-    *wanted = 0;
+    int wanted = 0;
+    bool inference = false;
     for (Py_ssize_t i = 0; i < nargs; i++) {
-        if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) continue;
-        TensorObject *t = (TensorObject *)args[i];
-        if (t->meta & EAGER_INFERENCE) return false;
-        if (t->meta & EAGER_REQUIRES_GRAD) *wanted |= 1 << i;
-        else if (t->storage->ask_base) return false;
+        PyObject *const *items = &args[i];
+        Py_ssize_t count = 1;
+        if (is_list(args[i])) {
+            items = PySequence_Fast_ITEMS(args[i]);
+            count = PySequence_Fast_GET_SIZE(args[i]);
+        }
+        for (Py_ssize_t j = 0; j < count; j++) {
+            if (!PyObject_TypeCheck(items[j], &TensorBase_Type)) continue;
+            const TensorObject *t = (const TensorObject *)items[j];
+            if (t->meta & EAGER_INFERENCE) inference = true;
+            if (t->meta & EAGER_REQUIRES_GRAD) wanted |= i < 30 ? 1 << i : 0;
+            else if (t->storage->ask_base) return -1;
+        }
     }
-    return *wanted != 0;
+    return wanted && inference ? -1 : wanted;
 }
 
-/* Whether a pointwise op can be computed and recorded here: tensors of our own classes. */
-static bool our_classes(PyObject *const *args, Py_ssize_t nargs)
+bool record_own_classes(PyObject *const *args, Py_ssize_t nargs)
 {
-    for (Py_ssize_t i = 0; i < nargs; i++)
-        if (PyObject_TypeCheck(args[i], &TensorBase_Type) && Py_TYPE(args[i]) != g_tensor_class &&
-            !(((TensorObject *)args[i])->meta & EAGER_IS_PARAM))
-            return false;
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        PyObject *const *items = &args[i];
+        Py_ssize_t count = 1;
+        if (is_list(args[i])) {
+            items = PySequence_Fast_ITEMS(args[i]);
+            count = PySequence_Fast_GET_SIZE(args[i]);
+        }
+        for (Py_ssize_t j = 0; j < count; j++)
+            if (Py_TYPE(items[j]) != g_tensor_class && PyObject_TypeCheck(items[j], &TensorBase_Type) &&
+                !(((TensorObject *)items[j])->meta & EAGER_IS_PARAM))
+                return false;
+    }
     return true;
 }
 
@@ -346,16 +394,43 @@ static PyObject *plan_for(PyObject *op, int wanted) /* a new reference */
     return plan;
 }
 
-PyObject *record_pointwise(PyObject *op, int loop, PyObject **plans, PyObject *const *args, Py_ssize_t nargs)
+int record_history(PyObject *op, PyObject **plans, int wanted, PyObject *const *args, Py_ssize_t nargs, PyObject *const *outs,
+                   Py_ssize_t count)
 {
-    int wanted;
-    if (tls_grad_disabled || tls_mode_depth || g_anomaly || tls_saved_hooks || !sequence || nargs != pointwise_arity(loop) ||
-        !may_record(args, nargs, &wanted) || !our_classes(args, nargs))
-        return NULL;
-    if (!plans[wanted] && !(plans[wanted] = plan_for(op, wanted))) return NULL;
-    PyObject *out = pointwise_run(loop, args, nargs);
-    if (out && give_history(op, plans[wanted], args, nargs, &out, 1) < 0) Py_CLEAR(out);
-    return out;
+    if (!plans[wanted] && !(plans[wanted] = plan_for(op, wanted))) return -1;
+    return give_history(op, plans[wanted], args, nargs, outs, count);
+}
+
+int record_view(TensorObject *view, PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    TensorObject *x = (TensorObject *)args[0];
+    PyObject *given = PyTuple_New(nargs - 1), *meta = view->autograd ? Py_NewRef(view->autograd) : new_meta();
+    for (Py_ssize_t i = 1; given && i < nargs; i++) PyTuple_SET_ITEM(given, i - 1, Py_NewRef(args[i]));
+    PyObject *step = given ? PyTuple_Pack(2, op, given) : NULL, *replay = step ? PyTuple_Pack(1, step) : NULL;
+    Py_XDECREF(given);
+    Py_XDECREF(step);
+    PyObject *base = (PyObject *)x, *creation = Py_None;
+    if (replay && x->autograd && field(x->autograd, meta_at[M_BASE]) != Py_None) {
+        base = field(x->autograd, meta_at[M_BASE]);
+        creation = field(x->autograd, meta_at[M_CREATION]);
+        Py_SETREF(replay, PySequence_Concat(field(x->autograd, meta_at[M_REPLAY]), replay));
+    }
+    PyObject *seen = replay ? PyLong_FromUnsignedLongLong(view->storage->version) : NULL;
+    if (!meta || !seen) {
+        Py_XDECREF(meta);
+        Py_XDECREF(replay);
+        return -1;
+    }
+    if (tls_grad_disabled) {
+        creation = no_grad_view;
+        if (tensor_wants_grad(x)) view->storage->ask_base = 1; /* without a history it wants gradients as its base does */
+    }
+    replace(meta, meta_at[M_BASE], Py_NewRef(base));
+    replace(meta, meta_at[M_REPLAY], replay);
+    replace(meta, meta_at[M_SEEN], seen);
+    replace(meta, meta_at[M_CREATION], Py_NewRef(creation));
+    Py_XSETREF(view->autograd, meta);
+    return 0;
 }
 
 /* record(op, args, below, plans): run below(op, args) with recording off and give the results a history.
@@ -363,12 +438,12 @@ PyObject *record_pointwise(PyObject *op, int loop, PyObject **plans, PyObject *c
  * Python has to see the call. */
 PyObject *py_record(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    int wanted;
     if (nargs != 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[3]))
         return PyErr_Format(PyExc_TypeError, "record() takes an op, a tuple, a function and a dict");
     PyObject *op = args[0], *given = args[1], *const *items = &PyTuple_GET_ITEM(given, 0);
     const Py_ssize_t count = PyTuple_GET_SIZE(given);
-    if (g_anomaly || tls_saved_hooks || !sequence || count > 30 || !may_record(items, count, &wanted)) Py_RETURN_NOTIMPLEMENTED;
+    const int wanted = record_needs_python() || count > 30 ? -1 : record_wanted(items, count);
+    if (wanted <= 0) Py_RETURN_NOTIMPLEMENTED;
     PyObject *key = PyLong_FromLong(wanted);
     PyObject *plan = key ? Py_XNewRef(PyDict_GetItemWithError(args[3], key)) : NULL;
     if (!plan && !PyErr_Occurred() && (plan = plan_for(op, wanted)) && PyDict_SetItem(args[3], key, plan) < 0) Py_CLEAR(plan);

@@ -6,6 +6,7 @@
 #include "kernels.h"
 KERNEL_FILE
 #include "arrays.h"
+#include "direct.h"
 #include "vecmath.h"
 
 enum { LANES = 32, BLOCK = 512, COLUMNS = 512 }; /* a lane adds BLOCK / LANES numbers */
@@ -136,17 +137,28 @@ static const LoopFn over_columns[NUM_KINDS][2] = {
     {sum_columns_f32, sum_columns_f64}, {max_columns_f32, max_columns_f64}, {min_columns_f32, min_columns_f64}};
 
 /* One long row: blocks over the threads, then their results in order. False if out of memory. */
-static bool sum_all(const Arrays *a, Job *job)
+static bool sum_all(bool is_double, Job *job)
 {
     long blocks = (job->n + BLOCK - 1) / BLOCK;
     job->parts = PyMem_RawMalloc((size_t)blocks * sizeof(double));
     if (!job->parts) return false;
-    parallel(a->is_double ? sum_parts_f64 : sum_parts_f32, job, blocks, 32, (double)job->n);
+    parallel(is_double ? sum_parts_f64 : sum_parts_f32, job, blocks, 32, (double)job->n);
     double total = 0;
     for (long b = 0; b < blocks; b++) total += job->parts[b];
     PyMem_RawFree(job->parts);
-    if (a->is_double) *(double *)job->out = total * job->scale;
+    if (is_double) *(double *)job->out = total * job->scale;
     else *(float *)job->out = (float)(total * job->scale);
+    return true;
+}
+
+/* `outputs` results of `other` elements each, rows or columns of x. False if out of memory. */
+static bool reduce(int kind, bool is_double, bool columns, void *out, const void *x, long outputs, long other, double scale)
+{
+    Job job = {out, x, columns ? other : outputs, columns ? outputs : other, scale, NULL};
+    const double elements = (double)outputs * (double)other;
+    if (columns) parallel(over_columns[kind][is_double], &job, outputs, 64, elements);
+    else if (kind == SUM && outputs == 1 && elements >= PARALLEL_ELEMENTS) return sum_all(is_double, &job);
+    else parallel(over_rows[kind][is_double], &job, outputs, 1 + 8192 / other, elements);
     return true;
 }
 
@@ -166,13 +178,101 @@ PyObject *py_reduce(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t
     if (!opened) Py_RETURN_FALSE;
     long outputs = a.sizes[0], elements = a.sizes[1];
     bool able = outputs > 0 && elements > 0 && elements % outputs == 0;
-    if (able) {
-        long other = elements / outputs;
-        Job job = {a.data[0], a.data[1], columns ? other : outputs, columns ? outputs : other, scale, NULL};
-        if (columns) parallel(over_columns[kind][a.is_double], &job, outputs, 64, (double)elements);
-        else if (kind == SUM && outputs == 1 && elements >= PARALLEL_ELEMENTS) able = sum_all(&a, &job);
-        else parallel(over_rows[kind][a.is_double], &job, outputs, 1 + 8192 / other, (double)elements);
-    }
+    able = able && reduce((int)kind, a.is_double, columns, a.data[0], a.data[1], outputs, elements / outputs, scale);
     arrays_close(&a);
     return PyBool_FromLong(able);
 }
+
+/* ---- of tensors, over any dims ---- */
+
+typedef struct {
+    int64_t size;
+    bool reduced;
+} Run; /* neighbouring dims that are reduced, or kept, together */
+
+static int runs_of(const TensorObject *x, uint64_t reduced, Run *runs)
+{
+    int count = 0;
+    for (int d = 0; d < tensor_ndim(x); d++) {
+        const bool now = reduced >> d & 1;
+        const int64_t size = tensor_sizes(x)[d];
+        if (size == 1) continue;
+        if (count && runs[count - 1].reduced == now) runs[count - 1].size *= size;
+        else runs[count++] = (Run){size, now};
+    }
+    return count;
+}
+
+static int64_t product_of(const Run *runs, int from, int to)
+{
+    int64_t count = 1;
+    for (int i = from; i < to; i++) count *= runs[i].size;
+    return count;
+}
+
+/* One run after another, the last first; each result but the final one lies in memory of its own. False if out of it. */
+static bool reduce_runs(int kind, bool is_double, const char *x, char *out, Run *runs, int count, double scale)
+{
+    const int itemsize = is_double ? 8 : 4;
+    char *held = NULL;
+    bool ok = true;
+    int left = 0;
+    for (int i = 0; i < count; i++) left += runs[i].reduced;
+    if (!left) { /* only dims of size one: each element is its own result */
+        const long total = (long)product_of(runs, 0, count);
+        return reduce(kind, is_double, false, out, x, total, 1, scale);
+    }
+    for (int i = count - 1; ok && i >= 0; i--) {
+        if (!runs[i].reduced) continue;
+        const int64_t outer = product_of(runs, 0, i), inner = product_of(runs, i + 1, count), size = runs[i].size;
+        const bool last = --left == 0;
+        char *to = last ? out : PyMem_RawMalloc((size_t)(outer * inner * itemsize));
+        ok = to != NULL;
+        if (ok && inner == 1) ok = reduce(kind, is_double, false, to, x, (long)outer, (long)size, last ? scale : 1.0);
+        else
+            for (int64_t o = 0; ok && o < outer; o++)
+                ok = reduce(kind, is_double, true, to + o * inner * itemsize, x + o * inner * size * itemsize, (long)inner, (long)size,
+                            last ? scale : 1.0);
+        PyMem_RawFree(held);
+        held = last ? NULL : to;
+        x = to;
+        runs[i].size = 1;
+    }
+    PyMem_RawFree(held);
+    return ok;
+}
+
+/* args: x, dims, keepdim; `mean` divides by the number of elements that go into a result. */
+static PyObject *reduce_tensor(int kind, PyObject *const *args, bool mean)
+{
+    TensorObject *x = float_tensor(args[0]);
+    int64_t dims[EAGER_MAX_NDIM], sizes[EAGER_MAX_NDIM], terms = 1;
+    const int count = x ? read_ints(args[1], dims, EAGER_MAX_NDIM) : -1;
+    if (count < 1 || !tensor_count(x) || !PyBool_Check(args[2])) return NULL;
+    uint64_t reduced = 0;
+    for (int i = 0; i < count; i++) {
+        if (dims[i] < 0 || dims[i] >= tensor_ndim(x)) return NULL;
+        reduced |= 1ull << dims[i];
+    }
+    int ndim = 0;
+    for (int d = 0; d < tensor_ndim(x); d++) {
+        const bool now = reduced >> d & 1;
+        if (now) terms *= tensor_sizes(x)[d];
+        if (!now || args[2] == Py_True) sizes[ndim++] = now ? 1 : tensor_sizes(x)[d];
+    }
+    if (!(x = as_row_major(x))) return NULL;
+    TensorObject *out = new_tensor(code_of(x), ndim, sizes);
+    Run runs[EAGER_MAX_NDIM];
+    const int number = runs_of(x, reduced, runs);
+    if (out && !reduce_runs(kind, code_of(x) == EAGER_FLOAT64, x->data, out->data, runs, number, mean ? 1.0 / (double)terms : 1.0)) {
+        PyErr_NoMemory();
+        Py_CLEAR(out);
+    }
+    Py_DECREF(x);
+    return (PyObject *)out;
+}
+
+PyObject *kernel_sum(PyObject *const *args) { return args[3] == Py_None ? reduce_tensor(SUM, args, false) : NULL; }
+PyObject *kernel_mean(PyObject *const *args) { return args[3] == Py_None ? reduce_tensor(SUM, args, true) : NULL; }
+PyObject *kernel_amax(PyObject *const *args) { return reduce_tensor(MAX, args, false); }
+PyObject *kernel_amin(PyObject *const *args) { return reduce_tensor(MIN, args, false); }

@@ -265,6 +265,30 @@ static uint64_t meta_of_view(uint64_t meta, uint64_t viewed)
     return (meta & ~(uint64_t)EAGER_INFERENCE) | (viewed & (uint64_t)EAGER_INFERENCE);
 }
 
+/* Whether elements at these places all lie within `bytes`; false with an exception. */
+static bool within_storage(const TensorObject *x, uint64_t meta, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    int64_t low = offset, high = offset, itemsize = g_itemsize[EAGER_META_DTYPE(meta)];
+    for (int i = 0; i < ndim; i++) {
+        if (sizes[i] == 0) return true;
+        if (strides[i] < 0) low += (sizes[i] - 1) * strides[i];
+        else high += (sizes[i] - 1) * strides[i];
+    }
+    if (low >= 0 && (high + 1) * itemsize <= x->storage->nbytes) return true;
+    PyErr_Format(PyExc_RuntimeError, "setStorage: a view of elements %lld..%lld is out of bounds for storage of size %lld",
+                 (long long)low, (long long)high, (long long)(x->storage->nbytes / itemsize));
+    return false;
+}
+
+TensorObject *tensor_alias(TensorObject *x, uint64_t meta, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    meta &= ~(uint64_t)(EAGER_REQUIRES_GRAD | EAGER_IS_PARAM);
+    if (!(meta & EAGER_FAKE) && ndim && !within_storage(x, meta, ndim, sizes, strides, offset)) return NULL;
+    TensorObject *view = tensor_new(g_tensor_class, x->storage, meta, ndim, sizes, strides, offset);
+    if (view) view->meta = meta_of_view(view->meta, x->meta);
+    return view;
+}
+
 /* alias(t, sizes, strides, offset, dtype_code=same): a view over t's storage; no autograd. */
 static PyObject *alias_plain(PyObject *const *args, Py_ssize_t nargs)
 {
@@ -281,7 +305,7 @@ static PyObject *alias_plain(PyObject *const *args, Py_ssize_t nargs)
     }
     int64_t offset = PyLong_AsLongLong(args[3]);
     if (offset == -1 && PyErr_Occurred()) return NULL;
-    uint64_t meta = x->meta & ~(EAGER_REQUIRES_GRAD | EAGER_IS_PARAM);
+    uint64_t meta = x->meta;
     if (nargs > 4) {
         long code = PyLong_AsLong(args[4]);
         if (code < 0 || code >= EAGER_NUM_DTYPES) {
@@ -290,24 +314,23 @@ static PyObject *alias_plain(PyObject *const *args, Py_ssize_t nargs)
         }
         meta = (meta & ~0xffull) | (uint64_t)code;
     }
-    if (!(meta & EAGER_FAKE) && n) {      /* a view must stay inside its storage */
-        int64_t low = offset, high = offset, itemsize = g_itemsize[EAGER_META_DTYPE(meta)];
-        bool empty = false;
-        for (int i = 0; i < n; i++) {
-            if (sizes[i] == 0) empty = true;
-            else if (strides[i] < 0) low += (sizes[i] - 1) * strides[i];
-            else high += (sizes[i] - 1) * strides[i];
-        }
-        if (!empty && (low < 0 || (high + 1) * itemsize > x->storage->nbytes)) {
-            PyErr_Format(PyExc_RuntimeError,
-                         "setStorage: a view of elements %lld..%lld is out of bounds for storage of size %lld",
-                         (long long)low, (long long)high, (long long)(x->storage->nbytes / itemsize));
-            return NULL;
-        }
+    return (PyObject *)tensor_alias(x, meta, n, sizes, strides, offset);
+}
+
+bool tensor_sole_owner(const TensorObject *t, Py_ssize_t references)
+{
+    const StorageObject *s = t->storage;
+    Py_ssize_t held = 1; /* references to the memory: ours, and that of the array over it, if only we hold that */
+    if (t->array) held = Py_REFCNT(t->array) == 1 ? 2 : 0;
+    bool sole = Py_TYPE(t) == g_tensor_class && Py_REFCNT(t) <= references && Py_REFCNT(s) == held && s->from_pool && !s->exposed &&
+                !s->root && !t->grad_fn && !t->autograd && !t->weakrefs &&
+                !(t->meta & (EAGER_REQUIRES_GRAD | EAGER_FAKE | EAGER_INFERENCE));
+    int64_t expected = 1;
+    for (int i = tensor_ndim(t) - 1; sole && i >= 0; i--) {
+        if (tensor_sizes(t)[i] != 1 && tensor_strides(t)[i] != expected) sole = false;
+        expected *= tensor_sizes(t)[i];
     }
-    TensorObject *view = tensor_new(g_tensor_class, x->storage, meta, n, sizes, strides, offset);
-    if (view) view->meta = meta_of_view(view->meta, x->meta);
-    return (PyObject *)view;
+    return sole;
 }
 
 PyObject *py_alias(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)

@@ -14,7 +14,7 @@ import numpy as np
 
 from eager.ops.products import add_matmul, matmul
 from eager.ops.shape import channels_last_strides, is_channels_last
-from eager.ops.table import OPS, Kind, common_device, declare
+from eager.ops.table import OPS, Kind, by_kernel, common_device, declare
 from eager.spec import SpecLike, TensorSpec
 
 _PATCH_BYTES = 32 << 20  # a chunk of the patch matrix stays near this size
@@ -211,6 +211,12 @@ def _convolution(xp: Any, out: Any, x: Any, weight: Any, bias: Any, stride: Any,
     if out.size == 0:
         return
     x, weight = _widened(x), _widened(weight)
+    if xp is np:
+        wide = None if bias is None else _widened(bias)
+        y = by_kernel(CONVOLUTION, x, weight, wide, stride, padding, dilation, transposed, output_padding, groups)
+        if y is not None:
+            xp.copyto(out, y, casting="unsafe")
+            return
     if transposed:
         y = _backward_input(xp, x, weight, stride, padding, dilation, groups, out.shape[2:])
     else:
@@ -270,7 +276,10 @@ def _conv_weight(xp: Any, out: Any, x: Any, grad: Any, kernel: Any, stride: Any,
     if x.size == 0 or grad.size == 0:
         out.fill(0)
         return
-    y = _backward_weight(xp, _widened(x), _widened(grad), kernel, stride, padding, dilation, groups)
+    x, grad = _widened(x), _widened(grad)
+    y = by_kernel(CONV_WEIGHT, x, grad, kernel, stride, padding, dilation, groups) if xp is np else None
+    if y is None:
+        y = _backward_weight(xp, x, grad, kernel, stride, padding, dilation, groups)
     xp.copyto(out, y, casting="unsafe")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eager import _native
 from eager.ops.products import matmul
 from eager.ops.table import OPS, Kind, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
@@ -43,7 +42,6 @@ def _product(xp: Any, out: Any, x: Any, other: Any) -> None:
 
 
 MM = declare("mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_mm_meta, kernel=_product,
-             native=lambda x, other: _native.matmul(x, other) if x.ndim == 2 == other.ndim else None,
              vjp={"x": lambda g, other: OPS["mm"](g, transpose_last(other)),
                   "other": lambda g, x: OPS["mm"](transpose_last(x), g)},
              samples=lambda make: iter([(make(3, 4), make(4, 5)), (make(4, 3).t(), make(5, 4).t()),
@@ -62,7 +60,6 @@ def _bmm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
 
 
 BMM = declare("bmm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_bmm_meta, kernel=_product,
-              native=lambda x, other: _native.matmul(x, other) if x.ndim == 3 == other.ndim else None,
               vjp={"x": lambda g, other: OPS["bmm"](g, transpose_last(other)),
                    "other": lambda g, x: OPS["bmm"](transpose_last(x), g)},
               samples=lambda make: iter([(make(2, 3, 4), make(2, 4, 5)), (make(2, 4, 3).transpose(1, 2), make(2, 4, 5)),
@@ -109,7 +106,7 @@ def _matmul_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 4), make(2, 4, 5)
 
 
-MATMUL = declare("matmul(Tensor x, Tensor other) -> Tensor", Kind.COMPOSITE, decompose=_matmul, native=_native.matmul,
+MATMUL = declare("matmul(Tensor x, Tensor other) -> Tensor", Kind.COMPOSITE, decompose=_matmul,
                  samples=_matmul_samples)  # fmt: skip
 
 
@@ -159,7 +156,6 @@ def _linear_weight_vjp(g: Any, x: Any, weight_spec: SpecLike) -> Any:
 
 LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor", Kind.COMPOSITE, decompose=_linear,
                  meta=_linear_meta, kernel=_linear_kernel,
-                 native=lambda x, weight, bias: _native.matmul(x, weight, True, bias) if weight.ndim == 2 else None,
                  vjp={"x": lambda g, weight: OPS["matmul"](g, weight) if weight.ndim == 2 else OPS["unsqueeze"](
                           g, g.ndim) * weight,
                       "weight": _linear_weight_vjp,

@@ -97,7 +97,8 @@ def _max_pool(xp: Any, outs: Any, x: Any, kernel: Any, stride: Any, padding: Any
         xp.copyto(at, _flat_positions(xp, size, read), where=take)
     lost = index < 0  # nothing in the window is above the lowest value: its first element stands for it
     if lost.any():
-        first = [xp.maximum(xp.arange(o) * s - p, 0) for o, s, p in zip(out, stride, padding, strict=True)]
+        first = [xp.where(at < 0, at % d, at) for at, d in (
+            (xp.arange(o) * s - p, d) for o, s, p, d in zip(out, stride, padding, dilation, strict=True))]  # fmt: skip
         at = xp.zeros((1,) * len(size), "i8")
         for i, (step, along) in enumerate(zip(contiguous_strides(size), first, strict=True)):
             at = at + (along * step).reshape([-1 if j == i else 1 for j in range(len(size))])

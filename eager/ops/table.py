@@ -89,7 +89,7 @@ class Op(_native.OpBase):
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
                  casts_result: bool = False, dynamic_output: bool = False,
-                 over_input: bool = False, native: Callable[..., Any] | None = None, accepts: str = "bifc", doc: str | None = None) -> None:  # fmt: skip
+                 over_input: bool = False, accepts: str = "bifc", doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
         self.kind = kind
@@ -110,7 +110,6 @@ class Op(_native.OpBase):
         self.dynamic_output = dynamic_output
         # categories that a pointwise op is defined on: bool, integer, floating, complex
         self.accepts = frozenset(Category("bifc".index(c)) for c in accepts)
-        self.native = native  # over plain tensors on the CPU: the result at once, or None where it does not apply
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
@@ -120,9 +119,9 @@ class Op(_native.OpBase):
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
         self._inplace = kind is Kind.INPLACE
-        self._loop = _native.pointwise_number(base.name if base is not None else self.name)
+        _native.bind_op(self, base.name if base is not None else self.name)
         self._recorded = bool(self.vjp)
-        self._rules: list[tuple[Vjp, tuple[int, ...], tuple[tuple[int, int], ...]]] | None = None
+        self._plain = bool(self.vjp) and not self._lists_at
         self._plans: dict[int, tuple[Any, ...]] = {}
         self._saved_names: dict[tuple[bool, ...], tuple[frozenset[str], frozenset[int]]] = {}
 
@@ -174,20 +173,20 @@ class Op(_native.OpBase):
         return found
 
     def _record_plan(self, wanted: int) -> tuple[Any, ...]:
-        """For native recording, with gradients for the parameters in the mask `wanted`: the node's class, who needs one,
-        and masks: the arguments to save, the outputs to keep, the tensor parameters, the outputs without gradient."""
+        """For native recording, with gradients for the parameters in the mask `wanted`: the node's class, who needs one, and
+        masks: the arguments to save, the outputs to keep, the tensor parameters, the lists, the outputs without gradient."""
         needs = tuple(bool(wanted >> i & 1) for i in range(self._nparams))
         names, outputs = self.saved_names(needs)
         mask = sum(1 << i for i, p in enumerate(self.schema.params) if p.name in names)
         return (op_node_class(self), needs, mask, sum(1 << i for i in outputs), sum(1 << i for i in self._tensor_at),
-                sum(1 << i for i in self.nondifferentiable_outputs))  # fmt: skip
+                sum(1 << i for i in self._lists_at), sum(1 << i for i in self.nondifferentiable_outputs))  # fmt: skip
 
     def apply_vjp(self, grads: list[Any], args: Sequence[Any], outputs: tuple[Any, ...],
                   output_specs: Sequence[TensorSpec], needed: Sequence[bool]) -> list[Any]:  # fmt: skip
         """Gradients of the inputs, flattened as the edges are. See `Vjp` for what formulas may name."""
         single = len(output_specs) == 1
         if single and not self._lists_at and grads[0] is not None and not output_specs[0].dtype.is_complex:
-            return self._apply_plain_vjp(grads[0], args, outputs, needed)
+            return _native.plain_vjp(self, grads[0], args, outputs, needed)
         if all(g is None for g in grads):
             return [None] * len(needed)
         if not single:
@@ -214,45 +213,17 @@ class Op(_native.OpBase):
         flat = self._flatten(results, args)
         return [_conjugated(g) for g in flat] if conjugate else flat
 
-    def _apply_plain_vjp(self, g: Any, args: Sequence[Any], outputs: tuple[Any, ...], needed: Sequence[bool]) -> list[Any]:
-        """`apply_vjp` of an op with one real result and no lists: what nearly every backward step is."""
-        results: list[Any] = [None] * len(self._tensor_at)
-        for rule, places, sources in self._plain_rules():
-            if not any(needed[at] for at in places):
-                continue
-            values = []
-            for kind, at in sources:
-                if kind == _ARGUMENT:
-                    values.append(args[at])
-                elif kind == _COTANGENT:
-                    values.append(g)
-                elif kind == _SPEC:
-                    values.append(None if args[at] is None else spec_of(args[at]))
-                elif kind == _OUTPUT:
-                    values.append(outputs[0])
-                elif kind == _OUTPUTS:
-                    values.append(outputs)
-                elif kind == _COTANGENTS:
-                    values.append([g])
-                else:
-                    values.append(tuple(needed[at] for at in places))
-            out = rule.fn(*values)
-            for at, result in zip(places, out if rule.joint else (out,), strict=True):
-                a = args[self._tensor_at[at]]
-                if result is not None and isinstance(a, (TensorBase, TensorSpec)):
-                    result = fit(result, a) if self.kind is Kind.POINTWISE else cast_to(result, a.dtype)
-                results[at] = result
-        return results
-
-    def _plain_rules(self) -> list[tuple[Vjp, tuple[int, ...], tuple[tuple[int, int], ...]]]:
-        """Per formula: which of the tensor parameters it is for, and where its own parameters come from."""
-        if self._rules is None:
-            at = {p.name: i for i, p in enumerate(self.schema.params)}
-            fixed = {"g": (_COTANGENT, 0), "gs": (_COTANGENTS, 0), "y": (_OUTPUT, 0), "ys": (_OUTPUTS, 0), "needs": (_NEEDS, 0)}
-            fixed |= {f"{name}_spec": (_SPEC, i) for name, i in at.items()} | {name: (_ARGUMENT, i) for name, i in at.items()}
-            self._rules = [(rule, tuple(self._tensor_at.index(at[name]) for name in rule.inputs), tuple(fixed[n] for n in rule.params))
-                           for rule in self.vjp.values()]  # fmt: skip
-        return self._rules
+    def _plain_rules(self) -> tuple[bool, int, tuple[tuple[Any, ...], ...]]:
+        """For `_native.plain_vjp`: whether gradients are fitted in shape, the number of tensor parameters, and per formula the
+        function, whether it is joint, which of the tensor parameters it is for, which parameters those are, and where its own
+        parameters come from."""
+        at = {p.name: i for i, p in enumerate(self.schema.params)}
+        fixed = {"g": (_COTANGENT, 0), "gs": (_COTANGENTS, 0), "y": (_OUTPUT, 0), "ys": (_OUTPUTS, 0), "needs": (_NEEDS, 0)}
+        fixed |= {f"{name}_spec": (_SPEC, i) for name, i in at.items()} | {name: (_ARGUMENT, i) for name, i in at.items()}
+        rules = tuple((rule.fn, rule.joint, tuple(self._tensor_at.index(at[name]) for name in rule.inputs),
+                       tuple(at[name] for name in rule.inputs), tuple(fixed[n] for n in rule.params))
+                      for rule in self.vjp.values())  # fmt: skip
+        return self.kind is Kind.POINTWISE, len(self._tensor_at), rules
 
     def _spread(self, args: Sequence[Any], needed: Sequence[bool]) -> dict[str, bool]:
         """Which parameters are needed, from the flat list of needed edges."""
@@ -346,12 +317,8 @@ class Op(_native.OpBase):
 
     def execute(self, args: tuple[Any, ...]) -> Any:
         """Run on real or fake tensors, with no regard to gradients or modes."""
-        if self._loop >= 0 and not self.mutates:
-            result = _native.pointwise(self._loop, args)
-            if result is not None:
-                return result
-        if self.native is not None:
-            result = self.native(*args)
+        if not self.mutates and (self._direct >= 0 or self._loop >= 0):
+            result = _native.run_kernel(self, args)
             if result is not None:
                 return result
         if self._elementwise:
@@ -572,6 +539,13 @@ def from_array(a: Any) -> Any:
     return _native.make(None, storage, d.code, a.shape, strides)
 
 
+def by_kernel(op: Op, *args: Any) -> Any:
+    """What the op's native kernel makes of numpy arrays, which are laid out for it, among its arguments: an array, or None."""
+    given = tuple(from_array(np.ascontiguousarray(a)) if isinstance(a, np.ndarray) else a for a in args)
+    result = _native.run_kernel(op, given)
+    return None if result is None else result._array
+
+
 def zeros(spec: SpecLike) -> Any:
     """A tensor of zeros, through dispatch."""
     return OPS["full"](tuple(spec.shape), 0, spec.dtype, spec.device)
@@ -607,6 +581,9 @@ def fit(g: Any, x: Any) -> Any:
     if g.dtype.is_complex and not x.dtype.is_complex:
         g = OPS["real"](g)
     return cast_to(g, x.dtype)
+
+
+_native.register_engine(None, fit, cast_to)
 
 
 def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:

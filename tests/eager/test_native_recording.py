@@ -174,5 +174,5 @@ def test_wrong_calls_of_the_native_functions():
     with pytest.raises(TypeError):
         _native.sole_owner(torch.ones(2))
     with pytest.raises(TypeError, match="no slot"):
-        _native.register_nodes(object, SavedTensor, TensorSpec, object, object, iter(()), 0, print)
+        _native.register_nodes(object, SavedTensor, TensorSpec, object, object, iter(()), 0, print, "")
     assert _native.edge_of(3) is None and _native.edge_of(torch.ones(2)) is None

@@ -1,0 +1,556 @@
+/* Convolution of one to three spatial dims, its adjoint in the input (the transposed convolution) and in the weight.
+ *
+ * As products: patches of the image are packed into panels small enough for the cache, one panel at a time and each thread
+ * its own, and multiplied with the weight (K. Chellapilla et al., 2006, without the matrix of all patches). Where a group
+ * has few channels, as in depthwise convolution, rows are added up directly. Fewer spatial dims are three, of size one. */
+#define PY_SSIZE_T_CLEAN
+#include "kernels.h"
+KERNEL_FILE
+#include "direct.h"
+
+enum { PANEL_BYTES = 512 << 10, MIN_COLUMNS = 64, DIRECT_PRODUCT = 16 };
+
+/* A convolution from c channels to o. Images are (n, c, *in) and (n, o, *out), the weight (o, c / groups, *k), row-major. */
+typedef struct {
+    long n, c, o, groups;
+    long in[3], out[3], k[3], stride[3], pad[3], dilation[3];
+    long cg, og, depth, inputs, outputs; /* of a group; depth = cg * prod(k); elements of one channel */
+    int dtype;                           /* 0: float32, 1: float64, as GemmCall has it */
+} Conv;
+
+typedef struct {
+    const Conv *v;
+    const void *x, *w, *bias, *g;
+    void *y;
+    long columns, tiles, each; /* positions in a tile; tiles in all, and in an image where a tile holds less than one */
+    long blocks, rows;         /* of output channels; or shares of the work */
+    void **parts;                      /* weight gradients, one for each share of the work */
+} Job;
+
+static void finish(Conv *v)
+{
+    v->cg = v->c / v->groups;
+    v->og = v->o / v->groups;
+    v->depth = v->cg * v->k[0] * v->k[1] * v->k[2];
+    v->inputs = v->in[0] * v->in[1] * v->in[2];
+    v->outputs = v->out[0] * v->out[1] * v->out[2];
+}
+
+static bool is_direct(const Conv *v) { return v->groups > 1 && v->cg * v->og <= DIRECT_PRODUCT; }
+
+/* The input is its own patches. */
+static bool is_plain(const Conv *v)
+{
+    for (int d = 0; d < 3; d++)
+        if (v->k[d] != 1 || v->stride[d] != 1 || v->pad[d] != 0) return false;
+    return true;
+}
+
+/* Output positions [*low, *high) along dim d at which tap t reads inside the input. */
+static void valid(const Conv *v, int d, long t, long *low, long *high)
+{
+    const long shift = v->pad[d] - t * v->dilation[d], s = v->stride[d];
+    *low = shift > 0 ? (shift + s - 1) / s : 0;
+    const long reach = v->in[d] + shift;
+    *high = reach > 0 ? (reach + s - 1) / s : 0;
+    if (*high > v->out[d]) *high = v->out[d];
+    if (*low > *high) *low = *high;
+}
+
+/* Whether tap t reads inside the input for the output position at dim d, and where. */
+static inline bool reads(const Conv *v, int d, long position, long t, long *at)
+{
+    *at = position * v->stride[d] - v->pad[d] + t * v->dilation[d];
+    return *at >= 0 && *at < v->in[d];
+}
+
+static void multiply(int dtype, bool ta, bool tb, long m, long n, long k, const void *a, long lda, const void *b, long ldb, void *c,
+                     long ldc, bool accumulate)
+{
+    const GemmCall call = {.dtype = dtype, .trans_a = ta, .trans_b = tb, .batch = 1, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb,
+                           .ldc = ldc, .alpha = 1.0, .beta = accumulate ? 1.0 : 0.0, .a = a, .b = b, .c = c};
+    blas_gemm(&g_runtime, &call, 1);
+}
+
+#define CONVOLUTIONS(S, T)                                                                                  \
+    /* Patches of output positions [p0, p1) of one group's image: a row for each channel and tap. */        \
+    CLONES static void pack_##S(const Conv *v, const T *x, T *panel, long p0, long p1, long pitch)          \
+    {                                                                                                       \
+        const long ow = v->out[2], s = v->stride[2];                                                        \
+        for (long row = 0; row < v->depth; row++) {                                                         \
+            const long t2 = row % v->k[2], t1 = row / v->k[2] % v->k[1];                                    \
+            const long t0 = row / (v->k[2] * v->k[1]) % v->k[0], c = row / (v->k[2] * v->k[1] * v->k[0]);   \
+            long low, high, q = p0 % ow, line = p0 / ow, y, z;                                              \
+            valid(v, 2, t2, &low, &high);                                                                   \
+            T *to = panel + row * pitch;                                                                    \
+            for (long p = p0; p < p1; line++, q = 0) {                                                      \
+                const long run = ow - q < p1 - p ? ow - q : p1 - p;                                         \
+                if (reads(v, 0, line / v->out[1], t0, &z) && reads(v, 1, line % v->out[1], t1, &y)) {       \
+                    const T *from = x + c * v->inputs + (z * v->in[1] + y) * v->in[2] + t2 * v->dilation[2] - v->pad[2]; \
+                    const long a = low < q ? 0 : low - q < run ? low - q : run;                             \
+                    const long b = high - q < a ? a : high - q < run ? high - q : run;                      \
+                    for (long i = 0; i < a; i++) to[i] = 0;                                                 \
+                    if (s == 1) for (long i = a; i < b; i++) to[i] = from[q + i];                           \
+                    else for (long i = a; i < b; i++) to[i] = from[(q + i) * s];                            \
+                    for (long i = b; i < run; i++) to[i] = 0;                                               \
+                }                                                                                           \
+                else for (long i = 0; i < run; i++) to[i] = 0;                                              \
+                to += run;                                                                                  \
+                p += run;                                                                                   \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* The adjoint of packing: adds a panel into the image. */                                              \
+    CLONES static void unpack_##S(const Conv *v, T *x, const T *panel, long p0, long p1, long pitch)        \
+    {                                                                                                       \
+        const long ow = v->out[2], s = v->stride[2];                                                        \
+        for (long row = 0; row < v->depth; row++) {                                                         \
+            const long t2 = row % v->k[2], t1 = row / v->k[2] % v->k[1];                                    \
+            const long t0 = row / (v->k[2] * v->k[1]) % v->k[0], c = row / (v->k[2] * v->k[1] * v->k[0]);   \
+            long low, high, q = p0 % ow, line = p0 / ow, y, z;                                              \
+            valid(v, 2, t2, &low, &high);                                                                   \
+            const T *from = panel + row * pitch;                                                            \
+            for (long p = p0; p < p1; line++, q = 0) {                                                      \
+                const long run = ow - q < p1 - p ? ow - q : p1 - p;                                         \
+                if (reads(v, 0, line / v->out[1], t0, &z) && reads(v, 1, line % v->out[1], t1, &y)) {       \
+                    T *to = x + c * v->inputs + (z * v->in[1] + y) * v->in[2] + t2 * v->dilation[2] - v->pad[2]; \
+                    const long a = low < q ? 0 : low - q < run ? low - q : run;                             \
+                    const long b = high - q < a ? a : high - q < run ? high - q : run;                      \
+                    if (s == 1) { LOOP_APART for (long i = a; i < b; i++) to[q + i] += from[i]; }           \
+                    else { LOOP_APART for (long i = a; i < b; i++) to[(q + i) * s] += from[i]; }            \
+                }                                                                                           \
+                from += run;                                                                                \
+                p += run;                                                                                   \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void add_bias_##S(T *y, const T *bias, long rows, long columns, long pitch)               \
+    {                                                                                                       \
+        for (long r = 0; r < rows; r++)                                                                     \
+            for (long i = 0; i < columns; i++) y[r * pitch + i] += bias[r];                                 \
+    }                                                                                                       \
+    /* Columns [q0, q1) of all positions of all images; patches of several images lie side by side. */      \
+    static void pack_span_##S(const Conv *v, const T *x, long group, T *panel, long q0, long q1)            \
+    {                                                                                                       \
+        for (long q = q0; q < q1;) {                                                                        \
+            const long image = q / v->outputs, p0 = q % v->outputs;                                         \
+            const long run = v->outputs - p0 < q1 - q ? v->outputs - p0 : q1 - q;                           \
+            pack_##S(v, x + (image * v->c + group * v->cg) * v->inputs, panel + (q - q0), p0, p0 + run, q1 - q0); \
+            q += run;                                                                                       \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* One unit: a tile of columns by a block of output channels of one group. */                           \
+    static void forward_##S(void *context, long begin, long end)                                            \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const Conv *v = job->v;                                                                             \
+        const long total = v->n * v->outputs;                                                               \
+        T *panel = is_plain(v) ? NULL : threads_scratch(&g_runtime, 0, job->columns * v->depth * (long)sizeof(T)); \
+        long packed = -1;                                                                                   \
+        for (long unit = begin; unit < end; unit++) {                                                       \
+            const long block = unit % job->blocks, tile = unit / job->blocks % job->tiles;                  \
+            const long group = unit / (job->blocks * job->tiles), r0 = block * job->rows;                   \
+            const long rows = v->og - r0 < job->rows ? v->og - r0 : job->rows, first = group * v->og + r0;  \
+            const long q0 = job->each ? tile / job->each * v->outputs + tile % job->each * job->columns : tile * job->columns; \
+            const long stop = job->each ? (tile / job->each + 1) * v->outputs : total;                      \
+            const long q1 = q0 + job->columns < stop ? q0 + job->columns : stop;                            \
+            const T *w = (const T *)job->w + first * v->depth;                                              \
+            if (panel && packed != unit / job->blocks) pack_span_##S(v, job->x, group, panel, q0, q1);      \
+            packed = unit / job->blocks;                                                                    \
+            T *held = NULL;                                                                                 \
+            const long columns = q1 - q0, image = q0 / v->outputs, p0 = q0 % v->outputs;                    \
+            const bool spans = p0 + columns > v->outputs;                                                   \
+            T *y = (T *)job->y + (image * v->o + first) * v->outputs + p0;                                  \
+            if (spans) y = held = threads_scratch(&g_runtime, 1, columns * rows * (long)sizeof(T));         \
+            const long pitch = spans ? columns : v->outputs;                                                \
+            if (panel) multiply(v->dtype, false, false, rows, columns, v->depth, w, v->depth, panel, columns, y, pitch, false); \
+            else multiply(v->dtype, false, false, rows, columns, v->depth, w, v->depth,                     \
+                          (const T *)job->x + (image * v->c + group * v->cg) * v->inputs + p0, v->inputs, y, pitch, false); \
+            if (job->bias) add_bias_##S(y, (const T *)job->bias + first, rows, columns, pitch);             \
+            for (long q = q0; held && q < q1;) {                                                            \
+                const long i = q / v->outputs, p = q % v->outputs, run = v->outputs - p < q1 - q ? v->outputs - p : q1 - q; \
+                for (long r = 0; r < rows; r++)                                                             \
+                    memcpy((T *)job->y + (i * v->o + first + r) * v->outputs + p, held + r * columns + (q - q0), (size_t)run * sizeof(T)); \
+                q += run;                                                                                   \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* One unit: an image and group of the gradient of the input, from its output's. */                     \
+    static void adjoint_##S(void *context, long begin, long end)                                            \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const Conv *v = job->v;                                                                             \
+        T *panel = threads_scratch(&g_runtime, 0, job->columns * v->depth * (long)sizeof(T));               \
+        for (long unit = begin; unit < end; unit++) {                                                       \
+            const long image = unit / v->groups, group = unit % v->groups;                                  \
+            T *y = (T *)job->y + (image * v->c + group * v->cg) * v->inputs;                                \
+            const T *g = (const T *)job->g + (image * v->o + group * v->og) * v->outputs;                   \
+            const T *w = (const T *)job->w + group * v->og * v->depth;                                      \
+            for (long i = 0; i < v->cg * v->inputs; i++) y[i] = 0;                                          \
+            for (long p0 = 0; p0 < v->outputs; p0 += job->columns) {                                        \
+                const long p1 = p0 + job->columns < v->outputs ? p0 + job->columns : v->outputs, columns = p1 - p0; \
+                multiply(v->dtype, true, false, v->depth, columns, v->og, w, v->depth, g + p0, v->outputs, panel, columns, false); \
+                unpack_##S(v, y, panel, p0, p1, columns);                                                   \
+            }                                                                                               \
+            if (job->bias) add_bias_##S(y, (const T *)job->bias + group * v->cg, v->cg, v->inputs, v->inputs); \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* One unit: a share of the tiles of all images and groups, summed into a part of its own. */           \
+    static void weight_##S(void *context, long begin, long end)                                             \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const Conv *v = job->v;                                                                             \
+        const long units = v->n * job->tiles;                                                               \
+        T *panel = is_plain(v) ? NULL : threads_scratch(&g_runtime, 0, job->columns * v->depth * (long)sizeof(T)); \
+        for (long part = begin; part < end; part++) {                                                       \
+            T *sum = job->parts[part];                                                                      \
+            for (long i = 0; i < v->o * v->depth; i++) sum[i] = 0;                                          \
+            for (long unit = part * units / job->blocks; unit < (part + 1) * units / job->blocks; unit++) { \
+                const long image = unit / job->tiles, p0 = unit % job->tiles * job->columns;                \
+                const long p1 = p0 + job->columns < v->outputs ? p0 + job->columns : v->outputs, columns = p1 - p0; \
+                for (long group = 0; group < v->groups; group++) {                                          \
+                    const T *x = (const T *)job->x + (image * v->c + group * v->cg) * v->inputs;            \
+                    const T *g = (const T *)job->g + (image * v->o + group * v->og) * v->outputs + p0;      \
+                    if (panel) pack_##S(v, x, panel, p0, p1, columns);                                      \
+                    multiply(v->dtype, false, true, v->og, v->depth, columns, g, v->outputs, panel ? panel : x + p0, \
+                             panel ? columns : v->inputs, sum + group * v->og * v->depth, v->depth, true);  \
+                }                                                                                           \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void sum_parts_##S(void *context, long begin, long end)                                   \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        T *restrict y = job->y;                                                                             \
+        for (long i = begin; i < end; i++) y[i] = ((const T *)job->parts[0])[i];                            \
+        for (long part = 1; part < job->blocks; part++) {                                                   \
+            const T *restrict one = job->parts[part];                                                       \
+            for (long i = begin; i < end; i++) y[i] += one[i];                                              \
+        }                                                                                                   \
+    }                                                                                                       \
+    DIRECT(S, T)
+
+/* Rows of one channel against rows of another: what direct convolution is made of. For each tap and output row that reads
+ * inside the input, `body` sees: x, the input row at the tap; y, the output row; the positions [a, b) and the stride s. */
+#define EACH_ROW(v, t, from_in, from_out, body)                                                             \
+    for (long t = 0; t < (v)->k[0] * (v)->k[1] * (v)->k[2]; t++) {                                          \
+        long a, b, zi, yi;                                                                                  \
+        const long t2 = t % (v)->k[2], t1 = t / (v)->k[2] % (v)->k[1], t0 = t / ((v)->k[2] * (v)->k[1]), s = (v)->stride[2]; \
+        valid((v), 2, t2, &a, &b);                                                                          \
+        for (long line = 0; line < (v)->out[0] * (v)->out[1]; line++) {                                     \
+            if (!reads((v), 0, line / (v)->out[1], t0, &zi) || !reads((v), 1, line % (v)->out[1], t1, &yi)) continue; \
+            const long in_at = (zi * (v)->in[1] + yi) * (v)->in[2] + t2 * (v)->dilation[2] - (v)->pad[2], out_at = line * (v)->out[2]; \
+            body                                                                                            \
+        }                                                                                                   \
+    }
+
+#define DIRECT(S, T)                                                                                        \
+    /* One unit: an output channel of an image. */                                                          \
+    CLONES static void direct_forward_##S(void *context, long begin, long end)                              \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const Conv *v = job->v;                                                                             \
+        const long taps = v->depth / v->cg;                                                                 \
+        for (long unit = begin; unit < end; unit++) {                                                       \
+            const long image = unit / v->o, o = unit % v->o;                                                \
+            T *restrict y = (T *)job->y + unit * v->outputs;                                                \
+            const T start = job->bias ? ((const T *)job->bias)[o] : 0;                                      \
+            for (long i = 0; i < v->outputs; i++) y[i] = start;                                             \
+            for (long c = 0; c < v->cg; c++) {                                                              \
+                const T *restrict x = (const T *)job->x + (image * v->c + o / v->og * v->cg + c) * v->inputs; \
+                const T *w = (const T *)job->w + o * v->depth + c * taps;                                   \
+                EACH_ROW(v, t, x, y, {                                                                      \
+                    const T scale = w[t];                                                                   \
+                    T *restrict to = y + out_at;                                                            \
+                    if (s == 1) for (long i = a; i < b; i++) to[i] += scale * x[in_at + i];                 \
+                    else for (long i = a; i < b; i++) to[i] += scale * x[in_at + i * s];                    \
+                })                                                                                          \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* One unit: an input channel of an image. */                                                           \
+    CLONES static void direct_adjoint_##S(void *context, long begin, long end)                              \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const Conv *v = job->v;                                                                             \
+        const long taps = v->depth / v->cg;                                                                 \
+        for (long unit = begin; unit < end; unit++) {                                                       \
+            const long image = unit / v->c, channel = unit % v->c, group = channel / v->cg, c = channel % v->cg; \
+            T *restrict x = (T *)job->y + unit * v->inputs;                                                 \
+            const T start = job->bias ? ((const T *)job->bias)[channel] : 0;                                \
+            for (long i = 0; i < v->inputs; i++) x[i] = start;                                              \
+            for (long o = group * v->og; o < (group + 1) * v->og; o++) {                                    \
+                const T *restrict g = (const T *)job->g + (image * v->o + o) * v->outputs;                  \
+                const T *w = (const T *)job->w + o * v->depth + c * taps;                                   \
+                EACH_ROW(v, t, x, g, {                                                                      \
+                    const T scale = w[t];                                                                   \
+                    const T *restrict from = g + out_at;                                                    \
+                    if (s == 1) for (long i = a; i < b; i++) x[in_at + i] += scale * from[i];               \
+                    else { LOOP_APART for (long i = a; i < b; i++) x[in_at + i * s] += scale * from[i]; }   \
+                })                                                                                          \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* One unit: the weights of an output channel. */                                                       \
+    CLONES static void direct_weight_##S(void *context, long begin, long end)                               \
+    {                                                                                                       \
+        const Job *job = context;                                                                           \
+        const Conv *v = job->v;                                                                             \
+        const long taps = v->depth / v->cg;                                                                 \
+        for (long o = begin; o < end; o++)                                                                  \
+            for (long c = 0; c < v->cg; c++) {                                                              \
+                T *w = (T *)job->y + o * v->depth + c * taps;                                               \
+                for (long t = 0; t < taps; t++) w[t] = 0;                                                   \
+                for (long image = 0; image < v->n; image++) {                                               \
+                    const T *restrict x = (const T *)job->x + (image * v->c + o / v->og * v->cg + c) * v->inputs; \
+                    const T *restrict g = (const T *)job->g + (image * v->o + o) * v->outputs;              \
+                    EACH_ROW(v, t, x, g, {                                                                  \
+                        T lanes[16] = {0};                                                                  \
+                        long i = a;                                                                         \
+                        if (s == 1) for (; i + 16 <= b; i += 16)                                            \
+                            for (int l = 0; l < 16; l++) lanes[l] += g[out_at + i + l] * x[in_at + i + l];  \
+                        T sum = 0;                                                                          \
+                        for (int l = 0; l < 16; l++) sum += lanes[l];                                       \
+                        for (; i < b; i++) sum += g[out_at + i] * x[in_at + i * s];                         \
+                        w[t] += sum;                                                                        \
+                    })                                                                                      \
+                }                                                                                           \
+            }                                                                                               \
+    }
+CONVOLUTIONS(f32, float)
+CONVOLUTIONS(f64, double)
+
+/* ---- running ---- */
+
+static double work_of(const Conv *v) { return (double)v->n * (double)v->o * (double)v->depth * (double)v->outputs; }
+
+static long columns_of(const Conv *v)
+{
+    long columns = PANEL_BYTES / ((v->dtype ? 8 : 4) * v->depth) / 16 * 16;
+    return columns < MIN_COLUMNS ? MIN_COLUMNS : columns;
+}
+
+static void run_forward(const Conv *v, const void *x, const void *w, const void *bias, void *y)
+{
+    Job job = {.v = v, .x = x, .w = w, .bias = bias, .y = y};
+    if (is_direct(v)) {
+        parallel(v->dtype ? direct_forward_f64 : direct_forward_f32, &job, v->n * v->o, 1, work_of(v));
+        return;
+    }
+    const long columns = columns_of(v);
+    if (columns >= v->outputs && !is_plain(v)) { /* whole images */
+        const long images = columns / v->outputs;
+        job.columns = (images < v->n ? images : v->n) * v->outputs;
+        job.tiles = (v->n * v->outputs + job.columns - 1) / job.columns;
+    }
+    else {
+        job.each = (v->outputs + columns - 1) / columns;
+        job.columns = (v->outputs + job.each - 1) / job.each;
+        job.tiles = v->n * job.each;
+    }
+    const long wanted = 2L * g_runtime.threads, units = job.tiles * v->groups;
+    job.blocks = units >= wanted || v->og < 32 ? 1 : (wanted + units - 1) / units;
+    if (job.blocks > v->og / 16) job.blocks = v->og / 16 ? v->og / 16 : 1;
+    job.rows = (v->og + job.blocks - 1) / job.blocks;
+    job.blocks = (v->og + job.rows - 1) / job.rows;
+    parallel(v->dtype ? forward_f64 : forward_f32, &job, units * job.blocks, 1, work_of(v));
+}
+
+/* The weight of the convolution that is the adjoint of one of stride one: taps turned round, channels swapped. */
+static void mirror(const Conv *v, const void *w, void *to)
+{
+    const long taps = v->depth / v->cg;
+    for (long group = 0; group < v->groups; group++)
+        for (long o = 0; o < v->og; o++)
+            for (long c = 0; c < v->cg; c++)
+                for (long t = 0; t < taps; t++) {
+                    const long from = ((group * v->og + o) * v->cg + c) * taps + t;
+                    const long at = ((group * v->cg + c) * v->og + o) * taps + (taps - 1 - t);
+                    if (v->dtype) ((double *)to)[at] = ((const double *)w)[from];
+                    else ((float *)to)[at] = ((const float *)w)[from];
+                }
+}
+
+/* Whether the adjoint is a convolution itself, of what padding. */
+static bool is_mirrored(const Conv *v, Conv *back)
+{
+    *back = (Conv){.n = v->n, .c = v->o, .o = v->c, .groups = v->groups, .dtype = v->dtype};
+    for (int d = 0; d < 3; d++) {
+        back->in[d] = v->out[d];
+        back->out[d] = v->in[d];
+        back->k[d] = v->k[d];
+        back->stride[d] = 1;
+        back->dilation[d] = v->dilation[d];
+        back->pad[d] = v->dilation[d] * (v->k[d] - 1) - v->pad[d];
+        if (v->stride[d] != 1 || back->pad[d] < 0 || v->in[d] + 2 * v->pad[d] != v->out[d] + v->dilation[d] * (v->k[d] - 1)) return false;
+    }
+    finish(back);
+    return true;
+}
+
+/* The gradient of the input, from that of the output; `bias` is added to it by channel. False if out of memory. */
+static bool run_adjoint(const Conv *v, const void *g, const void *w, const void *bias, void *y)
+{
+    Job job = {.v = v, .g = g, .w = w, .bias = bias, .y = y};
+    Conv back;
+    if (is_direct(v)) {
+        parallel(v->dtype ? direct_adjoint_f64 : direct_adjoint_f32, &job, v->n * v->c, 1, work_of(v));
+        return true;
+    }
+    if (is_mirrored(v, &back)) {
+        void *turned = pool_alloc((int64_t)v->o * v->depth * (v->dtype ? 8 : 4));
+        if (!turned) return false;
+        mirror(v, w, turned);
+        run_forward(&back, g, turned, bias, y);
+        pool_free(turned, (int64_t)v->o * v->depth * (v->dtype ? 8 : 4));
+        return true;
+    }
+    job.columns = columns_of(v);
+    if (job.columns > v->outputs) job.columns = v->outputs;
+    parallel(v->dtype ? adjoint_f64 : adjoint_f32, &job, v->n * v->groups, 1, work_of(v));
+    return true;
+}
+
+/* The gradient of the weight. False if out of memory. */
+static bool run_weight(const Conv *v, const void *x, const void *g, void *y)
+{
+    Job job = {.v = v, .x = x, .g = g, .y = y};
+    if (is_direct(v)) {
+        parallel(v->dtype ? direct_weight_f64 : direct_weight_f32, &job, v->o, 1, work_of(v));
+        return true;
+    }
+    const int64_t bytes = (int64_t)v->o * v->depth * (v->dtype ? 8 : 4);
+    const long columns = columns_of(v);
+    job.tiles = (v->outputs + columns - 1) / columns;
+    job.columns = (v->outputs + job.tiles - 1) / job.tiles;
+    job.blocks = v->n * job.tiles < g_runtime.threads ? v->n * job.tiles : g_runtime.threads;
+    void **parts = PyMem_Calloc((size_t)job.blocks, sizeof(void *));
+    bool ok = parts != NULL;
+    job.parts = parts;
+    for (long i = 0; ok && i < job.blocks; i++) ok = (parts[i] = i ? pool_alloc(bytes) : y) != NULL;
+    if (ok) {
+        parallel(v->dtype ? weight_f64 : weight_f32, &job, job.blocks, 1, work_of(v));
+        if (job.blocks > 1) parallel(v->dtype ? sum_parts_f64 : sum_parts_f32, &job, v->o * v->depth, 4096, (double)v->o * (double)v->depth);
+    }
+    for (long i = 1; parts && i < job.blocks; i++)
+        if (parts[i]) pool_free(parts[i], bytes);
+    PyMem_Free(parts);
+    return ok;
+}
+
+/* ---- the ops ---- */
+
+/* Lists of as many numbers as there are spatial dims, of at least `least`; fewer than three are the last of three. */
+static bool read_list(PyObject *o, int spatial, int64_t least, long missing, long *values)
+{
+    int64_t given[3];
+    if (read_ints(o, given, 3) != spatial) return false;
+    for (int d = 0; d < 3; d++) {
+        values[d] = d < 3 - spatial ? missing : (long)given[d - (3 - spatial)];
+        if (values[d] < least || values[d] > INT32_MAX) return false;
+    }
+    return true;
+}
+
+static void spread_sizes(const TensorObject *t, long *values)
+{
+    const int spatial = tensor_ndim(t) - 2;
+    for (int d = 0; d < 3; d++) values[d] = d < 3 - spatial ? 1 : (long)tensor_sizes(t)[2 + d - (3 - spatial)];
+}
+
+static bool read_steps(Conv *v, PyObject *stride, PyObject *padding, PyObject *dilation, int spatial)
+{
+    return read_list(stride, spatial, 1, 1, v->stride) && read_list(padding, spatial, 0, 0, v->pad) &&
+           read_list(dilation, spatial, 1, 1, v->dilation);
+}
+
+/* Row-major tensors of 3 to 5 dims, none empty, of one dtype. (Others are laid out in eager.ops.conv, which says how.) */
+static bool is_image(const TensorObject *t) { return t && tensor_ndim(t) >= 3 && tensor_ndim(t) <= 5 && tensor_count(t) && is_row_major(t); }
+
+static PyObject *make_result(const Conv *v, int spatial, long channels, const long *sizes, int code)
+{
+    int64_t shape[5] = {v->n, channels};
+    for (int d = 0; d < spatial; d++) shape[2 + d] = sizes[3 - spatial + d];
+    return (PyObject *)new_tensor(code, 2 + spatial, shape);
+}
+
+/* convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups) */
+PyObject *kernel_convolution(PyObject *const *args)
+{
+    const TensorObject *x = float_tensor(args[0]), *w = float_tensor(args[1]);
+    TensorObject *bias;
+    int64_t groups;
+    Conv v = {.groups = 0};
+    if (!blas_loaded() || !is_image(x) || !is_image(w) || code_of(x) != code_of(w) || tensor_ndim(x) != tensor_ndim(w)) return NULL;
+    const int spatial = tensor_ndim(x) - 2, code = code_of(x);
+    const bool transposed = args[6] == Py_True;
+    if (!read_steps(&v, args[3], args[4], args[5], spatial) || !read_int(args[8], &groups) || groups < 1) return NULL;
+    const int64_t *ws = tensor_sizes(w);
+    if (ws[0] % groups || !optional_float(args[2], code, &bias)) return NULL;
+    v.dtype = code == EAGER_FLOAT64;
+    v.n = (long)tensor_sizes(x)[0];
+    v.groups = (long)groups;
+    v.o = (long)ws[0];
+    v.c = (long)(ws[1] * groups);
+    spread_sizes(w, v.k);
+    const long results = transposed ? v.c : v.o;
+    if (tensor_sizes(x)[1] != (transposed ? v.o : v.c)) return NULL;
+    if (bias && (tensor_ndim(bias) != 1 || tensor_sizes(bias)[0] != results || !is_row_major(bias))) return NULL;
+    long extra[3];
+    if (transposed && !read_list(args[7], spatial, 0, 0, extra)) return NULL;
+    spread_sizes(x, transposed ? v.out : v.in);
+    for (int d = 0; d < 3; d++) {
+        const long reach = v.dilation[d] * (v.k[d] - 1);
+        if (transposed) {
+            if (extra[d] >= v.stride[d] && extra[d] >= v.dilation[d]) return NULL;
+            v.in[d] = (v.out[d] - 1) * v.stride[d] - 2 * v.pad[d] + reach + extra[d] + 1;
+            if (v.in[d] < 1) return NULL;
+        }
+        else {
+            if (v.in[d] + 2 * v.pad[d] - reach < 1) return NULL;
+            v.out[d] = (v.in[d] + 2 * v.pad[d] - reach - 1) / v.stride[d] + 1;
+        }
+    }
+    finish(&v);
+    PyObject *out = make_result(&v, spatial, results, transposed ? v.in : v.out, code);
+    if (!out) return NULL;
+    void *y = ((TensorObject *)out)->data;
+    const void *b = bias ? bias->data : NULL;
+    if (!transposed) run_forward(&v, x->data, w->data, b, y);
+    else if (!run_adjoint(&v, x->data, w->data, b, y)) {
+        PyErr_NoMemory();
+        Py_CLEAR(out);
+    }
+    return out;
+}
+
+/* conv_weight(x, grad, kernel, stride, padding, dilation, groups) */
+PyObject *kernel_conv_weight(PyObject *const *args)
+{
+    const TensorObject *x = float_tensor(args[0]), *g = float_tensor(args[1]);
+    int64_t groups;
+    Conv v = {.groups = 0};
+    if (!blas_loaded() || !is_image(x) || !is_image(g) || code_of(x) != code_of(g) || tensor_ndim(x) != tensor_ndim(g)) return NULL;
+    const int spatial = tensor_ndim(x) - 2;
+    if (!read_list(args[2], spatial, 1, 1, v.k) || !read_steps(&v, args[3], args[4], args[5], spatial)) return NULL;
+    if (!read_int(args[6], &groups) || groups < 1 || tensor_sizes(x)[1] % groups || tensor_sizes(g)[1] % groups) return NULL;
+    v.dtype = code_of(x) == EAGER_FLOAT64;
+    v.n = (long)tensor_sizes(x)[0];
+    v.groups = (long)groups;
+    v.c = (long)tensor_sizes(x)[1];
+    v.o = (long)tensor_sizes(g)[1];
+    if (tensor_sizes(g)[0] != v.n) return NULL;
+    spread_sizes(x, v.in);
+    spread_sizes(g, v.out);
+    for (int d = 0; d < 3; d++)
+        if ((v.out[d] - 1) * v.stride[d] + v.dilation[d] * (v.k[d] - 1) + 1 > v.in[d] + 2 * v.pad[d]) return NULL;
+    finish(&v);
+    int64_t shape[5] = {v.o, v.cg};
+    for (int d = 0; d < spatial; d++) shape[2 + d] = v.k[3 - spatial + d];
+    TensorObject *out = new_tensor(code_of(x), 2 + spatial, shape);
+    if (out && !run_weight(&v, x->data, g->data, out->data)) {
+        PyErr_NoMemory();
+        Py_CLEAR(out);
+    }
+    return (PyObject *)out;
+}

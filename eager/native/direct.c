@@ -1,0 +1,65 @@
+/* The kernels that answer an op's call without Python: what dispatch finds by the op's name. */
+#define PY_SSIZE_T_CLEAN
+#include "calls.h"
+#include "direct.h"
+
+static const struct {
+    const char *name;
+    int arity;
+    Kernel run;
+} kernels[] = {
+    {"sum", 4, kernel_sum},
+    {"mean", 4, kernel_mean},
+    {"amax", 3, kernel_amax},
+    {"amin", 3, kernel_amin},
+    {"softmax", 2, kernel_softmax},
+    {"log_softmax", 2, kernel_log_softmax},
+    {"softmax_backward", 3, kernel_softmax_backward},
+    {"log_softmax_backward", 3, kernel_log_softmax_backward},
+    {"native_layer_norm", 5, kernel_layer_norm},
+    {"layer_norm_backward", 6, kernel_layer_norm_backward},
+    {"layer_norm_backward_weight", 5, kernel_layer_norm_backward_weight},
+    {"mm", 2, kernel_mm},
+    {"bmm", 2, kernel_bmm},
+    {"matmul", 2, kernel_matmul},
+    {"linear", 3, kernel_linear},
+    {"convolution", 9, kernel_convolution},
+    {"conv_weight", 7, kernel_conv_weight},
+    {"attention", 6, kernel_attention},
+    {"attention_backward", 9, kernel_attention_backward},
+    {"max_pool", 6, kernel_max_pool},
+    {"avg_pool", 7, kernel_avg_pool},
+    {"avg_pool_backward", 7, kernel_avg_pool_backward},
+    {"adaptive_avg_pool", 2, kernel_adaptive_avg_pool},
+    {"adaptive_avg_pool_backward", 2, kernel_adaptive_avg_pool_backward},
+    {"gather", 3, kernel_gather},
+    {"scatter_add", 4, kernel_scatter_add},
+    {"where", 3, kernel_where},
+    {"full", 4, kernel_full},
+    {"clone", 2, kernel_clone},
+    {"cat", 2, kernel_cat},
+    {"index_select", 3, kernel_index_select},
+    {"embedding", 3, kernel_embedding},
+    {"embedding_backward", 4, kernel_embedding_backward},
+};
+
+int kernel_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (!strcmp(kernels[i].name, name)) return (int)i;
+    return -1;
+}
+
+PyObject *kernel_run(int which, PyObject *const *args, Py_ssize_t nargs)
+{
+    return nargs == kernels[which].arity ? kernels[which].run(args) : NULL;
+}
+
+TensorObject *as_row_major(TensorObject *t)
+{
+    if (is_row_major(t)) return (TensorObject *)Py_NewRef((PyObject *)t);
+    TensorObject *made = new_tensor(code_of(t), tensor_ndim(t), tensor_sizes(t));
+    if (made && made->data)
+        copy_elements(made->data, tensor_strides(made), t->data, tensor_strides(t), tensor_sizes(t), tensor_ndim(t), g_itemsize[code_of(t)]);
+    return made;
+}

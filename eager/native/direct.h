@@ -1,0 +1,146 @@
+/* What kernels over an op's full arguments share: reading them, and making results. */
+#ifndef EAGER_DIRECT_H
+#define EAGER_DIRECT_H
+
+#include "internal.h"
+#include <string.h>
+
+/* A kernel gets the op's arguments in the order of its schema. It returns a new tensor, or a tuple of them; NULL without an
+ * exception where the arguments are none that it works on. It heeds neither autograd nor modes. */
+typedef PyObject *(*Kernel)(PyObject *const *args);
+
+/* A tensor with data on the CPU; NULL for anything else. */
+static inline TensorObject *cpu_tensor(PyObject *o)
+{
+    if (!PyObject_TypeCheck(o, &TensorBase_Type)) return NULL;
+    TensorObject *t = (TensorObject *)o;
+    return t->meta & (EAGER_FAKE | ((uint64_t)0xff << 8)) ? NULL : t;
+}
+
+/* The same of float32 or float64. */
+static inline TensorObject *float_tensor(PyObject *o)
+{
+    TensorObject *t = cpu_tensor(o);
+    const int code = t ? EAGER_META_DTYPE(t->meta) : -1;
+    return code == EAGER_FLOAT32 || code == EAGER_FLOAT64 ? t : NULL;
+}
+
+/* Whether an argument that may be None is None, or a float tensor of the dtype `code`. */
+static inline bool optional_float(PyObject *o, int code, TensorObject **t)
+{
+    *t = NULL;
+    return o == Py_None || ((*t = float_tensor(o)) && EAGER_META_DTYPE((*t)->meta) == code);
+}
+
+static inline int code_of(const TensorObject *t) { return EAGER_META_DTYPE(t->meta); }
+
+static inline int64_t count_elements(const int64_t *sizes, int ndim)
+{
+    int64_t count = 1;
+    for (int i = 0; i < ndim; i++) count *= sizes[i];
+    return count;
+}
+
+static inline int64_t tensor_count(const TensorObject *t) { return count_elements(tensor_sizes(t), tensor_ndim(t)); }
+
+static inline bool is_row_major(const TensorObject *t)
+{
+    int64_t expected = 1;
+    for (int i = tensor_ndim(t) - 1; i >= 0; i--) {
+        if (tensor_sizes(t)[i] != 1 && tensor_strides(t)[i] != expected) return false;
+        expected *= tensor_sizes(t)[i];
+    }
+    return true;
+}
+
+static inline bool same_sizes(const TensorObject *t, const int64_t *sizes, int ndim)
+{
+    return tensor_ndim(t) == ndim && !memcmp(tensor_sizes(t), sizes, sizeof(int64_t) * (size_t)ndim);
+}
+
+/* A plain int argument, and a list of them. */
+static inline bool read_int(PyObject *o, int64_t *value)
+{
+    if (!PyLong_CheckExact(o)) return false;
+    int overflow;
+    *value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    return !overflow;
+}
+
+static inline int read_ints(PyObject *o, int64_t *values, int most) /* how many; -1 if it is no such list */
+{
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return -1;
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    if (n > most) return -1;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!read_int(PySequence_Fast_GET_ITEM(o, i), &values[i])) return -1;
+    return (int)n;
+}
+
+static inline bool read_real(PyObject *o, double *value)
+{
+    if (!PyFloat_Check(o) && !PyLong_CheckExact(o)) return false;
+    *value = PyFloat_AsDouble(o);
+    if (*value != -1.0 || !PyErr_Occurred()) return true;
+    PyErr_Clear(); /* an int beyond doubles */
+    return false;
+}
+
+/* New row-major memory of eager.Tensor; contents undefined. */
+static inline TensorObject *new_tensor(int code, int ndim, const int64_t *sizes)
+{
+    int64_t strides[EAGER_MAX_NDIM], step = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= sizes[i] > 1 ? sizes[i] : 1;
+    }
+    StorageObject *s = storage_alloc(count_elements(sizes, ndim) * g_itemsize[code]);
+    if (!s) return NULL;
+    TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, ndim), ndim, sizes, strides, 0);
+    Py_DECREF(s);
+    return t;
+}
+
+/* copy.c: elements of `from`, of the same sizes, into `to`; the two do not overlap, and `to` runs forwards */
+void copy_elements(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *sizes,
+                   int ndim, int itemsize);
+
+/* The tensor itself, or a row-major copy of it: a new reference. */
+TensorObject *as_row_major(TensorObject *t);
+
+/* The kernels, by file. */
+PyObject *kernel_sum(PyObject *const *args); /* reduce.c */
+PyObject *kernel_mean(PyObject *const *args);
+PyObject *kernel_amax(PyObject *const *args);
+PyObject *kernel_amin(PyObject *const *args);
+PyObject *kernel_softmax(PyObject *const *args); /* normalize.c */
+PyObject *kernel_log_softmax(PyObject *const *args);
+PyObject *kernel_softmax_backward(PyObject *const *args);
+PyObject *kernel_log_softmax_backward(PyObject *const *args);
+PyObject *kernel_layer_norm(PyObject *const *args);
+PyObject *kernel_layer_norm_backward(PyObject *const *args);
+PyObject *kernel_layer_norm_backward_weight(PyObject *const *args);
+PyObject *kernel_mm(PyObject *const *args); /* products.c */
+PyObject *kernel_bmm(PyObject *const *args);
+PyObject *kernel_matmul(PyObject *const *args);
+PyObject *kernel_linear(PyObject *const *args);
+PyObject *kernel_convolution(PyObject *const *args); /* conv.c */
+PyObject *kernel_conv_weight(PyObject *const *args);
+PyObject *kernel_attention(PyObject *const *args); /* attention.c */
+PyObject *kernel_attention_backward(PyObject *const *args);
+PyObject *kernel_max_pool(PyObject *const *args); /* pool.c */
+PyObject *kernel_avg_pool(PyObject *const *args);
+PyObject *kernel_avg_pool_backward(PyObject *const *args);
+PyObject *kernel_adaptive_avg_pool(PyObject *const *args);
+PyObject *kernel_adaptive_avg_pool_backward(PyObject *const *args);
+PyObject *kernel_full(PyObject *const *args); /* move.c */
+PyObject *kernel_clone(PyObject *const *args);
+PyObject *kernel_cat(PyObject *const *args);
+PyObject *kernel_index_select(PyObject *const *args);
+PyObject *kernel_embedding(PyObject *const *args);
+PyObject *kernel_embedding_backward(PyObject *const *args);
+PyObject *kernel_gather(PyObject *const *args);
+PyObject *kernel_scatter_add(PyObject *const *args);
+PyObject *kernel_where(PyObject *const *args);
+
+#endif

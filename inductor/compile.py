@@ -181,7 +181,7 @@ class _Compiler:
         for b in self.nests[i].bundles:
             for m in b.members:
                 names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
-        return names - set(self.local[i])
+        return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _output(self, r: Any, returned: list[str]) -> A.Output:
         if isinstance(r, E.Expr):

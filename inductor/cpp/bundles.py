@@ -193,10 +193,11 @@ def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
     return needed
 
 
-def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) -> dict[int, dict[str, int]]:
+def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) -> dict[int, dict[str, Size]]:
     """By nest: results that only later loops over the same row read, and their elements per row (at most).
 
-    They live on the stack of the thread that works on the row, in its nearest cache, instead of in the arena.
+    They live on the stack of the thread that works on the row, in its nearest cache, instead of in the arena. Where the
+    number is an expression that has no low bound, they do so if a row turns out to be short, and else in the arena.
     """
     program = schedule.program
     elsewhere = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
@@ -210,17 +211,23 @@ def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) 
                 readers.setdefault(v.buffer, set()).add(i)
                 if v.indirect:
                     elsewhere.add(v.buffer)
-    found: dict[int, dict[str, int]] = {}
+    found: dict[int, dict[str, Size]] = {}
     for i, nest in nests.items():
         room = ROW_BYTES
-        mine: dict[str, int] = {}
+        mine: dict[str, Size] = {}
         for b in () if nest.flat or nest.column else nest.bundles:
             for m in b.members:
-                most, name = E.as_expr(product(b.inner)).hi, m.buffer.name
+                name = m.buffer.name
+                if m.kind != "store" or name not in memory - elsewhere or readers.get(name) != {i}:
+                    continue
+                n = product(b.inner)
+                most = E.as_expr(n).hi
                 nbytes = most * m.buffer.layout.dtype.itemsize
-                if m.kind == "store" and name in memory - elsewhere and readers.get(name) == {i} and nbytes <= room:
+                if nbytes <= room:
                     mine[name] = int(most)
                     room -= int(nbytes)
+                elif not isinstance(n, int):
+                    mine[name] = n
         found[i] = mine
     return found
 

@@ -14,7 +14,7 @@ from eager import dtypes
 from eager.dtypes import dtype
 from fxir import expr as E
 from inductor import ir
-from inductor.cpp.bundles import Bundle, LoopNest, Member, collapse, in_register
+from inductor.cpp.bundles import ROW_BYTES, Bundle, LoopNest, Member, collapse, in_register
 from inductor.cpp.functions import NAME, SIZES, declared
 from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
 from inductor.inline import EXPENSIVE
@@ -87,15 +87,15 @@ class _Cost:
 
 
 def print_nest(nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
-               local: dict[str, int] | None = None) -> Kernel:  # fmt: skip
+               local: dict[str, Size] | None = None) -> Kernel:  # fmt: skip
     """The kernel of a nest. places: of all buffers in memory; stored: results that must be written; local: those of
-    them that only the nest itself reads, row by row, with their elements per row."""
+    them that only the nest itself reads, row by row, with their elements per row (see `bundles.row_local`)."""
     return _Printer(nest, places, stored, parallel_ns, local or {}).kernel()
 
 
 class _Printer:
     def __init__(self, nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
-                 local: dict[str, int]) -> None:  # fmt: skip
+                 local: dict[str, Size]) -> None:  # fmt: skip
         self.nest, self.places, self.stored, self.parallel_ns = nest, places, stored, parallel_ns
         self.local = local
         self.here: dict[E.Expr, E.IntLike] = {ir.axis(k, n): 0 for k, n in enumerate(nest.rows) if n != 1}
@@ -153,13 +153,32 @@ class _Printer:
         return "; ".join(parts)
 
     def _pointer_lines(self, from_args: bool) -> str:
-        lines = "".join(f"  alignas(64) {self.local_types[n]} p_{n}[{size}];\n" for n, size in self.local.items())
+        fixed = {n: size for n, size in self.local.items() if isinstance(size, int)}
+        lines = "".join(f"  alignas(64) {self.local_types[n]} p_{n}[{size}];\n" for n, size in fixed.items())
         for k, (buffer, written) in enumerate(self.pointers.items()):
             p = self.places[buffer]
             t = TYPE[p.dtype] if written else f"const {TYPE[p.dtype]}"
             at = f"args[{k + 1}]" if from_args else p.source
-            lines += f"  {t}* RESTRICT p_{buffer} = ({t}*)({at});\n"
+            name = f"far_{buffer}" if buffer in self.local else f"p_{buffer}"
+            lines += f"  {t}* RESTRICT {name} = ({t}*)({at});\n"
         return lines
+
+    def _near_rows(self) -> tuple[list[str], list[str]]:
+        """Where rows of a length that is not known yet are kept: on the stack if all of them fit, else in the arena.
+        (lines before the loop over rows, lines in it)"""
+        lengths = [(name, n) for name, n in self.local.items() if not isinstance(n, int)]
+        if not lengths:
+            return [], []
+        starts: list[Size] = [0]
+        for name, n in lengths:
+            nbytes = product((n, self.places[name].dtype.itemsize))
+            starts.append(plain(starts[-1] + product((ceildiv(nbytes, 64), 64))))
+        outside = [f"alignas(64) char near[{ROW_BYTES}];", f"const b8 fits = {size_source(starts[-1])} <= {ROW_BYTES};"]
+        inside = []
+        for (name, n), start in zip(lengths, starts[:-1], strict=True):
+            t = self.local_types[name]
+            inside.append(f"{t}* RESTRICT p_{name} = fits ? ({t}*)(near + {size_source(start)}) : far_{name} + row * {size_source(n)};")
+        return outside, inside
 
     def _load(self, v: ir.Load, index: str) -> str:
         if v.buffer in self.registers:
@@ -171,6 +190,8 @@ class _Printer:
 
     def _store(self, m: Member, position: str, value: str) -> str:
         if m.buffer.name in self.local:
+            if not isinstance(self.local[m.buffer.name], int):
+                self.pointers[m.buffer.name] = True
             ranges = self.nest.rows + tuple(n for b in self.nest.bundles if m in b.members for n in b.inner)
             point = [ir.axis(k, n) if n != 1 and k >= len(self.nest.rows) else 0 for k, n in enumerate(ranges)]
             return f"p_{m.buffer.name}[{index_source(ir.linear_position(ranges, point), {})}] = {value};"
@@ -210,10 +231,11 @@ class _Printer:
 
     def _rows(self) -> tuple[list[str], Size]:
         rows = self.nest.rows
-        body: list[str] = self._row_axes(rows)
+        before, within = self._near_rows()
+        body: list[str] = [*self._row_axes(rows), *within]
         for bundle in self.nest.bundles:
             self._bundle(body, bundle)
-        lines = ["for (i64 row = begin; row < end; row++) {", *(f"  {x}" for x in body), "}"]
+        lines = [*before, "for (i64 row = begin; row < end; row++) {", *(f"  {x}" for x in body), "}"]
         return lines, product(rows)
 
     @staticmethod

@@ -254,11 +254,11 @@ class Tensor(_native.TensorBase):
         return (a.astype(np.float32) if self.dtype is dtypes.bfloat16 else a).tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        """An ndarray over the same memory. Raises RuntimeError if gradients are wanted, unless `force`."""
+        """An ndarray over the same memory. Raises RuntimeError if gradients are wanted and recorded, unless `force`."""
         if self.device.type == "meta":
             raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
         refuse_data(self, "numpy()")
-        if self._requires_grad and not force:
+        if self._requires_grad and not force and _native.grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self.device.type == "cuda":
             if not force:

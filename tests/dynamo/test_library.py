@@ -1,0 +1,164 @@
+"""torch.library: ops of the user's own in eager and in graphs, their gradients, mutation, schemas and refusals."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import dynamo
+import eager as torch
+from eager import Tensor, library
+from tests.dynamo.test_api import Recorder
+
+_numbers = itertools.count()
+
+
+def _name(stem: str) -> str:
+    return f"tests::{stem}_{next(_numbers)}"
+
+
+@pytest.fixture
+def scale():
+    @library.custom_op(_name("scale"), mutates_args=())
+    def scale(x: Tensor, by: float = 2.0) -> Tensor:
+        return torch.from_numpy(x.numpy() * np.float32(by))
+
+    scale.register_fake(lambda x, by=2.0: torch.empty_like(x))
+
+    def setup(ctx, inputs, output):
+        ctx.by = inputs[1]
+        assert ctx.needs_input_grad == (True, False)
+
+    scale.register_autograd(lambda ctx, g: (g * ctx.by, None), setup_context=setup)
+    return scale
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_an_op_with_gradients_does_not_break_the_graph(scale, backend) -> None:
+    def f(x):
+        return scale(torch.relu(x) + 1, 3.0).sin()
+
+    x = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    y = dynamo.compile(f, backend=backend, fullgraph=True)(x)
+    (g,) = torch.autograd.grad(y.sum(), x)
+    assert torch.allclose(y, f(x))
+    assert torch.allclose(g, torch.autograd.grad(f(x).sum(), x)[0])
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_an_op_that_writes_its_argument(backend) -> None:
+    @library.custom_op(_name("bump"), mutates_args=("x",))
+    def bump(x: Tensor, n: int) -> None:
+        x.numpy()[...] += n
+
+    def f(x):
+        y = x * 2
+        bump(y, 3)
+        z = y + 0
+        bump(x, n=1)
+        return y + 1, z, y[1:] * x[0]
+
+    a, b = torch.ones(3), torch.ones(3)
+    got, want = dynamo.compile(f, backend=backend, fullgraph=True)(a), f(b)
+    assert all(torch.equal(s, t) for s, t in zip(got, want, strict=True))
+    assert torch.equal(a, b)
+    version = a._version
+    bump(a, 1)
+    assert a._version == version + 1
+
+
+def test_an_op_that_writes_and_gives(scale) -> None:
+    @library.custom_op(_name("both"), mutates_args=("x",))
+    def both(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        x.numpy()[...] *= 2
+        return k + x, k - x
+
+    both.register_fake(lambda x, k: (torch.empty_like(k), torch.empty_like(k)))
+
+    def f(x, k):
+        s, d = both(x, k)
+        return s * d + x
+
+    a, b = torch.ones(2), torch.ones(2)
+    k = torch.tensor([1.0, 2.0])
+    assert torch.equal(dynamo.compile(f, backend="aot_eager", fullgraph=True)(a, k), f(b, k))
+    assert torch.equal(a, b)
+
+
+def test_without_a_fake_rule_the_graph_breaks() -> None:
+    @library.custom_op(_name("plain"), mutates_args=())
+    def plain(x: Tensor) -> Tensor:
+        return x + 1
+
+    backend = Recorder()
+    assert torch.equal(dynamo.compile(lambda x: plain(x * 2) * 3, backend=backend)(torch.ones(2)), torch.ones(2) * 9)
+    assert len(backend.graphs) == 2
+    with pytest.raises(dynamo.errors.UnsupportedUnderFullgraph, match="no fake impl registered"):
+        dynamo.compile(lambda x: plain(x * 2), backend="eager", fullgraph=True)(torch.ones(2))
+
+
+def test_ops_by_name() -> None:
+    name = _name("named")
+    library.define(name, "(Tensor x, SymInt n, *, float? k=None) -> Tensor")
+    library.impl(name, "cpu", lambda x, n, k=None: x * n + (k or 0))
+    library.register_fake(name, lambda x, n, k=None: torch.empty_like(x))
+    found = getattr(torch.ops.tests, name.partition("::")[2])
+    assert torch.equal(found(torch.ones(2), 3), torch.ones(2) * 3)
+    assert torch.equal(found.default(torch.ones(2), 3, k=1.0), torch.ones(2) * 4)
+    compiled = dynamo.compile(lambda x: getattr(torch.ops.tests, name.partition("::")[2])(x, 2), backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(torch.ones(2)), torch.ones(2) * 2)
+
+
+def test_a_library_of_ops() -> None:
+    lib = library.Library("tests_lib", "DEF")
+    name = lib.define(f"twice_{next(_numbers)}(Tensor x) -> Tensor")
+    lib.impl(name, lambda x: x * 2, "CPU")
+    lib.impl(name, lambda x: torch.empty_like(x), "Meta")
+    op = getattr(torch.ops.tests_lib, name)
+    assert torch.equal(dynamo.compile(op, backend="aot_eager")(torch.ones(2)), torch.ones(2) * 2)
+
+
+def test_schemas_are_inferred() -> None:
+    def f(x: Tensor, ys: Sequence[Tensor], n: int = 1, *, k: float | None = None, flag: bool = False) -> tuple[Tensor, Tensor]: ...
+
+    assert library.infer_schema(f) == "(Tensor x, Tensor[] ys, int n=1, *, float? k=None, bool flag=False) -> (Tensor, Tensor)"
+    assert library.infer_schema(f, mutates_args={"x"}).startswith("(Tensor(a0!) x, Tensor[] ys")
+
+    def g(x) -> Tensor: ...
+
+    with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
+        library.infer_schema(g)
+
+
+def test_what_is_refused(scale) -> None:
+    with pytest.raises(ValueError, match="namespace::name"):
+        library.custom_op("nameless", mutates_args=())(lambda x: x)
+    with pytest.raises(RuntimeError, match="does not exist"):
+        library.register_fake("tests::nonesuch", lambda x: x)
+
+    @library.custom_op(_name("same"), mutates_args=())
+    def same(x: Tensor) -> Tensor:
+        return x
+
+    with pytest.raises(RuntimeError, match="must not also be an input"):
+        same(torch.ones(2))
+
+    @library.custom_op(_name("silent"), mutates_args=())
+    def silent(x: Tensor) -> Tensor:
+        return x * 2
+
+    y = silent(torch.ones(2, requires_grad=True))
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        y.sum().backward()
+    with pytest.raises(NotImplementedError, match="batching rules"):
+        scale.register_vmap(lambda *a: None)
+
+
+def test_opcheck_compares_the_fake_rule(scale) -> None:
+    assert library.opcheck(scale, (torch.ones(3),)) == {"test_schema": "SUCCESS", "test_faketensor": "SUCCESS"}
+    scale.register_fake(lambda x, by=2.0: x.new_empty(2))
+    with pytest.raises(RuntimeError, match="its fake rule"):
+        library.opcheck(scale, (torch.ones(3),))

@@ -321,14 +321,15 @@ def drive(target: Callable[..., Any], /, *args: Any) -> Any:
 def resume(
     func: FunctionType,
     offset: int,
-    locals: tuple[Any, ...],
-    stack: tuple[Any, ...],
+    locals: tuple[Any, ...] | list[Any],
+    stack: tuple[Any, ...] | list[Any],
     exc: BaseException | None = None,
     handled: BaseException | NullType | None = ...,
     /,
 ) -> Any:
     """Run func's own code from the instruction at byte `offset` in a fresh frame, to its end.
 
+    A list of locals or stack values is emptied, so that the frame alone holds them.
     locals: one value per co_nlocalsplus (`localsplus_names`): locals, cells, free variables; cell and
     free slots take cell objects; NULL is unbound. stack: the value stack from the bottom; NULL allowed.
     exc: raise this, as if the instruction at `offset` had raised it. handled: what sys.exc_info() shows

@@ -530,14 +530,14 @@ class _BreakWriter:
         locals_ = self._state[k][0]
         null = cg.helper("NULL")
         every = "".join(locals_.get(i, null) + ", " for i in range(len(frame.decoded.slots)))
-        items = f"({''.join(s + ', ' for s in stack)})"
+        items = f"[{', '.join(stack)}]"  # lists: re-entry empties them
         handled = null
         if frame.handled is not None:
             handled = cg.value(frame.handled)
             items = f"{cg.helper('with_tracebacks')}({handled}, {items})"
         reenter = cg.bind(cg.plan.reenter(frame), "reenter")
         name = "tail" if tail else "drive"
-        return f"{cg.helper(name)}({reenter}, {offset}, ({every}), {items}, {exc}, {handled})"
+        return f"{cg.helper(name)}({reenter}, {offset}, [{every}], {items}, {exc}, {handled})"
 
 
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:

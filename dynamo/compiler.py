@@ -457,8 +457,8 @@ class _Layout:
             for slot, value in zip(slots, values, strict=False):
                 locals_[slot] = value
             rest = iter(values[len(slots) :])
-            stack = tuple(_native.NULL if null else next(rest) for null in nulls)
-            return _native.tail(reenter, offset, tuple(locals_), stack, None, _native.NULL)
+            stack = [_native.NULL if null else next(rest) for null in nulls]
+            return _native.tail(reenter, offset, locals_, stack, None, _native.NULL)
 
         return run
 

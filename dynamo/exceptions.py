@@ -12,6 +12,7 @@ from dynamo.values.constant import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue, UserObject
 from dynamo.values.sequences import TupleValue
 from dynamo.wrap import is_exception_class
+from eager.symint import SymInt
 
 if TYPE_CHECKING:
     from dynamo.symbolic import Frame
@@ -36,6 +37,8 @@ class Exceptions:
         except _INTERNAL:
             raise
         except Exception as error:
+            if any(isinstance(a, SymInt) for a in args):  # Python's own answer, or its own words, for the number
+                return self.host(fn, *(int(a) if isinstance(a, SymInt) else a for a in args), **kwargs)
             raise Raised(self.with_context(self.exception_from(error))) from error
 
     def exception_from(self, error: BaseException) -> ExceptionValue:

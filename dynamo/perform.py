@@ -330,6 +330,11 @@ def format_with_spec(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Va
     return _one(cg, ins, 2, cg.in_region("format", cg.value(stack[-2]), cg.value(stack[-1])))
 
 
+@writer("POP_TOP")
+def pop_top(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
+    return Performed(1, (), (Outcome(None, ins.index + 1, ()),))  # it dies with the generated function's frame
+
+
 # --- branches --------------------------------------------------------------------------------------------------
 
 

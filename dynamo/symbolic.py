@@ -16,7 +16,7 @@ from dynamo.decode import Decoded, Handler, Instruction, decode
 from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import HANDLERS, Return, Yield
 from dynamo.tracebacks import Place
-from dynamo.values.base import Lazy, NotConstant, Value
+from dynamo.values.base import Lazy, NotConstant, Opaque, Value, is_iterator_from_outside
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
 from eager import _logging
@@ -118,6 +118,8 @@ class Frame:
                     raise Unsupported(breaks.INSTRUCTION, ins.name)
                 signal = handler(self, ins)
             except Raised as error:
+                if self._drops_iterators():
+                    cap.stop(self, breaks.GENERATOR, "an exception ends the loop over an iterator from outside")
                 if not self._unwind(error):
                     raise
             except Unsupported as error:
@@ -127,6 +129,13 @@ class Frame:
             else:
                 if signal is not None:
                     return signal
+
+    def _drops_iterators(self) -> bool:
+        """Whether the exception that is on its way takes the last hold off an iterator from outside: a generator that
+        stands in a try or with block goes on then."""
+        handler = self.decoded.handler(self.ins.index)
+        dropped = self.stack_before[handler.depth if handler is not None else 0 :]
+        return any(isinstance(self.cap.realize(v), Opaque) for v in dropped if is_iterator_from_outside(v))
 
     def resume_with(self, exception: Value) -> Return | Yield:
         """Raise `exception` at the current instruction, and go on."""

@@ -153,7 +153,14 @@ class TensorCalls:
         used = list(_tensors_in(given))
         before = [t._version for t in used]
         self.mode.effectful = False
-        result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
+        try:
+            result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
+        except Raised:
+            if not any(isinstance(self.realize(v), SymIntValue) for v in (*args, *kwargs.values())):
+                raise
+            # Whether the error is the user's or the symbol's shows when the numbers are fixed.
+            plainly = [self._fixed(a) for a in args]
+            return self._record(op, target, plainly, {k: self._fixed(v) for k, v in kwargs.items()}, run)
         if not any(_is_inexact(t) for t in used) and (not used or any(_is_inexact(t) for t in _tensors_in(result))):
             self.depend_on_defaults()
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
@@ -209,6 +216,10 @@ class TensorCalls:
             if other not in targets and other.real is not None and id(other.real.untyped_storage()) in mine:
                 raise Unsupported(breaks.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
         self.writes_inputs = True
+
+    def _fixed(self, value: Value) -> Value:
+        value = self.realize(value)
+        return Constant(value.value) if isinstance(value, SymIntValue) else value
 
     def _argument(self, value: Value) -> tuple[Any, Any]:
         """(what stands in the node, what the fake run gets)"""

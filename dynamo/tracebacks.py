@@ -156,7 +156,7 @@ def forget_frames(error: BaseException | None) -> None:
         error = before if isinstance(before, Steering) else error.__cause__
 
 
-def with_tracebacks(handled: Any, stack: tuple[Any, ...]) -> tuple[Any, ...]:
+def with_tracebacks(handled: Any, stack: list[Any]) -> list[Any]:
     """`stack`, the exceptions on it and the one being handled fit for the interpreter."""
     for item in (handled, *stack):
         if isinstance(item, BaseException) and item.__traceback__ is None:

@@ -16,6 +16,8 @@ PyObject *pending_run(Pending *p, PyThreadState *ts, Frame *frame)
     for (int i = 0; i < n_locals; i++) frame_slot_set(frame, i, value_or_null(PyTuple_GET_ITEM(p->locals, i)));
     for (int i = 0; i < depth; i++) frame_slot_init(frame, n_locals + i, value_or_null(PyTuple_GET_ITEM(p->stack, i)));
     frame_set_stack_size(frame, n_locals + depth);
+    Py_CLEAR(p->locals);        /* the frame alone holds them now */
+    Py_CLEAR(p->stack);
     if (!p->exc) {
         frame_set_next(frame, code, p->unit);
         return eval_plainly(ts, frame, 0);
@@ -63,7 +65,7 @@ static CodeState *points_of(PyCodeObject *code)
 static int check_tuple(PyObject *value, const char *what, Py_ssize_t low, Py_ssize_t high, PyCodeObject *code)
 {
     if (!PyTuple_Check(value)) {
-        PyErr_Format(PyExc_TypeError, "resume: %s is a %s; expected a tuple", what, Py_TYPE(value)->tp_name);
+        PyErr_Format(PyExc_TypeError, "resume: %s is a %s; expected a tuple or a list", what, Py_TYPE(value)->tp_name);
         return -1;
     }
     Py_ssize_t n = PyTuple_GET_SIZE(value);
@@ -137,6 +139,15 @@ static PyObject *call_with_placeholders(PyObject *function, PyCodeObject *code)
     return result;
 }
 
+/* A new reference to the values as a tuple. A list is emptied: what the new frame drops dies then. */
+static PyObject *take_values(PyObject *values)
+{
+    if (!PyList_Check(values)) return Py_NewRef(values);
+    PyObject *tuple = PyList_AsTuple(values);
+    if (tuple && PyList_SetSlice(values, 0, PyList_GET_SIZE(values), NULL) < 0) Py_CLEAR(tuple);
+    return tuple;
+}
+
 static PyObject *py_resume(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;
@@ -145,9 +156,14 @@ static PyObject *py_resume(PyObject *module, PyObject *const *args, Py_ssize_t n
     PyObject *exc = nargs > 4 ? args[4] : Py_None, *handled = nargs > 5 ? args[5] : null_sentinel;
     long offset = PyLong_Check(args[1]) ? PyLong_AsLong(args[1]) : -1;
     if (PyErr_Occurred()) PyErr_Clear();    /* beyond a long: refused below, as any offset outside the code */
-    if (check_resume(args[0], offset, args[2], args[3], exc, handled) < 0) return NULL;
+    PyObject *locals = take_values(args[2]), *stack = locals ? take_values(args[3]) : NULL;
+    if (!stack || check_resume(args[0], offset, locals, stack, exc, handled) < 0) {
+        Py_XDECREF(locals);
+        Py_XDECREF(stack);
+        return NULL;
+    }
     PyCodeObject *code = (PyCodeObject *)Py_NewRef(PyFunction_GET_CODE(args[0]));
-    Pending pending = {args[0], code, args[2], args[3], exc == Py_None ? NULL : exc, (int)(offset / 2)};
+    Pending pending = {args[0], code, locals, stack, exc == Py_None ? NULL : exc, (int)(offset / 2)};
     PyObject *handled_before = NULL;
     if (handled != null_sentinel) {
         handled_before = PyErr_GetHandledException();
@@ -164,6 +180,8 @@ static PyObject *py_resume(PyObject *module, PyObject *const *args, Py_ssize_t n
         PyErr_SetHandledException(handled_before);
         Py_XDECREF(handled_before);
     }
+    Py_XDECREF(pending.locals);
+    Py_XDECREF(pending.stack);
     if (!taken && result) {
         Py_CLEAR(result);
         PyErr_Format(PyExc_RuntimeError, "resume: another frame evaluation hook ran %U instead", code->co_qualname);

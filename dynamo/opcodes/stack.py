@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo import breaks
+from dynamo.errors import Unsupported
 from dynamo.opcodes.table import op
-from dynamo.values.base import NULL, Value
+from dynamo.values.base import NULL, Opaque, Value, is_iterator_from_outside
 from dynamo.values.functions import CellValue
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ def nop(frame: Frame, ins: Instruction) -> None:
 
 @op("POP_TOP", "END_FOR")
 def pop_top(frame: Frame, ins: Instruction) -> None:
-    frame.pop_raw()
+    value = frame.pop_raw()
+    if is_iterator_from_outside(value) and isinstance(frame.cap.realize(value), Opaque):
+        raise Unsupported(breaks.GENERATOR, "an iterator from outside is dropped, which may run code")
 
 
 @op("PUSH_NULL")

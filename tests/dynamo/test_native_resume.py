@@ -10,6 +10,7 @@ import sys
 import threading
 import traceback
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -505,6 +506,20 @@ def test_cells_are_taken_as_they_are() -> None:
         _native.make_cell(NULL).cell_contents
 
 
+def test_a_list_of_values_is_emptied_so_that_they_die_in_the_frame() -> None:
+    class Thing: ...
+
+    def f(thing: Any) -> bool:
+        seen = weakref.ref(thing)
+        del thing
+        return seen() is None
+
+    values = [Thing(), NULL]
+    assert resume(f, resume_points(f.__code__)[0], values, []) and not values
+    kept = (Thing(), NULL)
+    assert not resume(f, resume_points(f.__code__)[0], kept, ())
+
+
 def test_arguments_are_checked() -> None:
     def f(a):
         return a
@@ -519,8 +534,8 @@ def test_arguments_are_checked() -> None:
         resume(f, good, (1, 2), ())
     with pytest.raises(ValueError, match="stack has 99 values"):
         resume(f, good, (1,), (0,) * 99)
-    with pytest.raises(TypeError, match="expected a tuple"):
-        resume(f, good, [1], ())
+    with pytest.raises(TypeError, match="expected a tuple or a list"):
+        resume(f, good, {1}, ())
     with pytest.raises(TypeError, match="Python function"):
         resume(len, 0, (), ())
     with pytest.raises(TypeError, match="exc must be"):

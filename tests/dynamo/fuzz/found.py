@@ -159,6 +159,38 @@ def f(log, x, n):
         Counted(n)
         raise StopIteration
 """),
+    "a real generator is closed when captured code catches what ends its loop": ("default", """
+def f(log, x, n):
+    try:
+        for i in guarded(n):
+            raise KeyError
+    except KeyError:
+        note('after')
+    for i in enumerate(guarded(n)):
+        print(n, file=OUT)
+        break
+    note('left')
+    return x
+"""),
+    "an int that became a symbol is what is stored": ("default", """
+def f(log, x, n):
+    with contextlib.suppress(Exception):
+        GT[0] = n
+    try:
+        n + 'a'
+    except TypeError as e:
+        note(str(e))
+"""),
+    "what is not None is told from None": ("default", """
+def f(log, x, n):
+    seen = []
+    for d in (vars(Base), {}, vars(Base)):
+        attr = d.get('count2', d.get('__dict__'))
+        dynamo.graph_break()
+        if attr is None:
+            seen.append('none')
+    return seen
+"""),
     "a real generator is closed when an inlined assertion fails": ("leaf", """
 def f(log, x, n):
     for i in guarded(n):

@@ -75,10 +75,11 @@ def mark_static(t: Any, index: int | Sequence[int] | None = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """What one size is to be. symbolic: a symbol in lo..hi. duck: shared with equal sizes. strict: the user insists."""
+    """What one size is to be. symbolic: a symbol in lo..hi. alike: what sizes that share a symbol have in common, the sizes
+    they had at every compilation so far; () for one that shares none. strict: the user insists."""
 
     symbolic: bool
-    duck: bool = False
+    alike: tuple[int, ...] = ()
     strict: bool = False
     lo: int = 2
     hi: int = MOST
@@ -90,10 +91,14 @@ _FIXED: Final = Dim(False)
 
 @dataclass(slots=True)
 class _Seen:
-    """Sizes and strides of one input over the compilations so far; None where they differed."""
+    """Sizes and strides of one input over the compilations so far; None where they differed.
+
+    history: of each size, its values in turn.
+    """
 
     sizes: list[int | None]
     strides: list[int | None]
+    history: list[list[int]]
 
 
 @dataclass(slots=True)
@@ -117,13 +122,15 @@ class Dynamic:
         sizes, strides = tuple(t.shape), tuple(t.stride())
         seen = self._tensors.get((name, len(sizes)))
         if seen is None:
-            self._tensors[name, len(sizes)] = _Seen(list(sizes), list(strides))
+            self._tensors[name, len(sizes)] = _Seen(list(sizes), list(strides), [[n] for n in sizes])
             return
         for d, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
             if seen.sizes[d] is not None and seen.sizes[d] != size:
                 if LOG.enabled and self.mode is not False:
                     LOG.log(f"{name}.size({d}): {seen.sizes[d]} became {size}: it is a symbol from now on")
                 seen.sizes[d] = None
+            if seen.history[d][-1] != size:
+                seen.history[d].append(size)
             if seen.strides[d] != stride:
                 seen.strides[d] = None
 
@@ -143,15 +150,15 @@ class Dynamic:
             if not lo <= size <= hi:
                 raise ConstraintViolationError(f"{size} not in range [{lo}, {hi}] of mark_dynamic({name}, {d})")
             if lo < hi:
-                return Dim(True, False, True, lo, hi, "mark_dynamic")
+                return Dim(True, (), True, lo, hi, "mark_dynamic")
         if size < 2 or d in marks.get(_STATIC, ()) or (name, d) in self.static:
             return _FIXED
         if d in marks.get(_WEAK, ()):
             return Dim(True, why="maybe_mark_dynamic")
         if self.mode is True:
-            return Dim(True, duck=True, why="dynamic=True")
+            return Dim(True, tuple(seen.history[d]), why="dynamic=True")
         if self.mode is None and seen.sizes[d] is None:
-            return Dim(True, why="it changed")
+            return Dim(True, tuple(seen.history[d]), why="it changed")
         return _FIXED
 
     def stride_varied(self, name: str, ndim: int, d: int) -> bool:

@@ -41,7 +41,7 @@ class Symbols:
     dynamic: Dynamic
     strict: dict[Sym, Source]
     int_inputs: list[Sym]
-    _duck: dict[int, SymInt]
+    _alike: dict[tuple[int, ...], SymInt]
 
     if TYPE_CHECKING:
         origin: Origin | None
@@ -54,7 +54,7 @@ class Symbols:
         self.shapes = ShapeEnv(lambda: self.origin)
         self.strict = {}
         self.int_inputs = []
-        self._duck = {}
+        self._alike = {}
 
     # -- inputs ------------------------------------------------------------------------------------------------
     def symbolic_spec(self, real: Tensor, source: Source) -> TensorSpec | None:
@@ -76,14 +76,14 @@ class Symbols:
         if not d.symbolic:
             return size
         term = GeometrySource(source, "size", dim)
-        if d.duck and size in self._duck:
-            shared = self._duck[size]
+        if d.alike in self._alike:
+            shared = self._alike[d.alike]
             bases, check = equal_terms(term, self.shapes.symbols[shared.expr].source, size)
             self.guards.add("shape", bases, check, origin=self.origin)
             return shared
         made = self.shapes.create(size, term, d.lo, d.hi)
-        if d.duck:
-            self._duck[size] = made
+        if d.alike:
+            self._alike[d.alike] = made
         if d.strict:
             self.strict[made.expr] = term
         self._log(made, term, d.why)
@@ -96,22 +96,23 @@ class Symbols:
     def _with_free_strides(self, real: Tensor, source: Source, shape: tuple[Any, ...]) -> TensorSpec | None:
         """Strides as products of sizes where they are these; a stride of its own that varied is a symbol."""
         strides: list[Any] = list(real.stride())
-        if is_symbolic(shape):
-            law: dict[int, Any] = {}
-            # From the innermost dim outwards: a stride is 1, or the extent of a dim within.
-            for d in sorted(range(len(shape)), key=lambda d: (strides[d], -d)):
-                have = strides[d]
+        law: dict[int, Any] = {}
+        # From the innermost dim outwards: a stride is 1, or the extent of a dim within.
+        for d in sorted(range(len(shape)), key=lambda d: (strides[d], -d)):
+            have = strides[d]
+            if have > 1 and have not in law and shape[d] != 1 and self._stride_is_free(real, source, d):
+                term = GeometrySource(source, "stride", d)
+                strides[d] = self.shapes.create(have, term)
+                self._log(strides[d], term, "it changed")
+            else:
                 strides[d] = law.get(have, have)
-                law[have * real.shape[d]] = strides[d] * shape[d]
-        if self.dynamic.mode is not False and not source.is_constant_rooted:
-            for d, have in enumerate(strides):
-                if type(have) is int and have > 1 and shape[d] != 1 and self.dynamic.stride_varied(source.name, real.ndim, d):
-                    term = GeometrySource(source, "stride", d)
-                    strides[d] = self.shapes.create(have, term)
-                    self._log(strides[d], term, "it changed")
+            law[have * real.shape[d]] = strides[d] * shape[d]
         if not is_symbolic(shape) and not is_symbolic(strides):
             return None
         return TensorSpec(shape, real.dtype, tuple(strides), real.device)
+
+    def _stride_is_free(self, real: Tensor, source: Source, d: int) -> bool:
+        return not source.is_constant_rooted and self.dynamic.stride_varied(source.name, real.ndim, d)
 
     def guard_symbolic(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None:
         """The tensor guard of a symbolic input; strides that follow from sizes are relations of their own."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import inf
+from math import gcd, inf
 from typing import Any, Final, Literal
 
 from eager.spec import TensorSpec
 from eager.symint import SymInt
-from fxir.expr import Bound, Expr, Int, IntLike, Sym, as_expr, evaluate, substitute, sym, terms_of
+from fxir.expr import Bound, Expr, Int, IntLike, Sym, as_expr, evaluate, linear, substitute, sym, terms_of
 from fxir.expr_print import to_python
 from fxir.node import Origin
 
@@ -238,7 +238,11 @@ def prove(op: str, a: Expr, b: Expr) -> bool | None:
 
 def _solve(d: Expr) -> tuple[Sym, Expr] | None:
     """(s, value) with d == 0 exactly where s == value, s a symbol that value is free of; the youngest such symbol."""
-    _, terms = terms_of(d)
+    const, terms = terms_of(d)
+    shared = gcd(const, *(c for _, c in terms))
+    if shared > 1:
+        d = linear(const // shared, [(t, c // shared) for t, c in terms])
+        const, terms = terms_of(d)
     found: tuple[Sym, Expr] | None = None
     for t, c in terms:
         if not isinstance(t, Sym) or abs(c) != 1 or any(t in u.symbols for u, _ in terms if u is not t):
@@ -246,7 +250,7 @@ def _solve(d: Expr) -> tuple[Sym, Expr] | None:
         if found is None or _age(t) > _age(found[0]):
             found = t, (t - d if c == 1 else t + d)
     if found is None and len(terms) == 1 and isinstance(terms[0][0], Sym):
-        const, ((t, c),) = terms_of(d)
+        ((t, c),) = terms
         assert isinstance(t, Sym)
         return (t, as_expr(-const // c)) if const % c == 0 else None
     return found

@@ -129,7 +129,8 @@ class TupleValue(Sequence):
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "numel" and self.cls is Size:
-            return functools.reduce(lambda a, b: cap.binary(operator.mul, a, b), self.items, Constant(1))
+            one: Value = Constant(1)
+            return functools.reduce(lambda a, b: cap.binary(operator.mul, a, b), self.items, one)
         if name == "__hash__":
             return Constant(cap.host(hash, self.as_constant())) if self.is_constant else super().call_method(cap, name, args, kwargs)
         return super().call_method(cap, name, args, kwargs)

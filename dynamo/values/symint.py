@@ -57,6 +57,6 @@ class SymIntValue(Constant):
         return cg.source(self.source) if self.source is not None else cg.symbolic(self.symbolic)
 
 
-def host_value(value: Constant) -> Any:
+def host_value(value: Value) -> Any:
     """What Python computes with: the number, or the SymInt."""
-    return value.symbolic if isinstance(value, SymIntValue) else value.value
+    return value.symbolic if isinstance(value, SymIntValue) else value.as_constant()

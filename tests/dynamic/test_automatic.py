@@ -25,8 +25,12 @@ def test_zero_and_one_are_compiled_for_themselves() -> None:
     check(lambda x: x.sum(0) + x.shape[0], rows(4, 1, 5, 0, 6, 1, 0, 2), compilations=4)
 
 
-def test_unrelated_sizes_need_not_stay_equal() -> None:
-    check(lambda x, y: (x * 2, y.sum(0)), [(r(a, 3), r(b)) for a, b in ((4, 4), (5, 5), (6, 7), (9, 2))], compilations=2)
+def test_sizes_share_a_symbol_until_they_differ() -> None:
+    def f(x, y):  # type: ignore[no-untyped-def]
+        return x * 2, y.sum(0)
+
+    check(f, [(r(a, 3), r(b)) for a, b in ((4, 4), (5, 5), (6, 6), (6, 7), (9, 2), (3, 3))], compilations=3)
+    check(f, [(r(a, 3), r(b)) for a, b in ((4, 7), (5, 5), (6, 6), (6, 7), (9, 2), (3, 3))], compilations=2)
 
 
 def test_related_sizes_are_guarded_to_stay_equal() -> None:
@@ -35,8 +39,9 @@ def test_related_sizes_are_guarded_to_stay_equal() -> None:
 
 
 def test_duck_shaping_guards_that_equal_sizes_stay_equal() -> None:
-    calls = [(r(a, 3), r(b)) for a, b in ((4, 4), (5, 5), (6, 7), (9, 2))]
-    check(lambda x, y: (x * 2, y.sum(0)), calls, compilations=2, dynamic=True)
+    calls = [(r(a, 3), r(b)) for a, b in ((4, 4), (5, 5), (6, 7), (9, 2), (8, 8))]
+    made = check(lambda x, y: (x * 2, y.sum(0)), calls, compilations=2, dynamic=True)
+    assert [g.what.split("  #")[0] for g in dynamo.explain_guards(made).guards if ".size(" in g.what] == ["y.size(0) == x.size(0)"]
 
 
 def test_dynamic_true_compiles_once_and_false_each_time() -> None:

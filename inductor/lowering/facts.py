@@ -72,6 +72,8 @@ class Facts:
         if op in ("<", "<="):
             low = d + 1 if op == "<" else d
             return True if self._never_positive(low) else False if self._never_positive(1 - low) else None
+        if self._never_positive(d) and self._never_positive(-d):
+            return op == "=="
         differs = any(u is d or u is -d for u in self._unequal) or self._never_positive(d + 1) or self._never_positive(1 - d)
         return (op == "!=") if differs else None
 

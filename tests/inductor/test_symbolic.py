@@ -20,11 +20,12 @@ from eager.spec import TensorSpec
 from fxir import expr as E
 from fxir.graph import Graph
 from fxir.options import CompileOptions, GraphKind
-from fxir.shapes import NeedsStatic, ShapeEnv
+from fxir.shapes import NeedsStatic, Relation, ShapeEnv
 from fxir.trace import TraceMode
 from inductor.artifact import ArtifactPlan
 from inductor.compiled import load
 from inductor.lowering import lower
+from inductor.lowering.facts import Facts
 from inductor.memory import ALIGNMENT, Lifetime, plan_arena
 from inductor.schedule import schedule
 from tests.inductor.helpers_symbolic import agree, compile_graph, compiled, symbolic_graph, tensor
@@ -219,6 +220,18 @@ def _without_relations(graph: Any) -> Any:
 def test_what_the_capture_relies_on_is_used() -> None:
     run = compiled(lambda x: x[:5] * 2, ("n", 3), hints={"n": 9})
     assert run(eager.ones(11, 3))[0].shape == (5, 3)
+
+
+def test_facts_follow_from_relations() -> None:
+    n, m = E.sym("n0", 2, 1 << 62), E.sym("n1", 2, 1 << 62)
+    facts = Facts([Relation("==", n // 3 * m, 6 * m), Relation("<", E.as_expr(5), n), Relation("!=", m, E.as_expr(7))])
+    left, right, size, other = facts.lift((n // 3 * m, 6 * m, n, m))
+    assert left == right and left <= right and not left < right
+    assert size > 5 and size >= 6 and size != 4 and not size <= 5
+    assert other != 7
+    for unknown in (lambda: size > 6, lambda: other == 8, lambda: size == other, lambda: int(size)):
+        with pytest.raises(NeedsStatic):
+            unknown()
 
 
 # --------------------------------------------------------------------------- plans on disk

@@ -128,6 +128,16 @@ PyObject *kernel_convolution(PyObject *const *args); /* conv.c */
 PyObject *kernel_conv_weight(PyObject *const *args);
 PyObject *kernel_attention(PyObject *const *args); /* attention.c */
 PyObject *kernel_attention_backward(PyObject *const *args);
+PyObject *kernel_cross_entropy(PyObject *const *args); /* loss.c */
+PyObject *kernel_cross_entropy_backward(PyObject *const *args);
+PyObject *kernel_eq(PyObject *const *args); /* integers.c */
+PyObject *kernel_ne(PyObject *const *args);
+PyObject *kernel_lt(PyObject *const *args);
+PyObject *kernel_le(PyObject *const *args);
+PyObject *kernel_gt(PyObject *const *args);
+PyObject *kernel_ge(PyObject *const *args);
+PyObject *kernel_to_dtype(PyObject *const *args);
+PyObject *count_all(PyObject *const *args); /* for kernel_sum */
 PyObject *kernel_max_pool(PyObject *const *args); /* pool.c */
 PyObject *kernel_avg_pool(PyObject *const *args);
 PyObject *kernel_avg_pool_backward(PyObject *const *args);

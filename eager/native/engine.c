@@ -241,7 +241,7 @@ static bool row_major(const TensorObject *t)
 static int leaf_step(PyObject *node, PyObject *g)
 {
     TensorObject *leaf = (TensorObject *)field(node, variable_at);
-    if (!leaf || !PyObject_TypeCheck((PyObject *)leaf, &TensorBase_Type)) return 0;
+    if (!leaf || !PyObject_TypeCheck((PyObject *)leaf, &TensorBase_Type) || !PyObject_TypeCheck(g, &TensorBase_Type)) return 0; /* sparse */
     if (leaf->autograd && (!Py_IS_TYPE(leaf->autograd, g_meta_class) || field(leaf->autograd, meta_at[M_HOOKS]) != Py_None ||
                            field(leaf->autograd, meta_at[M_POST]) != Py_None))
         return 0;

@@ -272,7 +272,13 @@ static PyObject *reduce_tensor(int kind, PyObject *const *args, bool mean)
     return (PyObject *)out;
 }
 
-PyObject *kernel_sum(PyObject *const *args) { return args[3] == Py_None ? reduce_tensor(SUM, args, false) : NULL; }
+PyObject *kernel_sum(PyObject *const *args)
+{
+    if (args[3] != Py_None) return NULL;
+    PyObject *out = reduce_tensor(SUM, args, false);
+    return out || PyErr_Occurred() ? out : count_all(args);
+}
+
 PyObject *kernel_mean(PyObject *const *args) { return args[3] == Py_None ? reduce_tensor(SUM, args, true) : NULL; }
 PyObject *kernel_amax(PyObject *const *args) { return reduce_tensor(MAX, args, false); }
 PyObject *kernel_amin(PyObject *const *args) { return reduce_tensor(MIN, args, false); }

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
-from weakref import WeakSet
 
 from dynamo import _native, breaks, checkpoints, trust
 from dynamo.breaks import BreakRecord
 from dynamo.calls import DISABLED
-from dynamo.compiler import CompiledRegion, stance
+from dynamo.compiler import REGIONS, CompiledRegion, stance
 from dynamo.decode import argument_count
 from dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from dynamo.guards import Failure, Guard, guard_cost_ns, when
@@ -44,7 +43,6 @@ __all__ = [
     "substitute_in_graph",
 ]
 
-_regions: WeakSet[CompiledRegion] = WeakSet()
 checkpoints.register()
 
 
@@ -71,7 +69,6 @@ def compile(  # noqa: A001 - torch's name
     if disable or _settings.current().capture.disable:
         return model
     region = CompiledRegion(*_backend(backend), request)
-    _regions.add(region)
     return _compiled(model, region)
 
 
@@ -201,7 +198,7 @@ def substitute_in_graph(original: Any) -> Callable[[Any], Any]:
 
 def reset() -> None:
     """Forget everything compiled in this process, and which breaks and warnings were reported."""
-    for region in list(_regions):
+    for region in list(REGIONS):
         region.reset()
     breaks.forget_sites()
     _logging.forget_warnings()
@@ -358,7 +355,7 @@ def explain_guards(compiled: Any, *args: Any, **kwargs: Any) -> GuardExplanation
         compiled, args = compiled._compiled_call, (compiled._orig_mod, *args)
     if isinstance(compiled, types.MethodType):
         compiled, args = compiled.__func__, (compiled.__self__, *args)
-    site = next((s for r in _regions for c, s in r.function_sites if c is compiled), None)
+    site = next((s for r in REGIONS for c, s in r.function_sites if c is compiled), None)
     if site is None:
         raise TypeError(f"explain_guards: got a {type(compiled).__name__}; allowed: what compile() gave back")
     slots = _slots(compiled.__wrapped__, args, kwargs) if measured else None
@@ -378,7 +375,7 @@ def _slots(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any,
 
 def statistics() -> Explanation:
     """The sum over everything compiled in this process since the last reset."""
-    found = [region.statistics for region in _regions]
+    found = [region.statistics for region in REGIONS]
     return Explanation(
         tuple(g for s in found for g in s.graphs),
         tuple(b for s in found for b in s.breaks),

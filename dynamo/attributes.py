@@ -66,6 +66,7 @@ class AttributeAccess:
 
     effects: Effects
     by_id: dict[int, Value]
+    overlays: dict[tuple[int, str], Value]  # in place of entries of modules' registries, for the time of a functional_call
 
     if TYPE_CHECKING:
 
@@ -208,6 +209,9 @@ class AttributeAccess:
             assert obj.source is not None
             source = DictAttrSource(obj.source, registry)
             self.guard("is", source, entries)
+            overlaid = self.overlays.get((id(entries), name))
+            if overlaid is not None:
+                return self.realize(overlaid)
             written = self._written_registry(entries)
             if written is not None:
                 found = written.entries.get(self.hash_key(Constant(name)))

@@ -20,6 +20,7 @@ from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import Return, Yield
 from dynamo.sources import ConstSource, type_attribute
 from dynamo.symbolic import Frame
+from dynamo.transforms import made_outside
 from dynamo.values.base import Lazy, NotConstant, Opaque, Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind
@@ -110,6 +111,9 @@ class Calls:
         special = self.special_function(real)  # type: ignore[attr-defined]
         if special is not None:
             return special(self, args, kwargs)  # type: ignore[no-any-return]
+        transformed = made_outside(self, real)  # type: ignore[arg-type]
+        if transformed is not None:
+            return transformed.call(self, args, kwargs)  # type: ignore[arg-type]
         substitute = trust.substitute_of(real)
         if substitute is not None:
             self._chain = chain

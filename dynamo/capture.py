@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import eager
-from dynamo import breaks, derivatives, itertools_table
+from dynamo import breaks, derivatives, itertools_table, transforms
 from dynamo.attributes import AttributeAccess
 from dynamo.breaks import BreakRecord, Cause
 from dynamo.builtin_table import Builtins
@@ -84,7 +84,7 @@ class Capture(  # type: ignore[misc]
 ):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
-    TABLES = (itertools_table, derivatives)
+    TABLES = (itertools_table, derivatives, transforms)
 
     def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
         self.begin_symbols(dynamic or Dynamic())
@@ -93,7 +93,8 @@ class Capture(  # type: ignore[misc]
         self.graph = self.main = Graph()
         self.levels: list[SubGraph] = []
         self.frozen_since: int | None = None
-        self.transforming = False
+        self.transforming = False  # within a function transform, whose modes are entered
+        self.overlays: dict[tuple[int, str], Value] = {}
         self.guards = GuardSet()
         self.effects = Effects()
         self.inputs: list[TensorValue] = []

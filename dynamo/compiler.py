@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 from dynamo import _native, breaks, guards, trust
 from dynamo.breaks import BreakRecord
@@ -109,6 +110,9 @@ class Site:
 _frame_numbers = itertools.count()
 
 
+REGIONS: Final[WeakSet[CompiledRegion]] = WeakSet()  # all that there are
+
+
 class CompiledRegion:
     """Everything compiled on behalf of one `compile()` call."""
 
@@ -121,6 +125,7 @@ class CompiledRegion:
         self._continuations: dict[Any, _native.Dispatcher] = {}
         self._frame_sites: dict[CodeType, Site] = {}
         self._function_sites: list[tuple[_native.CompiledFunction, Site]] = []
+        REGIONS.add(self)
 
     # -- entries -----------------------------------------------------------------------------------------------
     def function(self, fn: Any) -> _native.CompiledFunction:

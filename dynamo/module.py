@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dynamo.compiler import CompiledRegion
 from eager.nn import Module
-
-if TYPE_CHECKING:
-    from dynamo.compiler import CompiledRegion
+from fxir.backends import Backend
+from fxir.options import CompileOptions
 
 
 def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
     """The root of a module's capture."""
     return module(*args, **kwargs)
+
+
+def rebuild(module: Module, backend: Backend, backend_name: str, options: CompileOptions) -> OptimizedModule:
+    """A compiled form of `module`, for copies and pickles."""
+    return OptimizedModule(module, CompiledRegion(backend, backend_name, options))
 
 
 class OptimizedModule(Module):
@@ -26,7 +31,23 @@ class OptimizedModule(Module):
         self._modules["_orig_mod"] = module
         self.__dict__["_region"] = region
         self.__dict__["_compiled_call"] = region.function(call_module)
-        self.__dict__["training"] = module.training
+
+    @property
+    def training(self) -> bool:  # type: ignore[override]
+        """The mode of the original."""
+        module = self._modules.get("_orig_mod")
+        return True if module is None else module.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        module = self._modules.get("_orig_mod")
+        if module is not None:
+            module.training = mode
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A copy, pickled or deep, is compiled in the same way, anew."""
+        region: CompiledRegion = self.__dict__["_region"]
+        return rebuild, (self._modules["_orig_mod"], region.backend, region.backend_name, region.options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled_call(self._modules["_orig_mod"], *args, **kwargs)
@@ -43,11 +64,9 @@ class OptimizedModule(Module):
         return getattr(modules["_orig_mod"], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.__dict__ and name != "training":
+        if name in self.__dict__:
             self.__dict__[name] = value
             return
-        if name == "training":
-            self.__dict__[name] = value
         setattr(self._modules["_orig_mod"], name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -59,7 +78,6 @@ class OptimizedModule(Module):
     def train(self, mode: bool = True) -> OptimizedModule:
         """Set the mode of the original."""
         self._modules["_orig_mod"].train(mode)
-        self.__dict__["training"] = mode
         return self
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import eager
@@ -81,6 +82,7 @@ class TensorCalls:
     mode: FakeMode
     writes_inputs: bool
     effect_nodes: set[Node]
+    transforming: bool
 
     if TYPE_CHECKING:
         origin: Origin | None
@@ -183,7 +185,7 @@ class TensorCalls:
 
     def _run(self, run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], who: str) -> Any:
         try:
-            with self.mode:
+            with nullcontext() if self.transforming else self.mode:
                 return run(*args, **kwargs)
         except DataDependentError as error:
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{who}: {error}") from None
@@ -203,6 +205,17 @@ class TensorCalls:
         node = self.graph.call_function(fn, tuple(n for n, _ in both), info=NodeInfo(None, self.origin))
         self.mutating(None)
         self.effect_nodes.add(node)
+
+    def arguments(self, args: list[Value], kwargs: dict[str, Value]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """(args and kwargs for a node, args and kwargs for a run on fakes)"""
+        both = [self._argument(a) for a in args]
+        named = {k: self._argument(v) for k, v in kwargs.items()}
+        nodes = tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()}
+        return nodes, (tuple(f for _, f in both), {k: f for k, (_, f) in named.items()})
+
+    def tensor_part(self, result: Tensor, node: Node, i: int) -> TensorValue:
+        """Item i of what a node gives."""
+        return self._tensor_result(result, self.graph.call_function(operator.getitem, (node, i)))
 
     def _wrote(self, written: list[Tensor]) -> None:
         if self.levels:

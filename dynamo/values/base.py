@@ -7,7 +7,7 @@ where). The difference decides how it is reconstructed and whether its mutation 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
@@ -37,7 +37,7 @@ class Value:
     born: int = -1
     serial: int  # in the order in which values are made
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = object.__new__(cls)
         self.serial = next_serial()
         return self

@@ -14,7 +14,7 @@ from typing import Any
 
 import dynamo
 import eager as torch
-from dynamo import api
+from dynamo.compiler import REGIONS
 from eager import Tensor, _settings
 
 Compile = Callable[..., Any]
@@ -110,7 +110,7 @@ def check(program: Program, backend: str) -> None:
     with _settings.scope(capture_suppress_errors=False):
         got = program.run(compiled)
     same(expected, copy.deepcopy(_detached(got)))
-    fallbacks = [f for region in api._regions for f in region.statistics.fallbacks if f.startswith("compile:")]
+    fallbacks = [f for region in REGIONS for f in region.statistics.fallbacks if f.startswith("compile:")]
     assert not fallbacks, fallbacks
 
 

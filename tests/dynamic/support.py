@@ -47,7 +47,9 @@ def assert_same(actual: Any, expected: Any) -> None:
         assert actual == expected
 
 
-def check(fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]], *, compilations: int, backend: str = "aot_eager", **options: Any) -> Any:
+def check(
+    fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]], *, compilations: int, backend: str = "aot_eager", **options: Any
+) -> Any:  # fmt: skip
     """Call fn compiled and in eager with each of `calls`: the same results, from so many compilations. Gives the compiled function."""
     made, counting = compiled(fn, backend, **options)
     for args in calls:

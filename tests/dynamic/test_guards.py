@@ -65,7 +65,7 @@ def test_related_sizes_that_differ_are_told() -> None:
     made, _ = compiled(lambda x, y: x + y, fullgraph=False)
     for n in (4, 6):
         made(r(n, 3), r(n, 3))
-    with pytest.raises(RuntimeError, match=r"The size of tensor a \(7\) must match the size of tensor b \(8\) at non-singleton dimension 0"):
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(7\) must match the size of tensor b \(8\)"):
         made(r(7, 3), r(8, 3))
 
 

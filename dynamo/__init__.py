@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from dynamo.api import (
     Explanation,
     allow_in_graph,
     assume_constant_result,
     compile,  # noqa: A004 - torch's name
     disable,
+    error_on_graph_break,
     explain,
     explain_guards,
     graph_break,
     is_compiling,
     list_backends,
+    lookup_backend,
     mark_dynamic,
     mark_static,
     maybe_mark_dynamic,
+    optimize,
     register_backend,
     reset,
     set_stance,
@@ -28,16 +34,27 @@ __all__ = [
     "assume_constant_result",
     "compile",
     "disable",
+    "error_on_graph_break",
     "explain",
     "explain_guards",
     "graph_break",
     "is_compiling",
     "list_backends",
+    "lookup_backend",
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",
+    "optimize",
     "register_backend",
     "reset",
     "set_stance",
     "substitute_in_graph",
 ]
+
+_ON_FIRST_USE = frozenset({"config", "testing"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_FIRST_USE:
+        return importlib.import_module(f"dynamo.{name}")
+    raise AttributeError(f"module 'dynamo' has no attribute {name!r}")

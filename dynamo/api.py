@@ -13,14 +13,16 @@ from typing import Any, Final
 from dynamo import _native, breaks, checkpoints, trust
 from dynamo.breaks import BreakRecord
 from dynamo.calls import DISABLED
-from dynamo.compiler import REGIONS, CompiledRegion, stance
+from dynamo.compiler import REGIONS, CompiledRegion
+from dynamo.compiler import stance as current_stance
 from dynamo.decode import argument_count
 from dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from dynamo.guards import Failure, Guard, guard_cost_ns, when
 from dynamo.module import OptimizedModule
 from eager import _logging, _settings
 from eager.nn import Module
-from fxir.backends import list_backends, lookup, register_backend
+from fxir.backends import list_backends, lookup
+from fxir.backends import register_backend as _register
 from fxir.options import CompileOptions
 
 __all__ = [
@@ -29,14 +31,17 @@ __all__ = [
     "assume_constant_result",
     "compile",
     "disable",
+    "error_on_graph_break",
     "explain",
     "explain_guards",
     "graph_break",
     "is_compiling",
     "list_backends",
+    "lookup_backend",
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",
+    "optimize",
     "register_backend",
     "reset",
     "set_stance",
@@ -151,11 +156,62 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
             return _native.call_disabled(inner, *args, **kwargs)
         return inner(*args, **kwargs)
 
-    setattr(wrapper, DISABLED, True)
+    setattr(wrapper, DISABLED, reason or True)
     _native.mark_skip(wrapper.__code__)  # type: ignore[attr-defined]
     if not recursive and isinstance(inner, types.FunctionType):
         _native.mark_skip(inner.__code__)
     return wrapper
+
+
+def lookup_backend(compiler_fn: Any) -> Any:
+    """The backend of that name; a callable is given back. Raises: RuntimeError for an unknown name."""
+    return lookup(compiler_fn) if isinstance(compiler_fn, str) else compiler_fn
+
+
+def register_backend(compiler_fn: Any = None, name: Any = None, tags: Sequence[str] = ()) -> Any:
+    """Make a backend known by name: `register_backend(fn, "name")`, `register_backend("name", fn)` or a decorator.
+
+    Its name is `fn.__name__` unless given. tags: torch's, kept nowhere.
+    Raises: TypeError for something that is neither a callable nor a name.
+    """
+    if compiler_fn is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    fn, label = (name, compiler_fn) if isinstance(compiler_fn, str) else (compiler_fn, name or getattr(compiler_fn, "__name__", None))
+    if not callable(fn):
+        raise TypeError(f"register_backend: got ({compiler_fn!r}, {name!r}); allowed: a callable and a name")
+    _register(str(label), _adapt(fn))
+    return fn
+
+
+def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool = False, dynamic: bool | None = None) -> Any:
+    """torch._dynamo's older form of `compile`: a decorator. nopython: `fullgraph`."""
+    return functools.partial(compile, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
+
+
+class error_on_graph_break:  # noqa: N801 - torch's name
+    """Whether a graph break is an error while compiled functions are called in this block or decorated function.
+
+    It goes before `fullgraph`, which holds for one compiled function throughout. For this thread.
+    """
+
+    def __init__(self, error: bool) -> None:
+        self._error = error
+        self._before: list[bool | None] = []
+
+    def __enter__(self) -> None:
+        self._before.append(breaks.forbidden.value)
+        breaks.forbidden.value = self._error
+
+    def __exit__(self, *exc: object) -> None:
+        breaks.forbidden.value = self._before.pop()
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with error_on_graph_break(self._error):
+                return fn(*args, **kwargs)
+
+        return wrapper
 
 
 def graph_break(msg: str = "") -> None:
@@ -217,13 +273,22 @@ class set_stance:  # noqa: N801 - torch's name
 
     "default": compile. "force_eager": run everything eagerly. "eager_on_recompile": run what is compiled, compile
     nothing. "fail_on_recompile": raise where a compiled function would be compiled again.
-    Raises: RuntimeError for another name.
+    Raises: RuntimeError for another name; NotImplementedError for torch's other switches.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None) -> None:
+        name = stance
+        if force_backend is not None and name != "default":
+            raise RuntimeError("non-default stance cannot have force_backend set")
+        if force_backend is not None or skip_guard_eval_unsafe:
+            given = "force_backend" if force_backend is not None else "skip_guard_eval_unsafe"
+            raise NotImplementedError(f"set_stance: {given} is not supported: code compiled for one backend, or for guards that "
+                                      "are not checked, would run where it does not fit")  # fmt: skip
+        if name == "eager_then_compile" or name == "aot_eager_then_compile":
+            raise NotImplementedError(f"set_stance: {name!r} is not supported; 'default' makes what changed symbolic at the second call")
         if name not in _STANCES:
             raise RuntimeError(f"set_stance: {name!r} is not known; allowed: {', '.join(_STANCES)}")
-        self._before = stance().name
+        self._before = current_stance().name
         self._name = name
         _apply_stance(name)
 
@@ -246,7 +311,7 @@ class set_stance:  # noqa: N801 - torch's name
 
 def _apply_stance(name: str) -> None:
     native, no_capture, fail = _STANCES[name]
-    current = stance()
+    current = current_stance()
     current.name, current.no_capture, current.fail_on_recompile = name, no_capture, fail
     _native.set_stance(native)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, local
 from typing import Final
 
 from eager import _logging
@@ -142,6 +142,13 @@ class BreakRecord:
         return "\n".join(lines)
 
 
+class _Forbidden(local):
+    """What `error_on_graph_break` asked for in this thread; None: `fullgraph` decides."""
+
+    value: bool | None = None
+
+
+forbidden: Final = _Forbidden()
 _seen: set[tuple[str, int, str]] = set()
 _seen_lock = Lock()
 

@@ -106,8 +106,9 @@ class Calls:
     def _without_following(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value | None:
         real = fn.real
         assert real is not None
-        if getattr(real, DISABLED, False):
-            raise Unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable")
+        if mark := getattr(real, DISABLED, False):
+            reason = f" ({mark})" if isinstance(mark, str) else ""
+            raise Unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable{reason}")
         special = self.special_function(real)  # type: ignore[attr-defined]
         if special is not None:
             return special(self, args, kwargs)  # type: ignore[no-any-return]

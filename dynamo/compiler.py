@@ -339,8 +339,10 @@ class Job:
 
     def _report(self, end: Stop) -> None:
         record = end.record()
-        if self.owner.options.fullgraph:
-            raise UnsupportedUnderFullgraph("compile(fullgraph=True): " + record.describe())
+        forbidden = breaks.forbidden.value
+        if self.owner.options.fullgraph if forbidden is None else forbidden:
+            who = "compile(fullgraph=True)" if forbidden is None else "error_on_graph_break(True)"
+            raise UnsupportedUnderFullgraph(f"{who}: " + record.describe())
         breaks.report(record)
 
     def variant(self) -> Variant:

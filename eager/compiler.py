@@ -6,6 +6,7 @@ so that a program that never compiles never loads the compiler.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable
@@ -71,3 +72,88 @@ def is_compiling() -> bool:
 def is_dynamo_compiling() -> bool:
     """The same as `is_compiling`."""
     return False
+
+
+def is_exporting() -> bool:
+    """True inside `export`: capture answers nothing else there, so outside of it this is False."""
+    return False
+
+
+def substitute_in_graph(original_fn: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False) -> Any:
+    """Decorator: capture the decorated Python function wherever `original_fn` is called."""
+    return _dynamo().substitute_in_graph(original_fn)
+
+
+class set_stance:  # noqa: N801 - torch's name
+    """What to do about calls that are not compiled yet; see `dynamo.api.set_stance`. At once, for a block, or a decorator."""
+
+    def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None) -> None:
+        self._made = _dynamo().set_stance(stance, skip_guard_eval_unsafe=skip_guard_eval_unsafe, force_backend=force_backend)
+
+    def __enter__(self) -> None:
+        self._made.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        self._made.__exit__(*exc)
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return self._made(fn)  # type: ignore[no-any-return]
+
+
+def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a capture of `fn(*args, **kwargs)` gives: graphs, breaks, guards."""
+    return _dynamo().explain(fn, *args, **kwargs)
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Tell that an iteration begins. Kept outputs are overwritten by the next call in any case, so there is nothing to do."""
+
+
+def nested_compile_region(fn: Any = None, **options: Any) -> Any:
+    """Mark a function that a model calls many times. It is captured at each call, which gives the same result."""
+    return (lambda f: f) if fn is None else fn
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of ndarrays take and give tensors."""
+    tensor = importlib.import_module("eager.tensor").Tensor
+    from_numpy = importlib.import_module("eager").from_numpy
+
+    def given(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)(map(given, value))
+        return value.detach().numpy() if isinstance(value, tensor) else value
+
+    def made(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)(map(made, value))
+        return from_numpy(value) if type(value).__module__ == "numpy" and hasattr(value, "__array_interface__") else value
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return made(fn(*map(given, args), **{k: given(v) for k, v in kwargs.items()}))
+
+    return wrapped
+
+
+# Names of torch.compiler that this project has no counterpart of, and why.
+_MISSING = {
+    **dict.fromkeys(("save_cache_artifacts", "load_cache_artifacts"), "the cache is a folder (FRAMEJIT_CACHE_DIR) that can be copied"),
+    **dict.fromkeys(("keep_portable_guards_unsafe", "keep_tensor_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe",
+                     "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe", "skip_all_guards_unsafe"),
+                    "guards are not skipped: those that nothing changes cost nothing"),
+    **dict.fromkeys(("set_default_backend", "get_default_backend"), "pass backend= to compile()"),
+    "set_enable_guard_collectives": "there are no collectives", "load_compiled_function": "compiled functions are not files; see export",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "config":
+        return importlib.import_module("dynamo.config")
+    if name not in _MISSING:
+        raise AttributeError(f"module 'eager.compiler' has no attribute {name!r}")
+
+    def missing(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"torch.compiler.{name}: not supported; {_MISSING[name]}")
+
+    return missing

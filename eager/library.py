@@ -85,7 +85,8 @@ class CustomOpDef(Op):
         """
         if self.mutated:
             raise RuntimeError(f"Cannot register autograd formula for non-functional operator {self._qualname} with schema "
-                               f"{self.schema.text}. Please create a functional operator and register an autograd formula for that.")  # fmt: skip
+                               f"{self.schema.text}. Please create a functional operator and register an autograd formula for "
+                               "that.")  # fmt: skip
         self._backward, self._setup = backward, setup_context
         self._function = _recorder(self)
 

@@ -33,6 +33,7 @@ BY_NAME = {
     "eager.as_torch.coverage": "the modules that a census names",
     "eager.autograd": "its public names, which would close a cycle with the op table",
     "eager.autograd.hooks": "vmap, for grad(is_grads_batched=True): it stands above the engine",
+    "dynamo": "its modules under torch's names that few programs need",
     "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda.backend": "cupy",
     "eager.interception": "the public namespaces, above it, when a class first takes part in their functions",
@@ -41,6 +42,7 @@ BY_NAME = {
     "fxir": "its classes, which most of its modules stand on",
     "fxir.export": "the public functions that a saved graph calls, of eager and operator only",
     "fxir.backends": "the backend, by name",
+    "inductor": "its config, which few programs touch",
     "inductor.backend": "the compiler and the autotuner, which a cache hit does without",
     "inductor.triton.compile": "triton",
 }

@@ -1,0 +1,50 @@
+"""`torch._dynamo.testing`: backends that count and keep what is captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxir.backends import lookup
+from fxir.graph_module import GraphModule
+from fxir.options import CompileOptions
+
+__all__ = ["CompileCounter", "CompileCounterWithBackend", "EagerAndRecordGraphs"]
+
+
+class EagerAndRecordGraphs:
+    """A backend that runs graphs as they are and keeps them in `graphs`."""
+
+    def __init__(self) -> None:
+        self.graphs: list[GraphModule] = []
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        self.graphs.append(gm)
+        return gm.forward
+
+
+class CompileCounterWithBackend:
+    """The backend of that name. frame_count: how many graphs it compiled; op_count: calls in them; graphs: these."""
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        self.clear()
+
+    def clear(self) -> None:
+        """Start counting again."""
+        self.frame_count = 0
+        self.op_count: int = 0
+        self.graphs: list[GraphModule] = []
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        self.frame_count += 1
+        self.op_count += sum(n.op.startswith("call") for n in gm.graph.nodes)
+        self.graphs.append(gm)
+        return lookup(self.backend)(gm, example_inputs, CompileOptions())
+
+
+class CompileCounter(CompileCounterWithBackend):
+    """`CompileCounterWithBackend("eager")`."""
+
+    def __init__(self) -> None:
+        super().__init__("eager")

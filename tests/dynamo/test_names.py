@@ -1,0 +1,167 @@
+"""torch.compiler, torch._dynamo and the two config modules: every name works or says what is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dynamo
+import eager as torch
+from dynamo.errors import UnsupportedUnderFullgraph
+from dynamo.testing import CompileCounter, CompileCounterWithBackend, EagerAndRecordGraphs
+from eager import _settings
+from inductor import config as inductor_config
+from tests.dynamo.test_api import same, x23
+
+COMPILER_NAMES = (
+    "compile config assume_constant_result reset allow_in_graph substitute_in_graph list_backends disable set_default_backend "
+    "get_default_backend set_stance set_enable_guard_collectives cudagraph_mark_step_begin load_compiled_function wrap_numpy is_compiling "
+    "is_dynamo_compiling is_exporting save_cache_artifacts load_cache_artifacts keep_portable_guards_unsafe "
+    "skip_guard_on_inbuilt_nn_modules_unsafe skip_guard_on_all_nn_modules_unsafe keep_tensor_guards_unsafe "
+    "skip_guard_on_globals_unsafe skip_all_guards_unsafe nested_compile_region"
+).split()
+
+
+@pytest.mark.parametrize("name", COMPILER_NAMES)
+def test_every_name_of_torch_compiler_is_there(name: str) -> None:
+    found = getattr(torch.compiler, name)
+    if getattr(found, "__name__", "") == "missing":
+        with pytest.raises(NotImplementedError, match=f"torch.compiler.{name}: not supported; "):
+            found()
+
+
+def test_the_stance_is_a_context_a_decorator_and_a_call() -> None:
+    counter = CompileCounter()
+    compiled = torch.compile(lambda x: x + 1, backend=counter)
+    with torch.compiler.set_stance("force_eager"):
+        compiled(x23())
+    assert counter.frame_count == 0
+
+    @torch.compiler.set_stance("force_eager")
+    def eagerly():
+        return compiled(x23())
+
+    eagerly()
+    assert counter.frame_count == 0
+    torch.compiler.set_stance("force_eager")
+    compiled(x23())
+    torch.compiler.set_stance("default")
+    assert counter.frame_count == 0
+    compiled(x23())
+    assert counter.frame_count == 1
+
+
+def test_switches_of_the_stance_that_are_missing_say_so() -> None:
+    for given in ({"skip_guard_eval_unsafe": True}, {"force_backend": "eager"}, {"stance": "eager_then_compile"}):
+        with pytest.raises(NotImplementedError, match="set_stance"):
+            torch.compiler.set_stance(**given)
+    with pytest.raises(RuntimeError, match="non-default stance cannot have force_backend"):
+        torch.compiler.set_stance("force_eager", force_backend="eager")
+    assert dynamo.compiler.stance().name == "default"
+
+
+def test_counters_and_recorders() -> None:
+    counter, aot, recorder = CompileCounter(), CompileCounterWithBackend("aot_eager"), EagerAndRecordGraphs()
+    for backend in (counter, aot, recorder):
+
+        def f(x):
+            y = x * 2
+            torch._dynamo.graph_break()
+            return y.sum() + 1
+
+        assert same(torch.compile(f, backend=backend)(x23()), f(x23()))
+    assert (counter.frame_count, counter.op_count) == (2, 3)
+    assert (aot.frame_count, aot.op_count) == (2, 3)
+    assert len(recorder.graphs) == 2
+
+
+def test_errors_at_breaks_for_a_block() -> None:
+    def f(x):
+        print(end="")
+        return x + 1
+
+    with torch._dynamo.error_on_graph_break(True), pytest.raises(UnsupportedUnderFullgraph, match=r"error_on_graph_break\(True\)"):
+        torch.compile(f, backend="eager")(x23())
+    with torch._dynamo.error_on_graph_break(False):
+        assert same(torch.compile(f, backend="eager", fullgraph=True)(x23()), f(x23()))
+    with pytest.raises(UnsupportedUnderFullgraph, match="fullgraph"):
+        torch.compile(f, backend="eager", fullgraph=True)(x23())
+
+
+def test_backends_by_name() -> None:
+    @torch._dynamo.register_backend
+    def names_backend(gm, example_inputs):
+        return gm.forward
+
+    @torch._dynamo.register_backend(name="named_backend")
+    def other(gm, example_inputs):
+        return gm.forward
+
+    assert {"names_backend", "named_backend"} <= set(torch._dynamo.list_backends())
+    assert same(torch.compile(lambda x: x * 2, backend="named_backend")(x23()), x23() * 2)
+    assert torch._dynamo.lookup_backend(other) is other
+    assert same(torch._dynamo.optimize("names_backend", nopython=True)(lambda x: x - 1)(x23()), x23() - 1)
+    with pytest.raises(TypeError, match="register_backend"):
+        torch._dynamo.register_backend(3)
+
+
+def test_the_reason_of_disable_is_told() -> None:
+    @torch.compiler.disable(reason="it draws on the screen")
+    def show(x):
+        return x
+
+    def f(x):
+        return show(x + 1) * 2
+
+    assert "show is marked with disable (it draws on the screen)" in str(torch._dynamo.explain(f)(x23()))
+
+
+def test_numpy_functions_wrapped() -> None:
+    found = torch.compiler.wrap_numpy(lambda a, b: (np.sin(a) + b["k"], 3) if isinstance(b, dict) else np.sin(a) + b)(x23(), 2)
+    assert same(found, torch.from_numpy(np.sin(x23().numpy()) + 2))
+
+
+def test_the_config_of_dynamo() -> None:
+    config = torch._dynamo.config
+    assert config.cache_size_limit == _settings.current().capture.recompile_limit
+    with config.patch(recompile_limit=2, verbose=True):
+        assert (config.cache_size_limit, config.verbose) == (2, True)
+    with config.patch({"suppress_errors": False}):
+        assert not _settings.current().capture.suppress_errors
+
+    @config.patch("cache_size_limit", 3)
+    def limited() -> int:
+        return _settings.current().capture.recompile_limit
+
+    assert limited() == 3
+    assert (config.cache_size_limit, config.verbose) == (8, False)
+    with pytest.raises(AttributeError, match="nonesuch"):
+        config.nonesuch = 1
+    with pytest.raises(AttributeError, match="nonesuch"):
+        _ = config.nonesuch
+    with pytest.raises(NotImplementedError, match="fullgraph"):
+        config.fail_on_recompile_limit_hit = True
+    with pytest.raises(NotImplementedError), config.patch(verbose=True, compiled_autograd=True):
+        raise AssertionError("not reached")
+    assert not config.verbose
+    config.compiled_autograd = False
+
+
+def test_the_limit_set_through_the_config_holds() -> None:
+    counter = CompileCounter()
+    with torch._dynamo.config.patch(cache_size_limit=2):
+        compiled = torch.compile(lambda x, k: x + len(k), backend=counter, dynamic=False)
+        for k in ("", "a", "bb", "ccc"):
+            assert same(compiled(x23(), k), x23() + len(k))
+    assert counter.frame_count == 2
+
+
+def test_the_config_of_inductor() -> None:
+    with inductor_config.patch({"triton.unique_kernel_names": False, "max_autotune": True, "force_disable_caches": True}):
+        assert _settings.current().cpu.max_autotune
+        assert not _settings.current().cache.enabled
+        assert not inductor_config.triton.unique_kernel_names
+    assert inductor_config.triton.unique_kernel_names
+    with pytest.raises(NotImplementedError, match="reduce-overhead"):
+        inductor_config.triton.cudagraphs = True
+    assert torch._inductor.config is inductor_config

@@ -83,6 +83,8 @@ def _write(e: Expr, style: Style, level: int) -> str:
 
 
 def _literal(value: int, style: Style) -> str:
+    if style.suffix and abs(value) >= 1 << 63:
+        raise OverflowError(f"to_source: {value} does not fit into 64 bits")
     return f"{value}{style.suffix}" if abs(value) >= 1 << 31 else str(value)
 
 

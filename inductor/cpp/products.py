@@ -39,7 +39,7 @@ class Problem:
         (a_row, a_column), (b_row, b_column), steps = self.a_strides, self.b_strides, self.batch_strides
         return GemmProblem(
             self.dtype, nominal(self.batch), nominal(self.m), nominal(self.n), nominal(self.k),
-            (nominal(a_row), nominal(a_column)), (nominal(b_row), nominal(b_column)), nominal(self.ldc),
+            (_not_unit(a_row), _not_unit(a_column)), (_not_unit(b_row), _not_unit(b_column)), _not_unit(self.ldc),
             (nominal(steps[0]), nominal(steps[1]), nominal(steps[2])),
         )  # fmt: skip
 
@@ -69,6 +69,11 @@ class Problem:
         fields = [0 if self.dtype == "float32" else 1, a[0], b[0], self.batch, self.m, self.n, self.k, a[1], b[1], self.ldc,
                   *self.batch_strides]  # fmt: skip
         return ", ".join([*map(size_source, fields), str(alpha), "0.0"])
+
+
+def _not_unit(stride: Size) -> int:
+    """A nominal stride: never 1 where it only may be, for a kernel may rely on 1."""
+    return stride if isinstance(stride, int) else max(nominal(stride), 2)
 
 
 def unit_strides(strides: Sequence[Size], shape: tuple[Size, Size]) -> Strides:

@@ -24,6 +24,7 @@ from fxir.shapes import NeedsStatic, Relation, ShapeEnv
 from fxir.trace import TraceMode
 from inductor.artifact import ArtifactPlan
 from inductor.compiled import load
+from inductor.cpp.products import Problem
 from inductor.lowering import lower
 from inductor.lowering.facts import Facts
 from inductor.memory import ALIGNMENT, Lifetime, plan_arena
@@ -198,6 +199,15 @@ def test_memory_is_used_again() -> None:
 
 
 # --------------------------------------------------------------------------- what is generated
+
+
+def test_no_kernel_relies_on_a_stride_that_may_be_one() -> None:
+    width = E.sym("n0", 2, 1 << 62) // 64  # nominally 1
+    problem = Problem("float32", 1, 32, 64, 64, (64, 1), (1, width), 64, (0, 0, 0))
+    assert problem.nominal().b_strides == (1, 2) and not problem.suits_blas()
+    run = compiled(lambda x, y: x @ y[:, : y.shape[1] // 64].transpose(0, 1), (32, "k"), ("n", 640), hints={"k": 10, "n": 64})
+    x, y = eager.ones(32, 10), tensor(np.random.default_rng(4), 50, 640)
+    agree(run(x, y)[0], x @ y[:, :10].transpose(0, 1), 1e-4)
 
 
 def test_a_view_of_symbolic_sizes_needs_no_division_in_its_loop() -> None:

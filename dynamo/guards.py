@@ -11,14 +11,15 @@ watched blocks (one comparison each while nothing changes), then relations betwe
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dynamo._native import META_ALL, GuardProgram
+from dynamo._native import ANY, AT_LEAST_2, META_ALL, GuardProgram
 from dynamo.shape_guards import ShapeCheck
 from dynamo.sources import ChildSource, Source
-from eager import _logging, ambient, device, dtype
+from eager import _logging, ambient, device, dtype, dtypes
 from fxir.node import Origin
 
 LOG: Final = _logging.artifact("guards")
@@ -27,6 +28,7 @@ _RANK: Final = {
     "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
     "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "type_absent": 4, "call_eq": 5,
 }  # fmt: skip
+DEVICE_TYPES: Final = ("cpu", "cuda", "meta")  # by their number in the meta word
 _RELATIONAL: Final = frozenset({"shape", "same", "distinct", "alias", "not_alias"})
 
 
@@ -50,10 +52,27 @@ class Guard:
         """What is guarded and the line that made it. It identifies the guard in a failed program."""
         if self.kind == "shape":
             return f"{self.operands[0].text}  # {self.origin}" if self.origin else str(self.operands[0].text)
-        what = f"{', '.join(s.name for s in self.sources)}: {self.kind} {_short(self.operands)}".strip()
+        names = ", ".join(s.name for s in self.sources)
+        what = f"{names} {self._fact()}" if names else self._fact()
         return f"{what}  # {self.origin}" if self.origin else what
 
+    def _fact(self) -> str:
+        """The fact in words, without who it is about."""
+        if self.kind == "tensor":
+            return f"is {_expected_tensor(self.operands)}"
+        if self.kind == "ambient":
+            return f"surroundings: {ambient.describe(self.operands[0])}"
+        if self.kind == "call_eq":
+            return f"{_text(self.operands[0])}() gives {_text(self.operands[1])}"
+        return f"{_WORDS.get(self.kind, self.kind)} {_short(self.operands)}".strip()
 
+
+_WORDS: Final = {
+    "is": "is the object", "is_not": "is not the object", "type": "has the type", "int_eq": "==", "float_eq": "==", "str_eq": "==",
+    "const_eq": "==", "len": "has the length", "dict_keys": "has the keys", "no_attr": "has no attribute",
+    "type_absent": "has no attribute",    "dict_absent": "has no entry", "cell_empty": "is not bound", "grad_mode": "gradients are recorded:", "same": "are one object",
+    "distinct": "are different objects", "alias": "share memory", "not_alias": "share no memory",
+}  # fmt: skip
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, range)
 
 
@@ -62,7 +81,9 @@ def _text(operand: Any) -> str:
     if isinstance(operand, type):
         return operand.__qualname__
     if isinstance(operand, tuple):
-        return f"({', '.join(map(_text, operand))})"
+        return f"({', '.join(map(_text, operand))}{',' if len(operand) == 1 else ''})"
+    if isinstance(operand, types.ModuleType):
+        return f"<module {operand.__name__}>"
     if type(operand) is int and operand.bit_length() > 64:
         return f"<an int of {operand.bit_length()} bits>"
     if type(operand) in _PLAIN:
@@ -215,8 +236,22 @@ class Failure:
         return f"{self.guard}: expected {self.expected}, got {self.actual}{made}"
 
 
-def _tensor_text(sizes: Any, strides: Any, cls: type) -> str:
-    return f"{cls.__name__}(size={tuple(sizes)}, stride={tuple(strides) if strides is not None else 'contiguous'})"
+def _tensor_text(cls: type, dtype_name: str, device_name: str, sizes: Any, strides: Any, requires_grad: bool) -> str:
+    layout = "contiguous" if strides is None else f"stride={_dims(strides)}"
+    grad = ", requires_grad" if requires_grad else ""
+    return f"{cls.__name__}(size={_dims(sizes)}, {layout}, {dtype_name}, {device_name}{grad})"
+
+
+def _dims(dims: Any) -> str:
+    special = {ANY: "any", AT_LEAST_2: "2 or more"}
+    return f"({', '.join(special.get(d, str(d)) for d in dims)}{',' if len(dims) == 1 else ''})"
+
+
+def _expected_tensor(operands: tuple[Any, ...]) -> str:
+    """A tensor guard's operands (class, meta word, mask, sizes, strides) as a tensor is written."""
+    cls, word, _, sizes, strides = operands
+    name = next(d.name for d in dtypes.ALL if d.code == word & 0xFF)
+    return _tensor_text(cls, name, DEVICE_TYPES[word >> 8 & 0xFF], sizes, strides, bool(word >> 32 & 1))
 
 
 def _describe_actual(kind: str, operands: tuple[Any, ...], value: Any) -> str:
@@ -232,8 +267,7 @@ def _describe_actual(kind: str, operands: tuple[Any, ...], value: Any) -> str:
         return repr(tuple(value))
     if kind == "tensor":
         try:
-            grad = ", requires_grad" if value.requires_grad else ""
-            return f"{_tensor_text(value.shape, value.stride(), type(value))} {value.dtype}{grad}"
+            return _tensor_text(type(value), value.dtype.name, value.device.type, value.shape, value.stride(), value.requires_grad)
         except AttributeError:
             return f"a {type(value).__qualname__}"
     text = repr(value)
@@ -249,7 +283,7 @@ def _describe_expected(guard: Guard) -> str:
     if guard.kind == "is":
         return f"the same {type(operands[0]).__qualname__} object as before"
     if guard.kind == "tensor":
-        return f"{_tensor_text(operands[3], operands[4], operands[0])} with the dtype, device and requires_grad of before"
+        return _expected_tensor(operands)
     if guard.kind in ("same", "distinct", "alias", "not_alias"):
         return {"same": "one object", "distinct": "different objects"}.get(guard.kind, guard.kind)
     if guard.kind == "ambient":

@@ -123,6 +123,9 @@ class Null(Value):
     def describe(self) -> str:
         return "NULL"
 
+    def __repr__(self) -> str:
+        return "NULL"
+
     def reconstruct(self, cg: CodeGen) -> str:
         return cg.helper("NULL")
 

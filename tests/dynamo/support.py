@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -136,14 +137,25 @@ def same_call(eager: Seen, captured: Seen) -> None:
     same(eager.result, captured.result, "result", memo)
 
 
-def check(program: Program, force: str = "none", backend: str = "eager") -> Any:
-    """Run every input eager and captured, each twice, and compare."""
+def _trace(frame: Any, event: str, arg: Any) -> Any:
+    return _trace
+
+
+def check(program: Program, force: str = "none", backend: str = "eager", traced: bool = False) -> Any:
+    """Run every input eager and captured, each twice, and compare. traced: the second time under sys.settrace."""
     dynamo.reset()
     eager_fn, captured_fn = program.make(), program.make()
     compiled = dynamo.compile(captured_fn, backend=backend)
     with _settings.scope(capture_force_break=force, capture_suppress_errors=False):
-        for make_args in (*program.inputs, *program.inputs):
-            same_call(observe(eager_fn, make_args), observe(compiled, make_args))
+        for k, make_args in enumerate((*program.inputs, *program.inputs)):
+            before = sys.gettrace()
+            if traced and k >= len(program.inputs):
+                sys.settrace(_trace)
+            try:
+                seen = observe(eager_fn, make_args), observe(compiled, make_args)
+            finally:
+                sys.settrace(before)
+            same_call(*seen)
     return compiled
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.dynamo import support
-from tests.dynamo.programs import classes, containers, exceptions, flow, functions, objects, runtime
+from tests.dynamo.programs import classes, containers, exceptions, flow, functions, objects, runtime, surroundings
 
-TABLES = (flow, functions, containers, exceptions, objects, classes, runtime)
+TABLES = (flow, functions, containers, exceptions, objects, classes, runtime, surroundings)
 PROGRAMS = [pytest.param(p, id=f"{t.__name__.rpartition('.')[2]}-{p.name}") for t in TABLES for p in t.PROGRAMS]
 
 
-@pytest.mark.parametrize("force", ["none", "call", "leaf"])
+@pytest.mark.parametrize("mode", ["none", "call", "leaf", "traced"])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_captured_program_agrees_with_eager(program: support.Program, force: str) -> None:
-    support.check(program, force)
+def test_captured_program_agrees_with_eager(program: support.Program, mode: str) -> None:
+    """none: broken where it must be. call, leaf: at every call, in every inlined callee. traced: settrace comes on later."""
+    support.check(program, "none" if mode == "traced" else mode, traced=mode == "traced")

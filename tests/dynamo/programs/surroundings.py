@@ -1,0 +1,334 @@
+"""Programs for what the others leave out: names that change between calls, surroundings, frames, caches, groups.
+
+Each is small and about one thing; those with state of their own are made anew for each run.
+"""
+# ruff: noqa: B905, C416, F632, F841, PIE804, RET503, RET504, SIM105, SIM117, UP031, UP032, PERF203 - odd code is the point
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import gc
+import itertools
+import sys
+import types
+import warnings
+from typing import Any, Protocol, runtime_checkable
+
+import dynamo
+import eager as torch
+from tests.dynamo.support import Table
+
+PROGRAMS = Table()
+
+
+def x() -> tuple[torch.Tensor]:
+    return (torch.arange(3.0),)
+
+
+def x_and(n: int) -> Any:
+    return lambda: (torch.arange(3.0) + n, n)
+
+
+@PROGRAMS.factory(x, x, x)
+def globals_rebound_and_builtins_shadowed():
+    namespace: dict[str, Any] = {"torch": torch, "K": 1}
+    exec(
+        "def f(log, x):\n"
+        "    log.append((K, len([1, 2])))\n"
+        "    y = x + K + len([1])\n"
+        "    return y\n", namespace)  # fmt: skip
+    steps = iter([lambda: namespace.update(K=5), lambda: namespace.update(len=lambda v: 40), lambda: namespace.pop("len"),
+                  lambda: None, lambda: None, lambda: None])  # fmt: skip
+
+    def f(log, x):
+        result = inner(log, x)
+        next(steps)()
+        return result
+
+    inner = namespace["f"]
+    return f
+
+
+@PROGRAMS.factory(x, x, x)
+def defaults_and_code_change_between_calls():
+    def callee(x, k=1, *, m=2):
+        return x * k + m
+
+    def other(x, k=1, *, m=2):
+        return x - k - m
+
+    steps = itertools.count()
+
+    def f(log, x):
+        y = callee(x)
+        at = next(steps)
+        if at == 0:
+            callee.__defaults__ = (7,)
+        elif at == 1:
+            callee.__kwdefaults__ = {"m": 30}
+        elif at == 2:
+            callee.__code__ = other.__code__
+        return y
+
+    return f
+
+
+@PROGRAMS.program(x)
+def a_call_with_a_duplicate_key(log, x):
+    def callee(*args, **named):
+        return len(args), sorted(named)
+
+    found = [callee(*(1, 2), *[3], **{"a": 1}, **{"b": 2})]
+    try:
+        callee(**{"a": 1}, **{"a": 2})
+    except TypeError as e:
+        found.append("multiple values" in str(e))
+    (a, *b), (c, (d, *e)) = [1, 2, 3], (4, (5, 6, 7))
+    return found, a, b, c, d, e, x + a
+
+
+@PROGRAMS.program(x_and(2), x_and(3))
+def names_in_comprehensions(log, x, n):
+    i = n
+    rows = [[(i, j) for j in range(i)] for i in range(n)]
+    adders = [lambda v: v + i for i in range(3)]
+    kept = [lambda v, i=i: v + i for i in range(3)]
+    return i, rows, [a(x) for a in adders], [k(x) for k in kept], {k: v for k, v in zip("ab", range(n))}, {w := n, w + 1}
+
+
+@PROGRAMS.program(x)
+def generators_sent_to_thrown_at_and_closed(log, x):
+    def worker():
+        got = []
+        try:
+            while True:
+                try:
+                    got.append((yield len(got)))
+                except KeyError as e:
+                    log.append(("threw", e.args))
+        finally:
+            log.append(("closed", got))
+
+    def outer():
+        result = yield from inner()
+        yield result
+
+    def inner():
+        yield x
+        return x + 1
+
+    g = worker()
+    seen = [next(g), g.send("a"), g.throw(KeyError(3)), g.send("b")]
+    dynamo.graph_break()
+    g.close()
+    return seen, list(outer())
+
+
+@PROGRAMS.program(x_and(0), x_and(1), x_and(2))
+def exception_groups(log, x, n):
+    errors = [ValueError(1), KeyError(2), ExceptionGroup("inner", [TypeError(3), ValueError(4)])]
+    y = x + 1
+    try:
+        try:
+            if n < 2:
+                raise ExceptionGroup("outer", errors[: n + 2])
+        except* ValueError as group:
+            log.append(("values", [str(e) for e in group.exceptions]))
+        except* KeyError as group:
+            log.append(("keys", len(group.exceptions)))
+        else:
+            log.append("else")
+        finally:
+            log.append("finally")
+    except ExceptionGroup as rest:
+        log.append(("rest", rest.message))
+    return y * 2
+
+
+@PROGRAMS.program(x)
+def notes_and_chains(log, x):
+    try:
+        try:
+            x[0] = 5
+            raise KeyError("a")
+        except KeyError as e:
+            e.add_note("while testing")
+            raise ValueError("b") from e
+    except ValueError as e:
+        log.append((e.__cause__.__notes__, e.__suppress_context__, e.__context__ is e.__cause__))
+    try:
+        assert x.sum() < 0, f"got {x.tolist()}"
+    except AssertionError as e:
+        log.append(str(e))
+    return x
+
+
+@PROGRAMS.factory(x, x)
+def cached_functions_count_their_hits():
+    @functools.lru_cache(maxsize=2)
+    def cached(n):
+        return [n]
+
+    def f(log, x):
+        cached(1).append(2)
+        a = cached(1), cached(3)
+        return x + len(a[0]), a, cached.cache_info()
+
+    return f
+
+
+@PROGRAMS.program(x)
+def wrapped_functions(log, x):
+    def decorate(fn):
+        @functools.wraps(fn)
+        def wrapper(*args: int):
+            return fn(*args) + 1
+
+        return wrapper
+
+    @decorate
+    @decorate
+    def double(v: torch.Tensor) -> torch.Tensor:
+        "twice"
+        return v * 2
+
+    return double(x), double.__name__, double.__doc__, double.__wrapped__.__wrapped__(x), sorted(double.__annotations__)
+
+
+VARIABLE: contextvars.ContextVar[int] = contextvars.ContextVar("VARIABLE", default=1)
+
+
+@PROGRAMS.program(x)
+def context_variables(log, x):
+    token = VARIABLE.set(5)
+    inside = contextvars.copy_context().run(lambda: VARIABLE.get() + 1)
+    y = x * VARIABLE.get()
+    VARIABLE.reset(token)
+    return y, inside, VARIABLE.get()
+
+
+@PROGRAMS.program(x)
+def frames_of_callers(log, x):
+    def where(depth):
+        frame = sys._getframe(depth)
+        return frame.f_code.co_name, frame.f_lineno, frame.f_globals["__name__"] == __name__
+
+    def outer(x):
+        y = x + 1
+        return where(0), where(1), sys._getframe(0).f_code.co_name, y
+
+    return outer(x), where(1), sorted(locals()), sorted(vars())
+
+
+@PROGRAMS.factory(x, x)
+def one_code_in_two_namespaces():
+    def make(k):
+        exec("def g(x):\n    return x + K", namespace := {"K": k})
+        return namespace["g"]
+
+    first = make(1)
+    second = types.FunctionType(first.__code__, {"K": 20}, "g")
+
+    def f(log, x):
+        return first(x), second(x)
+
+    return f
+
+
+@runtime_checkable
+class Sized(Protocol):
+    def size(self) -> int: ...
+
+
+class HasSize:
+    def size(self) -> int:
+        return 3
+
+
+class Key:
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __hash__(self) -> int:
+        return self.n % 2
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.n == other.n
+
+
+@PROGRAMS.program(x)
+def protocols_and_own_keys(log, x):
+    table = {Key(1): "a", Key(3): "b"}
+    table[Key(1)] = "c"
+    sets = {1, 2, 3} & {2, 3, 9}, {1} | {2}, {1, 2} ^ {2, 3}, {1} <= {1, 2}, frozenset("ab") - {"a"}
+    return isinstance(HasSize(), Sized), isinstance(x, Sized), list(table.values()), Key(3) in table, sets, x
+
+
+@PROGRAMS.program(x_and(3))
+def effects_of_iterables_are_counted(log, x, n):
+    def noisy(k):
+        for i in range(k):
+            log.append(i)
+            yield i
+
+    a = any(i > 0 for i in noisy(n)), all(i < 1 for i in noisy(n)), sum(noisy(n)), max(noisy(n), key=lambda v: -v)
+    it = noisy(5)
+    try:
+        list(zip(it, [1], strict=True))
+    except ValueError as e:
+        log.append(str(e))
+    groups = [(k, list(g)) for k, g in itertools.groupby([1, 1, 2], key=lambda v: v)]
+    left, right = itertools.tee(noisy(2))
+    return a, next(it), groups, list(left), list(right), list(itertools.islice(itertools.cycle("ab"), 5)), x
+
+
+@PROGRAMS.factory(x, x)
+def nested_compilation_and_disabled_callees():
+    inner = dynamo.compile(lambda x: x * 3, backend="eager")
+
+    @dynamo.disable
+    def plain(x):
+        return x - 1
+
+    def f(log, x):
+        y = inner(x) + plain(x)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warnings.warn("look", stacklevel=1)
+        return y, [str(w.message) for w in caught], gc.isenabled()
+
+    return f
+
+
+@PROGRAMS.program(x)
+def texts_and_numbers(log, x):
+    width, value = 8, 3.14159
+    big = 2**80 + 1
+    nan = float("nan")
+    return (f"{value:>{width}.{2}f}|{value!r:^10}|{'a':*<3}", "%05.1f %s" % (value, None), "{0:x} {k}".format(255, k=big),
+            big % 1000, True == 1, True is 1 if False else None, -0.0, nan is nan, nan == nan, [nan].count(nan), x)  # fmt: skip
+
+
+@PROGRAMS.program(x)
+def an_interrupt_leaves_what_was_done(log, x):
+    state = {"n": 0}
+    try:
+        for i in range(3):
+            state["n"] += 1
+            x.add_(1)
+            if i == 1:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        log.append("stopped")
+    return state, x
+
+
+if sys.version_info >= (3, 12):
+    _GENERIC: dict[str, Any] = {}
+    exec("def first[T](values: list[T]) -> T:\n    return values[0]\nclass Box[T]:\n    def __init__(self, v: T):\n        self.v = v\n",
+         _GENERIC)  # fmt: skip
+
+    @PROGRAMS.program(x)
+    def generic_functions_and_classes(log, x):
+        return _GENERIC["first"]([x, 1]), _GENERIC["Box"](x).v + 1

@@ -31,8 +31,9 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any
     """The tensors end to end along `dim`; all other sizes agree."""
     tensors = _list("cat", tensors)
     dim = dim if axis is None else axis
-    ndim = max((t.ndim for t in tensors), default=1)
-    return _out(OPS["cat"](tensors, normalize_dim(dim, ndim) if tensors else 0), out)
+    if dim.__class__ is not int or dim < 0:  # the op itself judges the others
+        dim = normalize_dim(dim, max((t.ndim for t in tensors), default=1)) if tensors else 0
+    return _out(OPS["cat"](tensors, dim), out)
 
 
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:

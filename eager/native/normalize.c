@@ -51,7 +51,8 @@ typedef struct {
             const T top = row_max_##S(x, n);                                                                \
             for (long i = 0; i < n; i++) out[i] = exp_##S(x[i] - top);                                      \
             SUM_OF(T, total, n, out[at])                                                                    \
-            for (long i = 0; i < n; i++) out[i] /= total;                                                   \
+            const T share = (T)1 / total;                                                                   \
+            for (long i = 0; i < n; i++) out[i] *= share;                                                   \
         }                                                                                                   \
     }                                                                                                       \
     CLONES static void log_softmax_##S(void *context, long begin, long end)                                 \

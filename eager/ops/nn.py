@@ -291,6 +291,8 @@ def _layer_norm_vjp(gs: Any, x: Any, normalized_shape: Any, weight: Any, y1: Any
         mean, rstd = _moments(cast_to(x, accumulator(x.dtype)), _last(x.ndim, count), eps)
     else:
         mean, rstd = y1, y2
+        if not g.is_fake and not g._is_contiguous():  # once for all three
+            g = OPS["clone"](g, "contiguous")
     gx = OPS["layer_norm_backward"](g, x, mean, rstd, weight, count) if needs[0] else None
     gw = gb = None
     lead = tuple(range(x.ndim - count))

@@ -19,7 +19,7 @@ from dynamo.values.constant import NONE, Constant
 from dynamo.values.objects import BuiltinMethod, ClassValue
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.tensor import TensorValue
-from eager import Tensor
+from eager import Tensor, ambient
 from eager.autograd import engine
 from eager.autograd.function import ONCE, Function, FunctionCtx, attach_outputs, once_differentiable
 from eager.autograd.node import Node, edge_of
@@ -138,7 +138,11 @@ class WithBackward:
         present = sum(1 << i for i, g in enumerate(grads) if g is not None)
         graph = self.graphs[present]
         kept = (*ctx.saved_tensors, *ctx.kept)
-        found: tuple[Any, ...] = graph.gm(*(grads[i] for i in graph.grads), *(kept[i] for i in graph.kept))
+        before = ambient.set_autocast(None)
+        try:
+            found: tuple[Any, ...] = graph.gm(*(grads[i] for i in graph.grads), *(kept[i] for i in graph.kept))
+        finally:
+            ambient.set_autocast(before)
         return found
 
 
@@ -223,7 +227,7 @@ class _Application:
     def _attach(self, outputs: list[Value]) -> list[Value]:
         cap = self.cap
         constant = frozenset(i for i, y in enumerate(outputs) if any(y is c for c in self.ctx.constant_outputs))
-        kept: list[Value] = list(self.ctx.saved)
+        kept: list[Any] = list(self.ctx.saved)
         graphs = {mask: self._backward(outputs, mask, kept) for mask in self._patterns(outputs, constant)}
         target = WithBackward(self.cls, self.needs, tuple(self.tensors), constant, self.ctx.materialize, len(self.ctx.saved), graphs)
         given: list[Value] = [ListValue(list(self.tensors.values())), ListValue(list(outputs)), ListValue(kept)]
@@ -241,7 +245,7 @@ class _Application:
         choices = product((False, True), repeat=len(wanted))
         return [mask for chosen in choices if (mask := sum(1 << i for i, c in zip(wanted, chosen, strict=True) if c))]
 
-    def _backward(self, outputs: list[Value], mask: int, kept: list[Value]) -> BackwardGraph:
+    def _backward(self, outputs: list[Value], mask: int, kept: list[Any]) -> BackwardGraph:
         """Follow backward with gradients for the outputs of `mask`; what it uses from outside is added to `kept`."""
         cap = self.cap
         with cap.recording(self.name, False, later=True) as level:

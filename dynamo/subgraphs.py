@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.values.base import Value, next_serial
 from dynamo.values.tensor import TensorValue
-from eager import Tensor
+from eager import Tensor, ambient
 from eager import _native as eager_native
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule
@@ -24,15 +24,22 @@ if TYPE_CHECKING:
     from eager.spec import TensorSpec
 
 
+class InGraph(Protocol):
+    """A value that a node holds. fake: a tensor, or a function."""
+
+    node: Node
+    fake: Any
+
+
 class SubGraph:
-    """A graph being recorded. captured: tensors from outside, which are its inputs after those it was opened with."""
+    """A graph being recorded. captured: what it uses from outside, which are its inputs after those it was opened with."""
 
     def __init__(self, name: str, step: int) -> None:
         self.name = name
         self.step = step  # where to break the graph if a value of it is needed outside
         self.graph = Graph()
         self.inputs: list[TensorValue] = []
-        self.captured: list[TensorValue] = []
+        self.captured: list[InGraph] = []
         self._placeholders: dict[int, Node] = {}
         self._foreign: set[int] = set()  # storages of others
 
@@ -45,13 +52,14 @@ class SubGraph:
         cap.fakes[id(stand_in)] = value
         return value
 
-    def capture(self, value: TensorValue) -> Node:
-        """The input that stands for a tensor from outside."""
+    def capture(self, value: InGraph) -> Node:
+        """The input that stands for a value from outside."""
         found = self._placeholders.get(id(value))
         if found is None:
             found = self._placeholders[id(value)] = self._placeholder(f"c{len(self.captured)}", value.node.info)
             self.captured.append(value)
-            self._foreign.add(id(value.fake.untyped_storage().root))
+            if isinstance(value.fake, Tensor):
+                self._foreign.add(id(value.fake.untyped_storage().root))
         return found
 
     def _placeholder(self, name: str, info: NodeInfo) -> Node:
@@ -77,6 +85,7 @@ class SubGraphs:
     main: Graph
     levels: list[SubGraph]
     grad_mode: bool
+    autocast: int
     frozen_since: int | None
     steps: int
 
@@ -85,29 +94,36 @@ class SubGraphs:
 
     @contextmanager
     def recording(self, name: str, grad_mode: bool, *, later: bool) -> Iterator[SubGraph]:
-        """Record into a new graph. later: it runs at another time, so it may change nothing but what it makes."""
+        """Record into a new graph. later: it runs at another time, so it may change nothing but what it makes; autocast is
+        off then."""
         step = self.levels[0].step if self.levels else self.steps
         level = SubGraph(name, step)
-        before = self.graph, self.grad_mode, self.frozen_since
+        before = self.graph, self.grad_mode, self.frozen_since, self.autocast
         self.levels.append(level)
         self.graph, self.grad_mode = level.graph, grad_mode
         if later and self.frozen_since is None:
             self.frozen_since = next_serial()
+        if later:
+            self.autocast = 0
+            ambient.switch_autocast(0)
         eager_native.set_grad_enabled(grad_mode)
         try:
             yield level
         finally:
-            self.graph, self.grad_mode, self.frozen_since = before
+            self.graph, self.grad_mode, self.frozen_since, self.autocast = before
             self.levels.pop()
             eager_native.set_grad_enabled(self.grad_mode)
+            ambient.switch_autocast(self.autocast)
 
-    def node_of(self, value: TensorValue) -> Node:
+    def node_of(self, value: InGraph) -> Node:
         """The node of `value` in the graph that is being recorded."""
         if value.node.graph is self.graph:
             return value.node
         known = {id(self.main), *(id(level.graph) for level in self.levels)}
         if id(value.node.graph) not in known:
             raise Unsupported(breaks.AUTOGRAD, "a tensor of a function that runs at another time is used outside of it")
+        if self.frozen_since is not None and not isinstance(value.fake, Tensor):
+            self.refuse_later("calls a function that a transform gave")
         return self.levels[-1].capture(value)
 
     def refuse_symbols(self) -> None:

@@ -12,7 +12,7 @@ from dynamo import breaks
 from dynamo.errors import Raised, Unsupported
 from dynamo.guards import TENSOR_MASK
 from dynamo.sources import ConstSource, DictItemSource, Source
-from dynamo.subgraphs import SubGraph
+from dynamo.subgraphs import InGraph, SubGraph
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.mappings import DictValue
@@ -90,7 +90,7 @@ class TensorCalls:
         fakes: dict[int, TensorValue]
 
         def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
-        def node_of(self, value: TensorValue) -> Node: ...
+        def node_of(self, value: InGraph) -> Node: ...
         def refuse_symbols(self) -> None: ...
         def realize(self, value: Value) -> Value: ...
         def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
@@ -253,7 +253,7 @@ class TensorCalls:
             parts = [self._argument(p) for p in value.parts]
             return slice(*(n for n, _ in parts)), slice(*(f for _, f in parts))
         if isinstance(value, DictValue):
-            items = {k.as_constant(): self._argument(v) for k, v in value.entries.values()}
+            items = {self.realize(k).as_constant(): self._argument(v) for k, v in value.entries.values()}
             return {k: n for k, (n, _) in items.items()}, {k: f for k, (_, f) in items.items()}
         if isinstance(value, RangeValue):
             return tuple(value.value), tuple(value.value)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo import breaks
 from dynamo.builtin_table import SPECIAL, Args, Kwargs, Row
 from dynamo.errors import CaptureError, Raised, Steering, Unsupported
+from dynamo.subgraphs import InGraph
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.mappings import DictValue
@@ -168,11 +169,9 @@ class ResultFunction(Value):
         return True
 
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if self.node.graph is not cap.graph:
-            raise Unsupported(breaks.AUTOGRAD, "a function that a transform gave, called in another function")
         nodes, fakes = cap.arguments(args, kwargs)
         result = _on_fakes(cap, lambda: self.fake(*fakes[0], **fakes[1]))
-        node = cap.graph.call_function(call_result, (self.node, *nodes), info=NodeInfo(None, cap.origin))
+        node = cap.graph.call_function(call_result, (cap.node_of(self), *nodes), info=NodeInfo(None, cap.origin))
         return _result(cap, result, node)
 
     def reconstruct(self, cg: CodeGen) -> str:
@@ -220,14 +219,14 @@ def transform(
     if cap.frozen_since is not None:
         cap.refuse_later(f"calls {name}")
     target = Transformed(make, name)
-    captured: list[Value] = []
+    captured: list[InGraph] = []
     nodes, fakes = cap.arguments(args, kwargs)
 
     def follow(*inner: Any, **named: Any) -> Any:
         return _follow(cap, target, function, captured, inner, named)
 
     result = _on_fakes(cap, lambda: make(follow)(*fakes[0], **fakes[1]))
-    given = [cap.node_of(v) for v in captured]  # type: ignore[arg-type]
+    given = [cap.node_of(v) for v in captured]
     node = cap.graph.call_function(target, (*nodes, given), info=NodeInfo(None, cap.origin))
     if cap.mode.effectful:
         cap.mutating(None)
@@ -236,7 +235,7 @@ def transform(
 
 
 def _follow(
-    cap: Capture, target: Transformed, function: Value, captured: list[Value], inner: tuple[Any, ...], named: dict[str, Any]
+    cap: Capture, target: Transformed, function: Value, captured: list[InGraph], inner: tuple[Any, ...], named: dict[str, Any]
 ) -> Any:
     """The function on tensors of the transform, recorded into a graph. Gives its result, of such tensors too."""
     with cap.recording(target.__name__, eager_native.grad_enabled(), later=False) as level:
@@ -244,7 +243,7 @@ def _follow(
         values = [level.add_input(cap, t, spec_of(t)) for t in leaves]
         given, by_name = (_value(cap, tree, values) for tree in shape)
         assert isinstance(given, TupleValue) and isinstance(by_name, DictValue)
-        keywords = {k.as_constant(): v for k, v in by_name.entries.values()}
+        keywords = {cap.realize(k).as_constant(): v for k, v in by_name.entries.values()}
         result = cap.realize(cap.call(function, list(given.items), keywords))
         nodes, fakes = cap.arguments([result], {})
         slots, outputs = _slots(nodes[0][0], Node)
@@ -276,9 +275,15 @@ def _on_fakes(cap: Capture, run: Callable[[], Any]) -> Any:
         cap.transforming = before
 
 
-def _constants(cap: Capture, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:
-    given, named = [cap.realize(a).as_constant() for a in args], {k: cap.realize(v).as_constant() for k, v in kwargs.items()}
-    return given, named
+def _constant(cap: Capture, value: Value) -> Any:
+    """A tree of constants. Raises: NotConstant."""
+    value = cap.realize(value)
+    if isinstance(value, TupleValue | ListValue):
+        items = [_constant(cap, v) for v in value.items]
+        return items if isinstance(value, ListValue) else tuple(items)
+    if isinstance(value, DictValue):
+        return {cap.realize(k).as_constant(): _constant(cap, v) for k, v in value.entries.values()}
+    return value.as_constant()
 
 
 def _factory(fn: Callable[..., Any]) -> Row:
@@ -289,7 +294,7 @@ def _factory(fn: Callable[..., Any]) -> Row:
         function = args[0] if args else named.pop("func", None)
         if function is None:
             raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.__name__}() without a function")
-        given, options = _constants(cap, args[1:], named)
+        given, options = [_constant(cap, a) for a in args[1:]], {k: _constant(cap, v) for k, v in named.items()}
         return TransformValue(lambda f: fn(f, *given, **options), fn.__name__, function)
 
     return row
@@ -357,7 +362,7 @@ def _functional_call(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         if not isinstance(part, DictValue):
             raise Unsupported(breaks.UNKNOWN_CALL, "functional_call() with what is no dict")
         for key, value in part.entries.values():
-            place = _place(cap, module, key.as_constant())
+            place = _place(cap, module, cap.realize(key).as_constant())
             if place in overlays:
                 raise Unsupported(breaks.UNKNOWN_CALL, "functional_call() with a name given twice")
             overlays[place] = value
@@ -393,7 +398,7 @@ def _call_arguments(cap: Capture, given: dict[str, Value]) -> tuple[list[Value],
     kwargs = cap.realize(given.get("kwargs", Constant(None)))
     positional = list(args.items) if isinstance(args, TupleValue) else [] if _is_none(args) else [args]
     if isinstance(kwargs, DictValue):
-        return positional, {k.as_constant(): v for k, v in kwargs.entries.values()}
+        return positional, {cap.realize(k).as_constant(): v for k, v in kwargs.entries.values()}
     return positional, {}
 
 

@@ -7,7 +7,7 @@ aliasing, versions and autograd history come out as eager has them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ from fxir.trace import CapturedTensorError, TraceMode
 class Step:
     """One view op to replay. recorded: False where the program made the view under no_grad."""
 
-    op: Op
+    op: Op | Callable[..., Tensor]
     args: tuple[Any, ...]
     recorded: bool
 
@@ -174,13 +174,26 @@ class _Planner:
     def _steps(self, r: Tensor, source: Tensor) -> tuple[Step, ...]:
         """View ops from `source` to `r`; by geometry where the recorded ones begin elsewhere."""
         steps: list[Step] = []
+        first = r
         for d in reversed(self.mode.memory.derivation(r)[1]):
             steps.append(_step(d.op, d.args, d.parent, d.tensor))
-            if d.parent is source:
+            first = d.parent
+            if first is source:
                 return tuple(reversed(steps))
+        if first.untyped_storage() is not source.untyped_storage() and _looks(first) == _looks(source):
+            return Step(data_of, (), True), *reversed(steps)  # `first` is source.data
         if r.storage_offset() != source.storage_offset():
             raise NotImplementedError("aot: a result is a view of another tensor that no recorded view op made")
         return (_step(OPS["as_strided"], (tuple(r.shape), tuple(r.stride()), None), source, r),)
+
+
+def data_of(t: Tensor) -> Tensor:
+    """t.data, which is no op: the same memory without history, and with versions of its own."""
+    return t.data
+
+
+def _looks(t: Tensor) -> tuple[Any, ...]:
+    return t.dtype, tuple(t.shape), tuple(t.stride()), t.storage_offset()
 
 
 def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step:

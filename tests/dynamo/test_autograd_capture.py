@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dynamo.autograd import functions, hooks, modules, regions, second_order, support, surroundings, transforms
+from tests.dynamo.autograd import (
+    functions,
+    hooks,
+    idioms,
+    modules,
+    regions,
+    second_order,
+    support,
+    surroundings,
+    transforms,
+)
 
-FAMILIES = (second_order, functions, regions, hooks, transforms, surroundings, modules)
+FAMILIES = (second_order, functions, idioms, regions, hooks, transforms, surroundings, modules)
 CASES = [
     pytest.param(p, backend, id=f"{family.__name__.rpartition('.')[2]}-{p.name}-{backend}")
     for family in FAMILIES

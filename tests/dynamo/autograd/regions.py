@@ -172,6 +172,17 @@ def detached_outputs(compile: Compile) -> Any:
 
 
 @PROGRAMS.add(whole=True)
+def data_of_inputs(compile: Compile) -> Any:
+    f = compile(lambda x, h: (x.data, x.data.view(-1)[1:], h.data, x * 2))
+    x = leaf(2, 2)
+    h = x * 1
+    a, b, c, d = f(x, h)
+    a.mul_(2)
+    seen = [(t, t.requires_grad, t._version, t.is_leaf) for t in (a, b, c, x)]
+    return seen, same_memory(a, x), same_memory(b, x), same_memory(c, h), grads(d, x)
+
+
+@PROGRAMS.add(whole=True)
 def detach_and_no_grad_inside(compile: Compile) -> Any:
     def f(x: Any) -> Any:
         with torch.no_grad():

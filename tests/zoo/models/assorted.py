@@ -582,7 +582,7 @@ CASES = {
     "simclr": Case(NTXent, lambda d: (d.normal(4, 6), d.normal(4, 6)), lambda m, out, i: out[0], breaks=8, rtol=5e-3),
     "neural_ode_rk4": Case(NeuralODE, lambda d: (d.normal(4, 3),)),
     "neural_ode_euler": Case(lambda: NeuralODE(method="euler"), lambda d: (d.normal(4, 3),)),
-    "hamiltonian": Case(HamiltonianNet, lambda d: (d.normal(4, 4),), breaks=6),
+    "hamiltonian": Case(HamiltonianNet, lambda d: (d.normal(4, 4),)),
     "siren": Case(Siren, lambda d: (d.uniform(6, 2, low=-1.0),), siren_loss, breaks=2),
     "nerf": Case(NeRF, lambda d: (d.normal(3, 3), d.normal(3, 3)), img2mse),
     "capsules": Case(CapsNet, lambda d: (d.uniform(2, 1, 11, 11),), margin_loss),

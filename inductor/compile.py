@@ -176,12 +176,18 @@ class _Compiler:
 
     def _touched(self, i: int, step: Step) -> set[str]:
         if isinstance(step, Single):
-            return {step.member.name, *ir.reads(step.member.definition)}
+            return {step.member.name, *ir.reads(step.member.definition), *self._results(step.member.definition)}
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
         for b in self.nests[i].bundles:
             for m in b.members:
                 names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
+
+    def _results(self, d: Any) -> list[str]:
+        """Every buffer that an extern call writes; those that nobody reads need a place of their own too."""
+        if not isinstance(d, ir.Extern):
+            return []
+        return [n for n, b in self.program.buffers.items() if isinstance(b.definition, ir.Extern) and b.definition.call == d.call]
 
     def _output(self, r: Any, returned: list[str]) -> A.Output:
         if isinstance(r, E.Expr):

@@ -28,7 +28,7 @@ from eager.spec import TensorSpec, spec_of
 from eager.symint import SymInt
 from fxir.graph import Graph
 from fxir.node import Node, NodeInfo, Origin
-from fxir.shapes import plain
+from fxir.shapes import ShapeEnv, plain
 
 if TYPE_CHECKING:
     from dynamo.guards import GuardSet
@@ -83,6 +83,7 @@ class TensorCalls:
     writes_inputs: bool
     effect_nodes: set[Node]
     transforming: bool
+    shapes: ShapeEnv
 
     if TYPE_CHECKING:
         origin: Origin | None
@@ -119,7 +120,7 @@ class TensorCalls:
             with eager.enable_grad():
                 stand_in = _non_leaf(stand_in)
         name = _placeholder_name(source)
-        info = NodeInfo(_specs(stand_in), self.origin)
+        info = NodeInfo(self.held_specs(stand_in), self.origin)
         if self.inputs:
             with self.main.inserting_after(self.inputs[-1].node):
                 node = self.main.placeholder(name, info=info)
@@ -130,6 +131,11 @@ class TensorCalls:
         self.inputs.append(value)
         self.fakes[id(stand_in)] = value
         return value
+
+    def held_specs(self, result: Any) -> Any:
+        """The specs of a result as a graph holds them."""
+        found = _specs(result)
+        return plain(found) if self.shapes.symbols else found
 
     def _at_start(self) -> Any:
         first = next(iter(self.main.nodes), None)
@@ -276,7 +282,7 @@ class TensorCalls:
     def _result(self, result: Any, node: Node) -> Value:
         if isinstance(result, Tensor):
             return self._tensor_result(result, node)
-        node.info = NodeInfo(_specs(result), self.origin)
+        node.info = NodeInfo(self.held_specs(result), self.origin)
         items: list[Value] = []
         for i, item in enumerate(result):
             if isinstance(item, Tensor):
@@ -291,11 +297,11 @@ class TensorCalls:
     def _tensor_result(self, result: Tensor, node: Node) -> TensorValue:
         known = self.fakes.get(id(result))
         if known is not None:  # an in-place op, or one that gave its argument back
-            node.info = NodeInfo(_specs(result), self.origin)
+            node.info = NodeInfo(self.held_specs(result), self.origin)
             return known
         if not result.is_fake:
             result = fake_like(result)
-        node.info = NodeInfo(_specs(result), self.origin)
+        node.info = NodeInfo(self.held_specs(result), self.origin)
         value = TensorValue(node, result)
         if self.levels:
             value.born = self.levels[0].step
@@ -349,5 +355,5 @@ def _has_tensor(result: Any) -> bool:
 
 def _specs(result: Any) -> Any:
     if isinstance(result, Tensor):
-        return plain(spec_of(result))
+        return spec_of(result)
     return tuple(_specs(r) for r in result if isinstance(r, Tensor | tuple | list))

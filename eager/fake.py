@@ -9,7 +9,7 @@ from typing import Any
 
 from eager import _native
 from eager.spec import SpecLike, TensorSpec, spec_of
-from eager.symint import hint_of
+from eager.symint import hint_of, is_symbolic
 
 FAKE_FLAG = 1 << 33
 
@@ -22,7 +22,9 @@ def fake(spec: TensorSpec, requires_grad: bool = False) -> Any:
     """A fake tensor with this metadata, over a storage of its own. Sizes and strides may be SymInts."""
     d = spec.device
     # Nothing reads the length of memory that is not there, so symbolic sizes need not be decided about for it.
-    shape, strides = [hint_of(n) for n in spec.shape], [hint_of(s) for s in spec.strides]
+    shape, strides = spec.shape, spec.strides
+    if is_symbolic(shape) or is_symbolic(strides):
+        shape, strides = tuple(map(hint_of, shape)), tuple(map(hint_of, strides))
     span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     storage = _native.storage_fake(span * spec.dtype.itemsize, d.code, d.index or 0)
     t = _native.make(None, storage, spec.dtype.code, spec.shape, spec.strides, 0, FAKE_FLAG)

@@ -8,7 +8,7 @@ tuple of results, which pays no attention to autograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -29,7 +29,6 @@ from fxir.aliasing import Computed, Literal, Output, is_leaf_made_inside, plan_o
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.emit import spec
 from fxir.examples import fakes_like
-from fxir.expr import Sym
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
 from fxir.joint import Joint, add_gradients, effects
@@ -40,7 +39,7 @@ from fxir.passes import run_passes
 from fxir.reach import Reach, reach
 from fxir.runtime import Backward, GradientPlaces, InputBase, Region, Write, places, wrap
 from fxir.second import UNABLE, SecondOrder, Shape
-from fxir.shapes import NeedsStatic, SymbolSource, environment_of
+from fxir.shapes import NeedsStatic, environment_of
 from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced, settle_symbols
 from fxir.verifier import verify
 
@@ -176,15 +175,15 @@ class _Program:
     def mutated_inputs(self) -> tuple[int, ...]:
         return tuple(w.graph_input for w in self.writes)
 
-    def region(self, symbols: Mapping[Sym, SymbolSource], **more: Any) -> Region:
-        """What the runtime has to know; `symbols` are those of the graph that it calls."""
+    def region(self, called: Graph, **more: Any) -> Region:
+        """What the runtime has to know; `called` is the graph that it calls."""
         shapes = self.mode.graph.shapes
         return Region(
             n_args=len(self.inputs.args) - len(self.bound),
             bound=tuple(self.bound),
             graph_inputs=tuple(self.inputs.graph_inputs),
             outputs=tuple(self.outputs if shapes is None else (settled(o, shapes) for o in self.outputs)),
-            symbols=dict(symbols),
+            symbols={} if shapes is None else called.told_symbols(),
             single=self.single,
             writes=tuple(self.writes),
             refused=tuple(self.refused.items()),
@@ -425,7 +424,7 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
     )
     _passes(graph)
     run = _compile(graph, GraphKind.INFERENCE, compile_graph, options)
-    return wrap(run, program.region(graph.told_symbols()))
+    return wrap(run, program.region(graph))
 
 
 def _compile_training(
@@ -445,7 +444,7 @@ def _compile_training(
     if cut.backward.symbols:
         backward.run()  # now: what it cannot do with a symbol must be known while the capture can still make it static
     region = program.region(
-        cut.forward.told_symbols(),
+        cut.forward,
         differentiable=tuple(program.differentiable),
         wanting=tuple(wanting),
         saved=cut.saved,

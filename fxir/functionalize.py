@@ -26,7 +26,7 @@ Geometry: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], int]
 
 def geometry(t: Tensor) -> Geometry:
     """Where the elements of `t` lie in its storage, and as what."""
-    return plain((t.dtype.code, tuple(t.shape), tuple(t.stride()), t.storage_offset()))  # type: ignore[no-any-return]
+    return t.dtype.code, tuple(t.shape), tuple(t.stride()), t.storage_offset()
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +108,7 @@ class Memory:
     def define(self, t: Tensor, node: Node) -> None:
         """`t` is a new tensor over a storage of its own, holding `node`."""
         storage = t.untyped_storage().root
-        root = View(geometry(t), None, None, (), node, 0)
+        root = View(self._geometry(t), None, None, (), node, 0)
         self._buffers[id(storage)] = Buffer(storage, t, root, {root.geometry: root})
 
     def view(self, result: Tensor, parent: Tensor, op: Op, args: tuple[Any, ...]) -> None:
@@ -119,7 +119,7 @@ class Memory:
             buffer.placed = True
         self._derivations[id(result)] = Derivation(result, parent, op, args)
         source = self._find(buffer, parent)
-        at = geometry(result)
+        at = self._geometry(result)
         if at not in buffer.views:
             buffer.views[at] = View(at, source, op, args, None, -1)
 
@@ -159,9 +159,13 @@ class Memory:
                 views[view.geometry] = view
         buffer.views = views
 
+    def _geometry(self, t: Tensor) -> Geometry:
+        at: Geometry = geometry(t)
+        return at if self.graph.shapes is None else plain(at)  # type: ignore[no-any-return]
+
     def _find(self, buffer: Buffer, t: Tensor) -> View:
         self._settle(buffer)
-        at = geometry(t)
+        at = self._geometry(t)
         found = buffer.views.get(at)
         if found is None:
             found = buffer.views[at] = self._strided(buffer, at)

@@ -200,7 +200,8 @@ def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Sa
     n_user = len(outputs) - len(joint.mutated_inputs)
     graph.signature = GraphSignature(joint.mutated_inputs, n_user, len(extras), joint.parameters, joint.may_write)
     _drop_unused_constants(graph)
-    graph.find_symbols()
+    if graph.shapes is not None:
+        graph.find_symbols()
     return graph, tuple(saved), arrives, sum(size_bytes(spec(e), graph.shapes) for e in extras)
 
 
@@ -258,6 +259,8 @@ def _backward(
 
 def _add_symbols(graph: Graph) -> tuple[Sym, ...]:
     """Int placeholders, after the others, for the symbols that these do not tell."""
+    if graph.shapes is None:
+        return ()
     missing = tuple(sorted(graph.find_symbols(), key=lambda s: s.name))
     for s in missing:
         graph.add_int_input(s)

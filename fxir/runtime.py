@@ -309,7 +309,7 @@ class _Writer:
         ins = ", ".join(inputs[i] for i in region.wanting)
         assert region.backward is not None
         self.env["specs"] = region.backward.specs
-        specs = self._text(region.backward.specs) if symbols_in(region.backward.specs) else "specs"
+        specs = self._text(region.backward.specs) if region.symbols else "specs"
         ints = self._text(region.backward.symbols)
         args = "".join(f"a{i}, " for i in range(region.n_args))
         versions = "".join(f"(a{i}, a{i}._version), " for i in region.watched)
@@ -345,7 +345,7 @@ class _Writer:
         return f"r{i}"
 
     def _steps(self, steps: tuple[Step, ...]) -> str:
-        if not any(symbols_in(s.args) for s in steps):
+        if not self.region.symbols or not any(symbols_in(s.args) for s in steps):
             return self._constant(steps)
         made = (f"Step({self._constant(s.op)}, {self._text(s.args)}, {s.recorded})" for s in steps)
         return f"({', '.join(made)},)"
@@ -354,6 +354,8 @@ class _Writer:
     def _read_symbols(self, inputs: list[str]) -> None:
         """Local variables for the symbols that results or the backward need."""
         region = self.region
+        if not region.symbols:
+            return
         used = {s for o in region.outputs for s in _symbols_of(o)}
         if region.backward is not None:
             used |= symbols_in(region.backward.specs) | set(region.backward.symbols)

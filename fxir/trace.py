@@ -75,6 +75,8 @@ class TraceMode(Mode):
     # -- inputs and values -------------------------------------------------------------------------------------
     def add_input(self, t: Tensor, name: str) -> Node:
         """A placeholder before all other nodes' use; `t` (a fake over a storage of its own) holds it."""
+        if self.graph.shapes is None:
+            self.graph.shapes = environment_of(spec_of(t))
         node = self.graph.placeholder(name, info=NodeInfo(self.note(spec_of(t))))
         self.memory.define(t, node)
         return node
@@ -85,9 +87,7 @@ class TraceMode(Mode):
         return self.graph.add_int_input(n.expr)
 
     def note(self, x: Any) -> Any:
-        """`x` (a spec, arguments) as the graph holds it: expressions for SymInts."""
-        if self.graph.shapes is None:
-            self.graph.shapes = environment_of(x)
+        """`x` (a spec, arguments) as the graph holds it: expressions for SymInts. Symbols come with inputs only."""
         return x if self.graph.shapes is None else plain(x)
 
     def value(self, t: Tensor) -> Node:
@@ -287,7 +287,8 @@ class OutputBuilder:
 
     def add(self, node: Node, strides: tuple[int, ...] | None = None) -> int:
         """Append `node` (copied where it is an input, a constant or lies in another output); its position."""
-        strides = plain(strides)
+        if self.graph.shapes is not None:
+            strides = plain(strides)
         if strides is not None:
             node = emit_layout(self.graph, node, strides)
         root = physical_root(node)

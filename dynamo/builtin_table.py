@@ -231,10 +231,10 @@ def _named(fn: Any, cause: breaks.Cause) -> Row:
     return row
 
 
-for _fn in (print, input, open, breakpoint):
+for _fn in (print, input, open):
     FUNCTIONS[_fn] = _named(_fn, breaks.UNKNOWN_CALL)
 _FRAMES_LOOKED_AT: Final = ("_getframe", "_getframemodulename", "_current_frames")  # the second from 3.12 on
-for _fn in (vars, locals, dir, eval, exec, compile, *(getattr(sys, n) for n in _FRAMES_LOOKED_AT if hasattr(sys, n))):
+for _fn in (breakpoint, vars, locals, dir, eval, exec, compile, *(getattr(sys, n) for n in _FRAMES_LOOKED_AT if hasattr(sys, n))):
     FUNCTIONS[_fn] = _named(_fn, breaks.FRAME_INTROSPECTION)
 
 

@@ -126,7 +126,9 @@ class Calls:
         if trust.is_allowed(real) or trust.is_library_function(real):
             return self.tensor_call(real, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if not trust.may_inline(fn.code):
-            raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()}() of {fn.globals.get('__name__', '?')}")
+            module = fn.globals.get("__name__", "?")
+            cause = breaks.FRAME_INTROSPECTION if module in trust.DEBUGGERS else breaks.UNKNOWN_CALL
+            raise Unsupported(cause, f"{fn.describe()}() of {module}")
         return None
 
     def inline(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:

@@ -261,7 +261,7 @@ class CodeGen:
     def finish(self, end: Finished | Stop) -> tuple[FunctionType, bool]:
         """The generated function, and whether it takes the function object as one more argument."""
         for generator in self.cap.generators:
-            if generator.has_unfinished_business:
+            if generator.has_unfinished_business and not generator.closes_quietly(self.cap):
                 self.impossible(generator, f"{generator.describe()} is left inside a try or with block")
         try:
             self.cap.effects.replay(self)
@@ -402,7 +402,9 @@ class _BreakWriter:
         inner = stop.frames[-1]
         inner.kw_before = stop.kw_names
         self.performed: Performed | None = None
-        if inner.handled is None:
+        # Who looks at frames must find the user's: the original code goes on, with every variable it has.
+        self.looked_at = stop.cause is breaks.FRAME_INTROSPECTION
+        if inner.handled is None and not self.looked_at:
             self.performed = perform(cg, inner, stop.instruction)
         self._state: dict[int, tuple[dict[int, str], list[str]]] = {}
 
@@ -421,6 +423,8 @@ class _BreakWriter:
         if (inner and self.performed is None) or frame.decoded.handler(frame.ins.index) is not None:
             indices.append(frame.ins.index)
         live = sorted({slot for index in indices for slot in frame.live_locals(index)})
+        if inner and self.looked_at:
+            live = [slot for slot, value in enumerate(frame.locals) if value is not None]
         stack = [self.cg.value(v) for v in frame.stack]
         if frame.handled is not None:
             self.cg.value(frame.handled)

@@ -276,7 +276,8 @@ class CompiledRegion:
                 f"limit; other calls run eagerly. Last reason: {reason}. See TORCH_LOGS=recompiles")  # fmt: skip
         if self.options.fullgraph:
             raise RecompileLimitExceeded(text)
-        _logging.warn_once(f"recompile-limit {site.number}", text)
+        if trust.may_capture(site.code):  # code of libraries is nothing that a user can change
+            _logging.warn_once(f"recompile-limit {site.number}", text)
         self.statistics.fallbacks.append(text)
         return None
 

@@ -70,8 +70,9 @@ class Guard:
 _WORDS: Final = {
     "is": "is the object", "is_not": "is not the object", "type": "has the type", "int_eq": "==", "float_eq": "==", "str_eq": "==",
     "const_eq": "==", "len": "has the length", "dict_keys": "has the keys", "no_attr": "has no attribute",
-    "type_absent": "has no attribute",    "dict_absent": "has no entry", "cell_empty": "is not bound", "grad_mode": "gradients are recorded:", "same": "are one object",
-    "distinct": "are different objects", "alias": "share memory", "not_alias": "share no memory",
+    "type_absent": "has no attribute", "dict_absent": "has no entry", "cell_empty": "is not bound",
+    "grad_mode": "gradients are recorded:", "same": "are one object", "distinct": "are different objects", "alias": "share memory",
+    "not_alias": "share no memory",
 }  # fmt: skip
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, range)
 

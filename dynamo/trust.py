@@ -20,6 +20,7 @@ import eager.nn.functional
 from eager.ops.table import OPS, Op
 
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
+DEBUGGERS: Final = frozenset({"pdb", "bdb", "ipdb", "pudb", "debugpy", "IPython.core.debugger"})  # they look at the caller's frame
 _EAGER_DIR: Final = os.path.dirname(os.path.abspath(eager.__file__)) + os.sep
 _OWN_DIRS: Final = tuple(
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(eager.__file__))), package) + os.sep

@@ -180,7 +180,7 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
 
 
 def eig(A: Any) -> Any:  # noqa: N803
-    """Complex eigenvalues and eigenvectors of square matrices. Not differentiable."""
+    """Complex eigenvalues and eigenvectors of square matrices."""
     return return_types.linalg_eig(*OPS["eig"](A))
 
 
@@ -200,6 +200,8 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
     """`lu_factor` with a status per matrix: 0, or the number of the first pivot that is zero."""
     matrix, pivots = lu_factor(A, pivot=pivot)
     zero = OPS["eq"](OPS["diagonal"](matrix, 0, -2, -1), 0)
+    if not zero.shape[-1]:
+        return return_types.linalg_lu_factor_ex(matrix, pivots, OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device))
     first = OPS["argmax"](OPS["to_dtype"](zero, dtypes.uint8), (zero.ndim - 1,), False) + 1
     info = OPS["where"](OPS["any"](zero, (zero.ndim - 1,), False), first, 0)
     if check_errors and not info.is_fake and bool((info > 0).any()):

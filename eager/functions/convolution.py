@@ -74,7 +74,8 @@ def _conv_transpose(n: int) -> Any:
         if weight.ndim != n + 2:
             raise RuntimeError(f"{who}: expected weight of {n + 2} dims, but got weight of size {list(weight.shape)}")
         y = OPS["convolution"](x, weight, bias, spread(stride, n, who, "stride"), spread(padding, n, who, "padding"),
-                               spread(dilation, n, who, "dilation"), True, spread(output_padding, n, who, "output_padding"), groups)  # fmt: skip
+                               spread(dilation, n, who, "dilation"), True, spread(output_padding, n, who, "output_padding"),
+                               groups)  # fmt: skip
         return OPS["squeeze"](y, (0,)) if single else y
 
     conv_transpose.__name__ = conv_transpose.__qualname__ = who

@@ -353,7 +353,7 @@ def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, r
 def new(self: Any, *args: Any) -> Tensor:
     if len(args) == 1 and isinstance(args[0], (list, np.ndarray)):
         return new_tensor(self, args[0])
-    return empty(*args, dtype=self.dtype, device=self.device)
+    return empty(*(args or (0,)), dtype=self.dtype, device=self.device)
 
 
 FUNCTIONS: dict[str, Any] = {

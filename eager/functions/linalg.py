@@ -4,7 +4,7 @@ from __future__ import annotations
 import string
 from typing import Any
 
-from eager import _native, linalg, return_types
+from eager import _native, dtypes, linalg, return_types
 from eager.functions.views import transpose
 from eager.ops.matmul import transpose_last
 from eager.ops.table import OPS, write_out
@@ -276,6 +276,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     Raises RuntimeError for weights of other shapes or dtypes, or below zero.
     """
     x = input.reshape(1, -1) if input.ndim < 2 else input
+    x = OPS["to_dtype"](x, dtypes.get_default_dtype()) if x.dtype.is_integral else x
     weights = _observation_weights(x, fweights, aweights)
     total = x.shape[1] if weights is None else OPS["sum"](weights, (0,), False, None)
     if weights is None:

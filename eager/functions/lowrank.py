@@ -27,14 +27,15 @@ def _basis(A: Any, q: int, niter: int, M: Any) -> Any:  # noqa: N803 - torch's n
     return found
 
 
-def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:  # noqa: N803
+def svd_lowrank(A: Any, q: int | None = None, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:  # noqa: N803
     """U (*, m, q), S (*, q), V (*, n, q) with U @ diag(S) @ V.mH near A (less its mean M).
 
     Source: Halko, Martinsson & Tropp, "Finding structure with randomness", 2011 (algorithms 4.4 and 5.1).
     """
-    q, niter = 6 if q is None else q, 2 if niter is None else niter
-    if q > min(A.shape[-2:]):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(A.shape[-2:])}")
+    most = min(A.shape[-2:])
+    q, niter = min(6, most) if q is None else q, 2 if niter is None else niter
+    if q > most:
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={most}")
     wide = A.shape[-2] < A.shape[-1]
     if wide:
         A, M = adjoint(A), None if M is None else adjoint(M)  # noqa: N806

@@ -17,8 +17,13 @@ TensorBase = _native.TensorBase
 
 
 def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any) -> Any:
+    """Draws of `op`; of a complex dtype with both parts drawn (normal: of variance one together)."""
     where = default_device() if where is None else device(where)
-    return OPS[op](state_for(math.prod(size), generator, where), size, dtype or dtypes.get_default_dtype())
+    d = dtype or dtypes.get_default_dtype()
+    if d.is_complex:
+        parts = OPS[op](state_for(2 * math.prod(size), generator, where), (*size, 2), d.to_real())
+        return OPS["view_as_complex"](parts * math.sqrt(0.5) if op == "philox_normal" else parts)
+    return OPS[op](state_for(math.prod(size), generator, where), size, d)
 
 
 def rand(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,

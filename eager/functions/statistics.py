@@ -26,7 +26,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return result if out is None else write_out(out, result)
 
 
-def histogram(input: Any, bins: Any, *, range: Sequence[float] | None = None, weight: Any = None, density: bool = False,
+def histogram(input: Any, bins: Any = 100, *, range: Sequence[float] | None = None, weight: Any = None, density: bool = False,
               out: Any = None) -> Any:  # fmt: skip
     """(hist, bin_edges): how many elements, or what weight of them, fall between neighbouring edges.
 

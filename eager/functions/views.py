@@ -138,7 +138,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 def ravel(input: Any) -> Any:
-    return reshape(input, -1)
+    """One dim, row-major: a view where the memory is that already."""
+    return reshape(input.contiguous(), -1)
 
 
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:

@@ -6,6 +6,7 @@ for factorisations that are unique only up to signs.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,10 +63,18 @@ def _mm(*factors: Any) -> Any:
 _t = transpose_last
 
 
-def _real(x: Any) -> Any:
-    if x.dtype.is_complex:
-        raise NotImplementedError("gradients of complex factorisations are not implemented")
-    return x
+def _c(x: Any) -> Any:
+    """The conjugate.
+
+    Formulas get the conjugate of a complex cotangent, and their result is conjugated in turn (`Op.apply_vjp`). Those of
+    functions that are holomorphic need not care: transposes do. The others open and close with this.
+    """
+    return OPS["conj"](x) if x.dtype.is_complex else x
+
+
+def _h(x: Any) -> Any:
+    """Conjugate transposed."""
+    return _c(_t(x))
 
 
 def _diag(v: Any) -> Any:
@@ -98,7 +107,7 @@ def _inverse(xp: Any, out: Any, x: Any) -> None:
 
 
 INVERSE = declare("inverse(Tensor x) -> Tensor", Kind.OPAQUE, meta=_square("linalg.inv"), kernel=_inverse,
-                  vjp={"x": lambda g, y: -_mm(_t(_real(y)), g, _t(y))}, samples=_one)  # fmt: skip
+                  vjp={"x": lambda g, y: -_mm(_t(y), g, _t(y))}, samples=_one)  # fmt: skip
 
 
 def _batch_spec(who: str) -> Any:
@@ -116,7 +125,7 @@ def _per_matrix(v: Any) -> Any:
 
 DET = declare("det(Tensor x) -> Tensor", Kind.OPAQUE, meta=_batch_spec("linalg.det"),
               kernel=lambda xp, out, x: xp.copyto(out, xp.linalg.det(x)),
-              vjp={"x": lambda g, x, y: _per_matrix(g * y) * _t(OPS["inverse"](_real(x)))}, samples=_one)  # fmt: skip
+              vjp={"x": lambda g, x, y: _per_matrix(g * y) * _t(OPS["inverse"](x))}, samples=_one)  # fmt: skip
 
 
 def _slogdet_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
@@ -131,7 +140,7 @@ def _slogdet(xp: Any, out: Any, x: Any) -> None:
 
 
 SLOGDET = declare("slogdet(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_slogdet_meta, kernel=_slogdet,
-                  vjp={"x": lambda gs, x: _per_matrix(gs[1]) * _t(OPS["inverse"](_real(x)))},
+                  vjp={"x": lambda gs, x: _per_matrix(gs[1]) * _t(OPS["inverse"](x))},
                   nondifferentiable_outputs=(0,), samples=_one)  # fmt: skip
 
 
@@ -154,7 +163,7 @@ def _solve(xp: Any, out: Any, x: Any, other: Any) -> None:
 
 
 def _solve_vjp(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    back = OPS["solve"](_t(_real(x)), g)
+    back = OPS["solve"](_t(x), g)
     return -_mm(back, _t(y)), back
 
 
@@ -187,7 +196,7 @@ def _triangular(xp: Any, out: Any, x: Any, other: Any, upper: bool, unitriangula
 
 
 def _triangular_vjp(g: Any, x: Any, y: Any, upper: bool, unitriangular: bool) -> tuple[Any, Any]:
-    back = OPS["solve_triangular"](_t(_real(x)), g, not upper, unitriangular)
+    back = OPS["solve_triangular"](_t(x), g, not upper, unitriangular)
     gx = -_mm(back, _t(y))
     first = 1 if unitriangular else 0
     return (OPS["triu"](gx, first) if upper else OPS["tril"](gx, -first)), back
@@ -212,11 +221,11 @@ def _cholesky(xp: Any, out: Any, x: Any) -> None:
 
 
 def _cholesky_vjp(g: Any, y: Any) -> Any:
-    inner = OPS["tril"](_mm(_t(_real(y)), g), 0)
+    inner = OPS["tril"](_mm(_h(y), _c(g)), 0)
     inner = inner - _diag(_diagonal(inner)) * 0.5
-    left = OPS["solve_triangular"](_t(y), inner, True, False)
+    left = OPS["solve_triangular"](_h(y), inner, True, False)
     both = _t(OPS["solve_triangular"](_t(y), _t(left), True, False))
-    return (both + _t(both)) * 0.5
+    return _c((both + _h(both)) * 0.5)
 
 
 def _definite(make: Any) -> Iterator[tuple[Any, ...]]:
@@ -224,7 +233,7 @@ def _definite(make: Any) -> Iterator[tuple[Any, ...]]:
     yield (make.symmetric(2, 4, 4, definite=True),)
 
 
-# Lower triangular y with y @ y.mT = x; reads the lower triangle of x.
+# Lower triangular y with y @ y.mH = x; reads the lower triangle of x.
 CHOLESKY = declare("cholesky(Tensor x) -> Tensor", Kind.OPAQUE, meta=_square("linalg.cholesky"), kernel=_cholesky,
                    vjp={"x": _cholesky_vjp}, samples=_definite)  # fmt: skip
 
@@ -244,19 +253,20 @@ def _qr(xp: Any, out: Any, x: Any, complete: bool) -> None:
 
 def _qr_vjp(gs: Any, ys: Any, x_spec: SpecLike, complete: bool) -> Any:
     m, n = x_spec.shape[-2:]
-    (q, r), (gq, gr) = ys, gs
-    _real(q)
+    (q, r), (gq, gr) = ys, (_c(g) for g in gs)
     if complete and m > n:
         raise RuntimeError("linalg.qr: The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
     if m < n:
-        return _wide_qr_vjp(q, r, gq, gr, m)
-    return _tall_qr_vjp(q, r, gq, gr)
+        return _c(_wide_qr_vjp(q, r, gq, gr, m))
+    return _c(_tall_qr_vjp(q, r, gq, gr))
 
 
 def _tall_qr_vjp(q: Any, r: Any, gq: Any, gr: Any) -> Any:
-    inner = OPS["tril"](_mm(r, _t(gr)) - _mm(_t(gq), q), 0)
-    inner = inner + _t(OPS["tril"](inner, -1))  # the lower triangle, mirrored
-    return _t(OPS["solve_triangular"](r, _t(gq + _mm(q, inner)), True, False))
+    whole = _mm(r, _h(gr)) - _mm(_h(gq), q)
+    below = OPS["tril"](whole, -1)
+    middle = _diagonal(whole)
+    inner = below + _h(below) + _diag(OPS["real"](middle) if middle.dtype.is_complex else middle)  # the lower triangle, mirrored
+    return _h(OPS["solve_triangular"](r, _h(gq + _mm(q, inner)), True, False))
 
 
 def _wide_qr_vjp(q: Any, r: Any, gq: Any, gr: Any, m: int) -> Any:
@@ -265,7 +275,7 @@ def _wide_qr_vjp(q: Any, r: Any, gq: Any, gr: Any, m: int) -> Any:
     r_left, r_rest = OPS["slice"](r, axis, 0, m, 1), OPS["slice"](r, axis, m, None, 1)
     g_left, g_rest = OPS["slice"](gr, axis, 0, m, 1), OPS["slice"](gr, axis, m, None, 1)
     b = _mm(q, r_rest)
-    left = _tall_qr_vjp(q, r_left, gq + _mm(b, _t(g_rest)), g_left)
+    left = _tall_qr_vjp(q, r_left, gq + _mm(b, _h(g_rest)), g_left)
     return OPS["cat"]([left, _mm(q, g_rest)], axis)
 
 
@@ -303,28 +313,30 @@ def _svd(xp: Any, out: Any, x: Any, full_matrices: bool) -> None:
 
 
 def _svd_vjp(gs: Any, ys: Any, x_spec: SpecLike, full_matrices: bool) -> Any:
-    (u, s, vh), (gu, gsigma, gvh) = ys, gs
-    _real(u)
+    (u, s, vh), (gu, gsigma, gvh) = ys, (_c(g) for g in gs)
     m, n = x_spec.shape[-2:]
     k = min(m, n)
     if full_matrices and m != n:  # only the first k vectors are determined
         last = u.ndim - 1
         u, gu = OPS["slice"](u, last, 0, k, 1), OPS["slice"](gu, last, 0, k, 1)
         vh, gvh = OPS["slice"](vh, last - 1, 0, k, 1), OPS["slice"](gvh, last - 1, 0, k, 1)
-    v, gv = _t(vh), _t(gvh)
+    v, gv = _h(vh), _h(gvh)
     row, col = OPS["unsqueeze"](s, s.ndim), OPS["unsqueeze"](s, s.ndim - 1)
     gaps = col * col - row * row
     gaps = OPS["masked_fill"](gaps, _eye_like(gaps) != 0, 1)
-    skew_u, skew_v = _mm(_t(u), gu), _mm(vh, gv)
-    inner = (skew_u - _t(skew_u)) / gaps * col + (skew_v - _t(skew_v)) / gaps * row + _diag(gsigma)
+    turn_u, turn_v = _mm(_h(u), gu), _mm(vh, gv)
+    skew_u, skew_v = turn_u - _h(turn_u), turn_v - _h(turn_v)
+    inner = skew_u / gaps * col + skew_v / gaps * row + _diag(gsigma)
+    if u.dtype.is_complex:  # vectors are unique up to a phase, which u and vh share
+        inner = inner + _diag(_diagonal(skew_u) / (2 * s))
     result = _mm(u, inner, vh)
     if m > k:
         rest = gu / col
-        result = result + _mm(rest - _mm(u, _t(u), rest), vh)
+        result = result + _mm(rest - _mm(u, _h(u), rest), vh)
     if n > k:
         rest = gvh / row
         result = result + _mm(u, rest - _mm(rest, v, vh))
-    return result
+    return _c(result)
 
 
 # (u, s, vh) with x = u @ diag(s) @ vh; s falls. Vectors are unique up to sign.
@@ -334,8 +346,8 @@ SVD = declare("svd(Tensor x, bool full_matrices=False) -> (Tensor, Tensor, Tenso
 
 
 def _svdvals_vjp(g: Any, x: Any) -> Any:
-    u, _, vh = OPS["svd"](_real(x), False)
-    return _mm(u, _diag(g), vh)
+    u, _, vh = OPS["svd"](x, False)
+    return _mm(u * OPS["unsqueeze"](g, g.ndim - 1), vh)
 
 
 SVDVALS = declare("svdvals(Tensor x) -> Tensor", Kind.OPAQUE, meta=lambda x: _svd_meta(x, False)[1],
@@ -355,11 +367,10 @@ def _eigh(xp: Any, out: Any, x: Any, upper: bool) -> None:
 
 
 def _eigh_vjp(gs: Any, ys: Any) -> Any:
-    (values, vectors), (gl, gv) = ys, gs
-    _real(vectors)
+    (values, vectors), (gl, gv) = ys, (_c(g) for g in gs)
     gaps = OPS["unsqueeze"](values, values.ndim - 1) - OPS["unsqueeze"](values, values.ndim)
     gaps = OPS["masked_fill"](gaps, _eye_like(gaps) != 0, float("inf"))
-    return _mm(vectors, _mm(_t(vectors), gv) / gaps + _diag(gl), _t(vectors))
+    return _c(_mm(vectors, _mm(_h(vectors), gv) / gaps + _diag(gl), _h(vectors)))
 
 
 def _symmetric(make: Any) -> Iterator[tuple[Any, ...]]:
@@ -384,8 +395,22 @@ def _eig(xp: Any, out: Any, x: Any) -> None:
     xp.copyto(out[1], vectors)
 
 
-# Complex eigenvalues and eigenvectors of any square matrix.
-EIG = declare("eig(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_eig_meta, kernel=_eig, nondifferentiable=True,
+def _eig_vjp(gs: Any, ys: Any, x_spec: SpecLike) -> Any:
+    """Source: Boeddeker et al., arXiv:1701.00392, section 4.7; each eigenvector has length 1."""
+    (values, vectors), (gl, gv) = ys, (_c(g) for g in gs)
+    adjoint = _h(vectors)
+    turned = _mm(adjoint, gv)
+    lengths = OPS["real"](_diagonal(turned))
+    gaps = _c(OPS["unsqueeze"](values, values.ndim - 1) - OPS["unsqueeze"](values, values.ndim))
+    same = _eye_like(OPS["real"](gaps)) != 0
+    inner = (turned - _mm(adjoint, vectors) * OPS["unsqueeze"](lengths, lengths.ndim - 1)) / OPS["masked_fill"](gaps, same, 1)
+    inner = OPS["masked_fill"](inner, same, 0) + _diag(gl)
+    result = _mm(OPS["solve"](adjoint, inner), adjoint)
+    return _c(result if x_spec.dtype.is_complex else OPS["real"](result))
+
+
+# Complex eigenvalues and eigenvectors (columns of length 1, unique up to a phase) of any square matrix.
+EIG = declare("eig(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_eig_meta, kernel=_eig, vjp={"x": _eig_vjp},
               samples=lambda make: iter([(make(3, 3),), (make(2, 2, 2),)]))  # fmt: skip
 
 
@@ -397,7 +422,7 @@ def _lu_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
 def _lu(xp: Any, out: Any, x: Any) -> None:
     """Gaussian elimination with partial pivoting, each step over the whole batch. Pivots count from 1, as LAPACK's do."""
     m, n = x.shape[-2:]
-    a = x.reshape(-1, m, n).copy()
+    a = x.reshape(math.prod(x.shape[:-2]), m, n).copy()
     pivots = xp.empty((a.shape[0], min(m, n)), "i4")
     batch = xp.arange(a.shape[0])
     for k in range(min(m, n)):
@@ -414,7 +439,39 @@ def _lu(xp: Any, out: Any, x: Any) -> None:
     xp.copyto(out[1], pivots.reshape(out[1].shape))
 
 
-LU_FACTOR = declare("lu_factor(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_lu_meta, kernel=_lu, nondifferentiable=True,
+def _lu_vjp(g: Any, y: Any, y1: Any) -> Any:
+    """The rows of x, in the order of the pivots, are l @ u, both packed in y; what of y is not square belongs to one of them."""
+    m, n = y.shape[-2:]
+    k, rows, cols = min(m, n), y.ndim - 2, y.ndim - 1
+    g = _c(g)
+
+    def block(x: Any, r: tuple[int, int], c: tuple[int, int]) -> Any:
+        return OPS["slice"](OPS["slice"](x, rows, *r, 1), cols, *c, 1)
+
+    head, g_head = block(y, (0, k), (0, k)), block(g, (0, k), (0, k))
+    lower, upper = OPS["tril"](head, -1) + _eye_like(head), OPS["triu"](head, 0)
+
+    def over_upper(x: Any) -> Any:
+        """x @ inverse(upper).mH"""
+        return _h(OPS["solve_triangular"](upper, _h(x), True, False))
+
+    below, above = _mm(_h(lower), OPS["tril"](g_head, -1)), _mm(OPS["triu"](g_head, 0), _h(upper))
+    if n > k:  # columns that belong to u alone
+        wing = block(g, (0, k), (k, n))
+        below = below - _mm(wing, _h(block(y, (0, k), (k, n))))
+    if m > k:  # rows that belong to l alone
+        tail = block(g, (k, m), (0, k))
+        above = above - _mm(_h(block(y, (k, m), (0, k))), tail)
+    left = over_upper(OPS["tril"](below, -1) + OPS["triu"](above, 0))
+    result = OPS["solve_triangular"](_h(lower), OPS["cat"]([left, wing], cols) if n > k else left, True, True)
+    if m > k:
+        result = OPS["cat"]([result, over_upper(tail)], rows)
+    order = OPS["sort"](OPS["pivot_order"](y1, m), y1.ndim - 1, False, True)[1]
+    return _c(OPS["gather"](result, rows, OPS["expand"](OPS["unsqueeze"](order, order.ndim), tuple(y.shape))))
+
+
+LU_FACTOR = declare("lu_factor(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_lu_meta, kernel=_lu,
+                    vjp={"x": lambda gs, y, y1: _lu_vjp(gs[0], y, y1)}, nondifferentiable_outputs=(1,),
                     samples=lambda make: iter([(make.invertible(3, 3),), (make(2, 4, 3),)]))  # fmt: skip
 
 
@@ -449,9 +506,9 @@ def _pinv(xp: Any, out: Any, x: Any, rcond: float | None) -> None:
 
 def _pinv_vjp(g: Any, x: Any, y: Any) -> Any:
     """Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973: the derivative at constant rank."""
-    gt, yt = _t(g), _t(_real(y))
+    gt, yt = _t(g), _h(y)
     second, third = _mm(yt, y, gt), _mm(gt, _mm(y, yt))
-    return second - _mm(yt, g, yt) - _mm(_mm(second, y), x) + third - _mm(x, _mm(y, third))
+    return _c(second - _mm(yt, _c(g), yt) - _mm(_mm(second, y), x) + third - _mm(x, _mm(y, third)))
 
 
 PINV = declare("pinv(Tensor x, float? rcond=None) -> Tensor", Kind.OPAQUE, meta=_pinv_meta, kernel=_pinv, vjp={"x": _pinv_vjp},
@@ -476,7 +533,7 @@ def _matrix_exp(xp: Any, out: Any, x: Any) -> None:
 
 def _matrix_exp_vjp(g: Any, x: Any) -> Any:
     """The upper right block of exp of ((x.T, g), (0, x.T)): Al-Mohy and Higham, SIAM J. Matrix Anal. 30, 2009."""
-    n, xt, axis = x.shape[-1], _t(_real(x)), x.ndim - 1
+    n, xt, axis = x.shape[-1], _t(x), x.ndim - 1
     top, bottom = OPS["cat"]([xt, g], axis), OPS["cat"]([zeros(row_major(x)), xt], axis)
     whole = OPS["matrix_exp"](OPS["cat"]([top, bottom], axis - 1))
     return OPS["slice"](OPS["slice"](whole, axis - 1, 0, n, 1), axis, n, None, 1)
@@ -542,24 +599,24 @@ def _norm_kernel(xp: Any, out: Any, x: Any, p: float, dims: Any, keepdim: bool) 
 
 def _norm_vjp(g: Any, x: Any, y: Any, p: float, dims: Any, keepdim: bool) -> Any:
     """Zero where the norm is zero: the least subgradient, as torch has it."""
-    _real(x)
+    direction = OPS["sgn" if x.dtype.is_complex else "sign"]
     if p == 0:
         return x * 0
     if not keepdim:
         shape = tuple(1 if i in dims else n for i, n in enumerate(x.shape))
         g, y = OPS["view"](g, shape), OPS["view"](y, shape)
     if p == 1:
-        return OPS["sign"](x) * g
+        return direction(x) * g
     if abs(p) == float("inf"):
         hit = OPS["abs"](x) == y
-        count = OPS["sum"](OPS["to_dtype"](hit, x.dtype), dims, True, None)
-        return OPS["where"](hit, OPS["sign"](x) * (g / count), 0)
+        count = OPS["sum"](OPS["to_dtype"](hit, y.dtype), dims, True, None)
+        return OPS["where"](hit, direction(x) * (g / count), 0)
     nothing = y == 0
     if p == 2:
         return OPS["masked_fill"](x * (g / OPS["masked_fill"](y, nothing, 1)), nothing, 0)
     flat = x == 0
     magnitude = OPS["masked_fill"](OPS["abs"](x), flat, 1)
-    slope = OPS["pow"](magnitude / OPS["masked_fill"](y, nothing, 1), p - 1) * OPS["sign"](x) * g
+    slope = OPS["pow"](magnitude / OPS["masked_fill"](y, nothing, 1), p - 1) * direction(x) * g
     return OPS["masked_fill"](slope, flat | nothing, 0)
 
 

@@ -1,6 +1,7 @@
 """Matrix products: two primitives, `mm` and `bmm`; the rest is views around them."""
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,11 +90,12 @@ def _matmul(x: Any, other: Any) -> Any:
         if x.shape[-1] != other.shape[0]:
             raise RuntimeError("mat1 and mat2 shapes cannot be multiplied "
                                f"({x.numel() // max(x.shape[-1], 1)}x{x.shape[-1]} and {other.shape[0]}x{other.shape[1]})")  # fmt: skip
-        rows = x.reshape(-1, x.shape[-1]) if x.shape[-1] else x.reshape(x.numel() or 1, 0)
+        rows = x.reshape(-1, x.shape[-1]) if x.shape[-1] else x.reshape(math.prod(x.shape[:-1]), 0)
         return mm(rows, other).reshape(*x.shape[:-1], other.shape[1])
     lead = broadcast_shapes(x.shape[:-2], other.shape[:-2])
-    a = OPS["expand"](x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
-    b = OPS["expand"](other, (*lead, *other.shape[-2:])).reshape(-1, *other.shape[-2:])
+    count = math.prod(lead)  # -1 would be ambiguous where a matrix has no elements
+    a = OPS["expand"](x, (*lead, *x.shape[-2:])).reshape(count, *x.shape[-2:])
+    b = OPS["expand"](other, (*lead, *other.shape[-2:])).reshape(count, *other.shape[-2:])
     return OPS["bmm"](a, b).reshape(*lead, x.shape[-2], other.shape[-1])
 
 
@@ -104,6 +106,9 @@ def _matmul_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(2, 3, 4), make(4, 5)
     yield make(2, 1, 3, 4), make(5, 4, 2)
     yield make(3, 4), make(2, 4, 5)
+    yield make(2, 3, 0), make(2, 0, 4)
+    yield make(2, 0, 3), make(2, 3, 4)
+    yield make(2, 3, 0), make(0, 4)
 
 
 MATMUL = declare("matmul(Tensor x, Tensor other) -> Tensor", Kind.COMPOSITE, decompose=_matmul,

@@ -71,6 +71,40 @@ class Schema:
             raise TypeError(f"{self.name}() {why} '{name}' ({self.text})")
         return tuple(result)
 
+    def refuse(self, args: tuple[Any, ...], numbers: bool) -> None:
+        """Raise TypeError, with torch's text, for the first full positional argument that is not of its parameter's type.
+
+        numbers: whether they may stand for tensors. For arguments that have failed already: what a kernel makes of a
+        wrong one is no answer to the caller.
+        """
+        for i, (p, value) in enumerate(zip(self.params, args, strict=True)):
+            wanted = p.type.rstrip("?")
+            if wanted not in _SAID_AS or (value is None and p.type.endswith("?")) or _fits(wanted, value, numbers):
+                continue
+            name = PUBLIC_NAMES.get(p.name, p.name)
+            raise TypeError(f"{self.name}(): argument '{name}' (position {i + 1}) must be {_SAID_AS[wanted]}, not {type(value).__name__}")
+
+
+# How torch's texts call the types that arguments are held against.
+_SAID_AS = {"Tensor": "Tensor", "Tensor[]": "tuple of Tensors", "int": "int", "int[]": "tuple of ints", "float": "float", "bool": "bool",
+            "Scalar": "Number", "dtype": "torch.dtype", "str": "str"}  # fmt: skip
+_NO_NUMBER = (str, bytes, list, tuple, dict, set, slice, type, type(None), type(...))
+
+
+def _fits(wanted: str, value: Any, numbers: bool) -> bool:
+    """Whether `value` may stand for a parameter of this type; a tensor of one element may stand for a number."""
+    if wanted == "Tensor":
+        return hasattr(value, "stride") or (numbers and (hasattr(value, "dtype") or isinstance(value, (int, float, complex))))
+    if wanted == "Tensor[]":
+        return isinstance(value, (list, tuple)) and all(v is None or hasattr(v, "stride") for v in value)
+    if wanted == "int[]":
+        return isinstance(value, int) or (isinstance(value, (list, tuple)) and not any(isinstance(v, _NO_NUMBER) for v in value))
+    if wanted == "str":
+        return isinstance(value, str)
+    if wanted == "dtype":
+        return hasattr(value, "is_floating_point") and not hasattr(value, "stride")
+    return not isinstance(value, _NO_NUMBER) and not (hasattr(value, "stride") and value.numel() != 1)
+
 
 def parse(text: str) -> Schema:
     """Parse `"add(Tensor x, Tensor other, *, Scalar alpha=1) -> Tensor"`.

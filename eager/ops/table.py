@@ -89,7 +89,8 @@ class Op(_native.OpBase):
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
                  casts_result: bool = False, dynamic_output: bool = False,
-                 over_input: bool = False, accepts: str = "bifc", doc: str | None = None) -> None:  # fmt: skip
+                 over_input: bool = False, accepts: str = "bifc",
+                 doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
         self.kind = kind
@@ -131,7 +132,11 @@ class Op(_native.OpBase):
             if "out" in kwargs:
                 return write_out(kwargs.pop("out"), self(*args, **kwargs))
             args = self.schema.bind(args, kwargs)
-        return dispatch.call(self, args)
+        try:
+            return dispatch.call(self, args)
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+            self.schema.refuse(args, numbers=(self.base or self).kind is Kind.POINTWISE)
+            raise
 
     def __repr__(self) -> str:
         return f"<op {self.schema.text}>"

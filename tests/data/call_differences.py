@@ -62,7 +62,6 @@ DIFFERENCES = [
     Difference("an empty sum over no dims is one over all dims", call=r"logsumexp\(.*dim=\(\)"),
     Difference("not in eager: no real model code was found to use it", call="airy_ai|bessel_y[01]|ldl_|embedding_renorm_|\\.index\\(",
                found="AttributeError|^no error"),
-    Difference("torch.embedding takes the weight first; F.embedding's order serves both names", call=r"^T\.embedding\("),
     Difference("a division that is exact in float32 rounds the other way in half precision", call=r"floor_divide\(t\('f2'|'f2', 3\) //",
                found="^values"),
     Difference("bool to a bool power is bool in torch where the exponent is a number", call=r"pow(_)?\(.*True\)", found="dtype|Bool"),

@@ -53,6 +53,7 @@ from eager.functions.resampling import (
     upsample_nearest,
 )
 from eager.functions.shape import pad
+from eager.nn.functional import aten
 from eager.nn.functional.activation import (
     celu,
     celu_,
@@ -141,10 +142,10 @@ globals().update(listed({name: value for name, value in globals().items() if not
 
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
 TOP_LEVEL: dict[str, Any] = {
-    "alpha_dropout": alpha_dropout, "batch_norm": batch_norm, "bilinear": bilinear, "celu": celu,
-    "cosine_similarity": cosine_similarity, "dropout": dropout, "embedding": embedding, "group_norm": group_norm,
-    "instance_norm": instance_norm, "ctc_loss": ctc_loss, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
-    "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle, "layer_norm": layer_norm, "log_softmax": log_softmax,
+    **listed(aten.FUNCTIONS), "hardshrink": hardshrink, "max_pool1d_with_indices": max_pool1d_with_indices,
+    "bilinear": bilinear, "celu": celu,
+    "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
+    "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle, "log_softmax": log_softmax,
     "pairwise_distance": pairwise_distance, "pdist": pdist, "prelu": prelu, "rms_norm": rms_norm, "rrelu": rrelu,
     "selu": selu, "softmax": softmax, "relu_": relu_, "threshold": threshold, "threshold_": threshold_,
 }  # fmt: skip

@@ -1,0 +1,202 @@
+"""Functions that torch has at its top level with ATen's arguments, in ATen's order: reductions as numbers, no defaults.
+
+`torch.embedding(weight, indices)` and `torch.batch_norm(input, weight, bias, mean, var, ...)` against those of
+`nn.functional`; the flag for cudnn is accepted and has no meaning here.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eager.functions.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from eager.functions.resampling import affine_grid, grid_sample
+from eager.nn.functional import ctc as _ctc
+from eager.nn.functional import dropouts, linears, norm
+from eager.nn.functional import loss as _loss
+from eager.ops.table import OPS, write_out
+from eager.spec import normalize_dim
+
+Tensor = Any
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
+              sparse: bool = False) -> Tensor:  # fmt: skip
+    """Rows of `weight` (n, d) at `indices` (*); -1 as padding_idx is none."""
+    pad = None if padding_idx == -1 else padding_idx
+    return linears.embedding(indices, weight, pad, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+
+
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+               training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:  # fmt: skip
+    """`nn.functional.batch_norm`."""
+    return norm.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+                  use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:  # fmt: skip
+    """`nn.functional.instance_norm`."""
+    return norm.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
+               cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
+    """`nn.functional.group_norm`."""
+    return norm.group_norm(input, num_groups, weight, bias, eps)
+
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:  # fmt: skip
+    """`nn.functional.layer_norm`."""
+    return norm.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def _dropout(fn: Callable[..., Tensor], name: str, inplace: bool) -> Callable[..., Tensor]:
+    def drop(input: Tensor, p: float, train: bool) -> Tensor:
+        return fn(input, p, train, inplace)
+
+    drop.__name__ = drop.__qualname__ = name
+    drop.__doc__ = f"`nn.functional.{fn.__name__}`{', in place' if inplace else ''}."
+    return drop
+
+
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
+                dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int) -> Tensor:  # fmt: skip
+    """A convolution over as many dims as `weight` (out, in / groups, *kernel) has beyond two, or its transpose.
+
+    Raises: ValueError for other than one to three dims.
+    """
+    dims = weight.ndim - 2
+    if dims not in (1, 2, 3):
+        raise ValueError(f"convolution: a weight of {weight.ndim} dims; allowed 3, 4 or 5")
+    if transposed:
+        turned = (conv_transpose1d, conv_transpose2d, conv_transpose3d)[dims - 1]
+        return turned(input, weight, bias, tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation))
+    plain = (conv1d, conv2d, conv3d)[dims - 1]
+    return plain(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation), groups)
+
+
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The result, and each slice's mean and 1 / sqrt(var + eps)."""
+    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    mean = OPS["mean"](input, dims, True, None)
+    centred = input - mean
+    rstd = OPS["rsqrt"](OPS["mean"](centred * centred, dims, True, None) + eps)
+    return norm.layer_norm(input, normalized_shape, weight, bias, eps), mean, rstd
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """The result, and where elements were kept."""
+    ones = OPS["full"](tuple(input.shape), 1, input.dtype, input.device)
+    scale = dropouts.dropout(ones, p, train is not False)
+    return input * scale, OPS["ne"](scale, 0)
+
+
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """`nn.functional.grid_sample` with modes as numbers: bilinear, nearest, bicubic; zeros, border, reflection."""
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    return grid_sample(input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)
+
+
+def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    """`nn.functional.affine_grid`."""
+    return affine_grid(theta, list(size), align_corners)
+
+
+# ---- losses: the last argument is 0, 1 or 2 for none, mean, sum; left out it is none, as torch reads it, not its schema's mean ----
+
+
+def _reduced(reduction: int) -> str:
+    return _REDUCTIONS[normalize_dim(reduction, 3)]
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
+    """`nn.functional.kl_div`."""
+    return _loss.kl_div(input, target, reduction=_reduced(reduction), log_target=log_target)
+
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
+    """`nn.functional.poisson_nll_loss`."""
+    return _loss.poisson_nll_loss(input, target, log_input=log_input, full=full, eps=eps, reduction=_reduced(reduction))
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
+    """`nn.functional.margin_ranking_loss`."""
+    return _loss.margin_ranking_loss(input1, input2, target, margin, reduction=_reduced(reduction))
+
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
+                        swap: bool = False, reduction: int = 0) -> Tensor:  # fmt: skip
+    """`nn.functional.triplet_margin_loss`."""
+    return _loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_reduced(reduction))
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
+    """`nn.functional.hinge_embedding_loss`."""
+    return _loss.hinge_embedding_loss(input, target, margin, reduction=_reduced(reduction))
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
+    """`nn.functional.cosine_embedding_loss`."""
+    return _loss.cosine_embedding_loss(input1, input2, target, margin, reduction=_reduced(reduction))
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
+                                     reduction: int = 0) -> Tensor:  # fmt: skip
+    """`nn.functional.binary_cross_entropy_with_logits`."""
+    return _loss.binary_cross_entropy_with_logits(input, target, weight, reduction=_reduced(reduction), pos_weight=pos_weight)
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
+             zero_infinity: bool = False) -> Tensor:  # fmt: skip
+    """`nn.functional.ctc_loss`."""
+    return _ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _reduced(reduction), zero_infinity)
+
+
+# ---- steps of recurrent cells ----
+
+
+def _gates(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None) -> tuple[Tensor, Tensor]:
+    return OPS["linear"](input, w_ih, b_ih), OPS["linear"](hx, w_hh, b_hh)
+
+
+def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+              b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(h, c) after one step. input: (n, in), hx: (h, c), each (n, hidden)."""
+    of_input, of_state = _gates(input, hx[0], w_ih, w_hh, b_ih, b_hh)
+    return OPS["lstm_gates"](of_input + of_state, hx[1])  # type: ignore[no-any-return]
+
+
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """h after one step. input: (n, in), hx: (n, hidden)."""
+    return OPS["gru_gates"](*_gates(input, hx, w_ih, w_hh, b_ih, b_hh), hx)
+
+
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """h after one step with tanh."""
+    of_input, of_state = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
+    return OPS["tanh"](of_input + of_state)
+
+
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """h after one step with relu."""
+    of_input, of_state = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
+    return OPS["relu"](of_input + of_state)
+
+
+def conj_physical_(input: Tensor) -> Tensor:
+    """Conjugate in place."""
+    return write_out(input, OPS["conj"](input)) if input.dtype.is_complex else input
+
+
+FUNCTIONS: dict[str, Any] = {fn.__name__: fn for fn in (
+    embedding, batch_norm, instance_norm, group_norm, layer_norm, convolution, native_layer_norm, native_dropout, grid_sampler,
+    affine_grid_generator, kl_div, poisson_nll_loss, margin_ranking_loss, triplet_margin_loss, hinge_embedding_loss,
+    cosine_embedding_loss, binary_cross_entropy_with_logits, ctc_loss, lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell, conj_physical_,
+    *(_dropout(fn, name, name.endswith("_")) for fn, names in (
+        (dropouts.dropout, "dropout dropout_"), (dropouts.alpha_dropout, "alpha_dropout alpha_dropout_"),
+        (dropouts.dropout2d, "feature_dropout feature_dropout_"),
+        (dropouts.feature_alpha_dropout, "feature_alpha_dropout feature_alpha_dropout_"),
+    ) for name in names.split()),
+)}  # fmt: skip

@@ -169,6 +169,7 @@ class Symbols:
         """Guards for every decision about symbols; none can be made after this."""
         env = self.shapes
         env.closed = True
+        env.origin = _nowhere  # graphs keep the environment, which must not keep the capture
         for s, term in self.strict.items():
             e = env.simplify(s)
             if isinstance(e, Int):
@@ -187,6 +188,10 @@ class Symbols:
     def _guard_relation(self, r: Relation, origin: Origin | None) -> None:
         bases, check = check_of(r, self.shapes)
         self.guards.add("shape", bases, check, origin=origin)
+
+
+def _nowhere() -> None:
+    return None
 
 
 def _expressions(values: Any) -> list[Any]:

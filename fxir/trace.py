@@ -7,7 +7,8 @@ In-place ops never reach the graph: `fxir.functionalize` turns them into new val
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from eager import _native
@@ -271,10 +272,24 @@ class TracingInterpreter(Interpreter):
 def run_traced(fn: Callable[..., Any], args: Sequence[Any], mode: TraceMode) -> Any:
     """fn(*args) under `mode`."""
     runner = TracingInterpreter(fn, mode).run if isinstance(fn, GraphModule) else fn
-    with mode:
+    with mode, _told_by(mode):
         result = runner(*args)
     mode.origin = None
     return result
+
+
+@contextmanager
+def _told_by(mode: TraceMode) -> Iterator[None]:
+    """What is decided about symbols in the block is noted with the user's line that is being traced."""
+    shapes = mode.graph.shapes
+    if shapes is None:
+        yield
+        return
+    before, shapes.origin = shapes.origin, lambda: mode.origin
+    try:
+        yield
+    finally:
+        shapes.origin = before
 
 
 class OutputBuilder:

@@ -325,6 +325,8 @@ class Calls:
         if real is None and isinstance(value, Lazy):
             real = value.real
         checker = self.class_lookup(type(target), "__instancecheck__")
+        if isinstance(checker, types.FunctionType) and checker.__module__ == "typing" and not getattr(target, "_is_protocol", False):
+            raise Unsupported(breaks.UNKNOWN_CALL, f"isinstance(..., {target.__name__})")
         if isinstance(checker, types.FunctionType) and checker.__module__ not in ("typing", "abc"):
             return bool(self.truth(self.call(self.special_method(cls, "__instancecheck__"), [value], {})))  # type: ignore[attr-defined]
         return self.is_subclass(kind, target)

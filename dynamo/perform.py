@@ -332,7 +332,7 @@ def format_with_spec(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Va
 
 @writer("POP_TOP")
 def pop_top(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    return Performed(1, (), (Outcome(None, ins.index + 1, ()),))  # it dies with the generated function's frame
+    return Performed(1, ("pass",), (Outcome(None, ins.index + 1, ()),))  # it dies with the generated function's frame
 
 
 # --- branches --------------------------------------------------------------------------------------------------

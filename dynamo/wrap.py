@@ -54,11 +54,15 @@ BUILTIN_FUNCTION_TYPES: Final = (
     type(functools.lru_cache(lambda: None)),
 )
 _HEAP_TYPE: Final = 1 << 9
+_NAMED_TUPLE_FILE: Final = collections.namedtuple.__code__.co_filename
 
 
 def is_named_tuple(cls: type) -> bool:
-    """Whether cls was made by namedtuple (no __new__ of its own)."""
-    return issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make") and cls.__bases__ == (tuple,)
+    """Whether cls was made by namedtuple, and behaves as a tuple does: typing.NamedTuple may give it methods of its own."""
+    if not (issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make") and cls.__bases__ == (tuple,)):
+        return False
+    return not any(isinstance(v, types.FunctionType) and hasattr(tuple, n) and v.__code__.co_filename != _NAMED_TUPLE_FILE
+                   for n, v in vars(cls).items())  # fmt: skip
 
 
 def is_python_class(cls: type) -> bool:

@@ -56,7 +56,29 @@ def cycle() -> None:
         compiled = dynamo.compile(fn, backend="eager")
         compiled(*args)
         compiled(*args)
+    gradients(dynamo.compile(Twice.apply, backend="aot_eager"))
     dynamo.reset()
+
+
+class Twice(torch.autograd.Function):
+    """A backward that is captured into a graph of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * x * 2
+
+
+def gradients(compiled: Callable[..., Any]) -> None:
+    """A gradient of a gradient through a compiled function."""
+    x = torch.ones(3, requires_grad=True)
+    (g,) = torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
+    g.sum().backward()
 
 
 def warm_call() -> Callable[[], object]:
@@ -68,6 +90,11 @@ def warm_call() -> Callable[[], object]:
     compiled = dynamo.compile(f, backend="eager")
     x, items, options = torch.ones(2, 4), [torch.ones(4)], {"scale": 2}
     return lambda: compiled(x, items, options)
+
+
+def warm_gradients() -> Callable[[], object]:
+    compiled = dynamo.compile(Twice.apply, backend="aot_eager")
+    return lambda: gradients(compiled)
 
 
 def growth(step: Callable[[], object], count: int) -> tuple[int, int]:
@@ -87,7 +114,8 @@ def main() -> int:
     cycles = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     calls = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
     grew = False
-    for what, step, count in (("compile-reset cycles", cycle, cycles), ("warm calls", warm_call(), calls)):
+    for what, step, count in (("compile-reset cycles", cycle, cycles), ("warm calls", warm_call(), calls),
+                              ("warm gradients of gradients", warm_gradients(), calls // 50)):  # fmt: skip
         more, objects = growth(step, count)
         grew |= more > SLACK_BYTES or objects > SLACK_OBJECTS
         print(f"{count} {what}: the second half leaves {more / 2**20:.2f} MiB and {objects} objects", flush=True)

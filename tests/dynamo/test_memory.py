@@ -13,3 +13,8 @@ def test_compile_reset_cycles_leave_nothing_behind() -> None:
 def test_warm_calls_leave_nothing_behind() -> None:
     more, objects = memory.growth(memory.warm_call(), 4000)
     assert objects <= 20 and more < memory.SLACK_BYTES
+
+
+def test_gradients_of_gradients_leave_nothing_behind() -> None:
+    more, objects = memory.growth(memory.warm_gradients(), 200)
+    assert objects <= 20 and more < memory.SLACK_BYTES

@@ -181,6 +181,17 @@ def f(log, x, n):
     except TypeError as e:
         note(str(e))
 """),
+    "a real generator is dropped inside a try block": ("default", """
+def f(log, x, n):
+    try:
+        for i in guarded(n):
+            print(n, file=OUT)
+            if n:
+                break
+    finally:
+        note('finally')
+    return x
+"""),
     "what is not None is told from None": ("default", """
 def f(log, x, n):
     seen = []

@@ -74,6 +74,8 @@ def test_geometry_is_that_of_the_rule(op):
         for args in _arguments(op.name, x):
             want = _outcome(lambda: tuple(op.view(x, *args)))  # noqa: B023
             got = _outcome(lambda: (lambda y: (tuple(y.shape), y.stride(), y.storage_offset()))(op(x, *args)))  # noqa: B023
+            if want[0] is TypeError:  # the op says which argument it was
+                want, got = want[:1], got[:1]
             assert got == want, (op.name, x.shape, x.stride(), args)
 
 

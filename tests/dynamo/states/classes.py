@@ -333,7 +333,7 @@ def environment() -> State:
     name = "FRAMEJIT_STATE_OF_A_TEST"
 
     def read(x: Any) -> Any:
-        return x * 2 if os.environ.get(name) == "on" else x - (name in os.environ) - int(os.getenv(name + "_N", "0"))
+        return x * 2 if os.environ.get(name) == "on" else x - int(name in os.environ) - int(os.getenv(name + "_N", "0"))
 
     def close() -> None:
         os.environ.pop(name, None)

@@ -22,7 +22,8 @@ FULL: Final = (
     "test_heapq", "test_bisect", "test_copy", "test_contextlib_async", "test_generator_stop", "test_yield_from",
     "test_global", "test_unpack", "test_format", "test_reprlib", "test_sort", "test_context", "test_hash", "test_index",
     "test_tuple", "test_weakset", "test_asyncgen", "test_coroutines", "test_types", "test_typing", "test_exception_hierarchy",
-    "test_structseq", "test_textwrap", "test_long", "test_pow", "test_richcmp", "test_strftime", "test_string", "test_baseexception", "test_dynamicclassattribute",
+    "test_structseq", "test_textwrap",
+    "test_long", "test_pow", "test_richcmp", "test_strftime", "test_string", "test_baseexception", "test_dynamicclassattribute",
 )  # fmt: skip
 
 # "module.Class.test", "module.Class" or "module": why it is not run captured.

@@ -281,7 +281,7 @@ def times_ratio(t: Any, n: Any, d: Any) -> Any:
 
 def is_symbolic(sizes: Any) -> bool:
     """Whether any of `sizes` is a SymInt."""
-    for s in sizes:  # a loop, not any(): this runs for every fake
+    for s in sizes:  # noqa: SIM110 - a loop, not any(): this runs for every fake
         if s.__class__ is SymInt:
             return True
     return False

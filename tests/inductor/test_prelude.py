@@ -22,22 +22,21 @@ class _Text:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    lines = []
-    for t in ("f32", "f64"):
-        for name in UNARY:
-            lines.append(f'extern "C" __attribute__((visibility("default"))) void {name}_{t}(const {t}* x, {t}* y, long n) {{\n'
-                         f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_{name}(x[i]); }}")  # fmt: skip
+    lines = [f'extern "C" __attribute__((visibility("default"))) void {name}_{t}(const {t}* x, {t}* y, long n) {{\n'
+             f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_{name}(x[i]); }}"
+             for t in ("f32", "f64") for name in UNARY]  # fmt: skip
     for t in ("f32", "f64", "i64", "i32", "u8"):
-        for name in BINARY if t[0] == "f" else "maximum minimum fmod remainder floordiv truncdiv pow left_shift right_shift".split():
-            lines.append(f'extern "C" __attribute__((visibility("default"))) void {name}_{t}(const {t}* x, const {t}* z, {t}* y, '
-                         f"long n) {{\n#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_{name}(x[i], z[i]); }}")  # fmt: skip
+        names = BINARY if t[0] == "f" else "maximum minimum fmod remainder floordiv truncdiv pow left_shift right_shift".split()
+        lines += [f'extern "C" __attribute__((visibility("default"))) void {name}_{t}(const {t}* x, const {t}* z, {t}* y, long n) {{\n'
+                  f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_{name}(x[i], z[i]); }}" for name in names]  # fmt: skip
     for h in ("f16", "bf16"):
         lines.append(f'extern "C" __attribute__((visibility("default"))) void from_{h}(const {h}* x, f32* y, long n) {{\n'
                      f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_from_{h}(x[i]); }}")  # fmt: skip
         lines.append(f'extern "C" __attribute__((visibility("default"))) void to_{h}(const f32* x, {h}* y, long n) {{\n'
                      f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_to_{h}(x[i]); }}")  # fmt: skip
     lines.append('extern "C" __attribute__((visibility("default"))) void philox(i64 seed, i64 offset, i64 lane, i64* y, long n) {\n'
-                 "#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_philox(seed, offset + i, (offset + i) >> 32, lane); }")  # fmt: skip
+                 "#pragma omp simd\n for (long i = 0; i < n; i++) "
+                 "y[i] = fj_philox(seed, offset + i, (offset + i) >> 32, lane); }")  # fmt: skip
     tools = toolchain()
     target = tmp_path_factory.mktemp("prelude") / "prelude.so"
     text = prelude(tools.vector_functions) + "\n".join(lines)

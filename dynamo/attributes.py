@@ -24,6 +24,7 @@ from dynamo.sources import (
 )
 from dynamo.values.base import Lazy, Value
 from dynamo.values.constant import Constant
+from dynamo.values.containers import CONTAINER_BASES, ContainerObject
 from dynamo.values.functions import BoundMethod
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import (
@@ -39,12 +40,13 @@ from dynamo.values.sequences import TupleValue
 from eager.nn import Module
 
 if TYPE_CHECKING:
+    from dynamo.codegen import CodeGen
     from dynamo.effects import Effects
 
 _ABSENT: Final = object()
 _OWN_GETATTRIBUTE: Final = frozenset(
-    {object.__getattribute__, BaseException.__getattribute__, type.__getattribute__, tuple.__getattribute__,
-     types.ModuleType.__getattribute__}
+    {object.__getattribute__, BaseException.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__,
+     *(base.__getattribute__ for base in CONTAINER_BASES)}
 )  # fmt: skip
 _METHOD_DESCRIPTORS: Final = (
     types.MethodDescriptorType,
@@ -55,10 +57,50 @@ _HIDDEN: Final = frozenset({"__dict__", "__weakref__"})
 
 
 class InstanceDict(DictValue):
-    """The __dict__ of an existing object. Writes through it end the graph."""
+    """The __dict__ of an object, existing or new: always what its attributes are now.
+
+    One entry is looked up as an attribute is, so that only its presence is guarded; to see all of them guards all names.
+    Entries can be stored; other changes end the graph.
+    """
+
+    def __init__(self, cap: Any, obj: Value) -> None:
+        self._cap = cap
+        self.obj = obj
+        super().__init__(dict, AttrSource(obj.source, "__dict__") if obj.source is not None else None)
+
+    @property
+    def entries(self) -> dict[Any, tuple[Value, Value]]:  # type: ignore[override]
+        cap = self._cap
+        found: dict[Any, tuple[Value, Value]] = {}
+        for name, value in cap.instance_entries(self.obj).items():
+            key = Constant(name)
+            found[cap.hash_key(key)] = (key, value)
+        return found
+
+    @entries.setter
+    def entries(self, value: Any) -> None:
+        assert not value, "an object's __dict__ is made of its attributes"
+
+    def get(self, cap: Any, key: Value) -> Value | None:
+        name = cap.realize(key)
+        if isinstance(name, Constant) and type(name.value) is str and not _is_slot(self.obj.python_type(), name.value):
+            return cap.instance_entry(self.obj, name.value)  # type: ignore[no-any-return]
+        return super().get(cap, key)
+
+    def set(self, cap: Any, key: Value, value: Value) -> None:
+        name = cap.realize(key)
+        plain = isinstance(name, Constant) and type(name.value) is str and not issubclass(self.obj.python_type(), Module)
+        if not plain or is_data_descriptor(cap.class_lookup(self.obj.python_type(), name.value)):
+            self.changed(cap)
+        cap.effects.set_attribute(cap, self.obj, name.value, value)
 
     def changed(self, cap: Any) -> None:
         raise Unsupported(breaks.MUTATION, "a write into an object's __dict__")
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return f"{cg.value(self.obj)}.__dict__"
 
 
 class AttributeAccess:
@@ -66,10 +108,12 @@ class AttributeAccess:
 
     effects: Effects
     by_id: dict[int, Value]
+    namespaces: dict[int, InstanceDict]
     overlays: dict[tuple[int, str], Value]  # in place of entries of modules' registries, for the time of a functional_call
 
     if TYPE_CHECKING:
 
+        def lazy(self, real: Any, source: Source) -> Value: ...
         def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
         def wrap(self, real: Any, source: Source) -> Value: ...
         def wrap_static(self, real: Any, label: str = "") -> Value: ...
@@ -117,12 +161,12 @@ class AttributeAccess:
     def instance_attribute(self, obj: Value, cls: type, name: str) -> Value:
         """obj.name for an instance of a Python class."""
         getattribute = self.class_lookup(cls, "__getattribute__")
-        if getattribute not in _OWN_GETATTRIBUTE:
-            if not isinstance(getattribute, types.FunctionType):
-                raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} (its class has a __getattribute__ of its own)")
-            found = self.wrap_class_attribute(cls, "__getattribute__", getattribute)
-            return self.call(found, [obj, Constant(name)], {})
+        if getattribute not in _OWN_GETATTRIBUTE and not isinstance(getattribute, types.FunctionType):
+            raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} (its class has a __getattribute__ of its own)")
         try:
+            if getattribute not in _OWN_GETATTRIBUTE:
+                found = self.wrap_class_attribute(cls, "__getattribute__", getattribute)
+                return self.call(found, [obj, Constant(name)], {})
             return self.generic_attribute(obj, cls, name)
         except Raised as error:
             fallback = self.class_lookup(cls, "__getattr__")
@@ -144,9 +188,9 @@ class AttributeAccess:
         if name == "__class__" and type_attribute(cls, name) is object.__dict__[name]:
             return self.wrap_class(obj, cls)
         raw = self.class_lookup(cls, name) if name not in _HIDDEN else _ABSENT
-        if raw is not _ABSENT and _is_data_descriptor(raw) and hasattr(type(raw), "__get__"):
+        if raw is not _ABSENT and is_data_descriptor(raw) and hasattr(type(raw), "__get__"):
             return self._read_descriptor(obj, cls, name, raw)
-        found = self._instance_entry(obj, name)
+        found = self.instance_entry(obj, name)
         if found is not None:
             return found
         if raw is not _ABSENT:
@@ -162,27 +206,35 @@ class AttributeAccess:
         return self.wrap(cls, ConstSource(cls, cls.__name__))
 
     def instance_dict(self, obj: Value) -> Value:
-        """obj.__dict__ of an existing object, to read from."""
+        """obj.__dict__: the same value each time."""
         real = getattr(obj, "real", None)
-        if real is None or obj.source is None:
+        if not isinstance(obj, UserObject) and (real is None or obj.source is None):
             raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.__dict__")
-        namespace = namespace_of(real)
-        if namespace is None:
+        if not obj.python_type().__dictoffset__ if real is None else namespace_of(real) is None:
             return self.raise_(AttributeError, f"'{obj.python_type().__name__}' object has no attribute '__dict__'")  # type: ignore[no-any-return]
-        self.guard("dict_keys", AttrSource(obj.source, "__dict__"), tuple(namespace))
-        value = InstanceDict(dict, AttrSource(obj.source, "__dict__"))
-        for key, item in namespace.items():
-            name = Constant(key)
-            value.entries[self.hash_key(name)] = (name, Lazy(item, DictAttrSource(obj.source, key)))
-        for key, pending in self.effects.attributes_of(obj).items():
-            name = Constant(key)
-            if pending is DELETED:
-                value.entries.pop(self.hash_key(name), None)
-            else:
-                value.entries[self.hash_key(name)] = (name, pending)
-        return value
+        known = self.namespaces.get(id(obj))
+        if known is None:
+            known = self.namespaces[id(obj)] = InstanceDict(self, obj)
+        return known
 
-    def _instance_entry(self, obj: Value, name: str) -> Value | None:
+    def instance_entries(self, obj: Value) -> dict[str, Value]:
+        """All entries of obj.__dict__, pending writes included."""
+        found: dict[str, Value] = {}
+        real = getattr(obj, "real", None)
+        if real is not None and obj.source is not None:
+            namespace = namespace_of(real) or {}
+            self.guard("dict_keys", AttrSource(obj.source, "__dict__"), tuple(namespace))
+            found = {k: self.lazy(v, DictAttrSource(obj.source, k)) for k, v in namespace.items()}
+        for key, pending in self.effects.attributes_of(obj).items():
+            if _is_slot(obj.python_type(), key):
+                continue
+            if pending is DELETED:
+                found.pop(key, None)
+            else:
+                found[key] = pending
+        return found
+
+    def instance_entry(self, obj: Value, name: str) -> Value | None:
         """The entry of the instance's dict, pending writes first; None if there is none."""
         pending = self.effects.attributes_of(obj).get(name)
         if pending is DELETED:
@@ -237,6 +289,8 @@ class AttributeAccess:
             return self.call(self.wrap(raw.fget, ConstSource(raw.fget, f"{cls.__name__}.{name}")), [obj], {})
         if isinstance(raw, types.MemberDescriptorType):
             return self._read_slot(obj, name, raw)
+        if type(raw).__name__ == "_tuplegetter" and isinstance(obj, ContainerObject):
+            return obj.contents(self).items[raw.__reduce__()[1][0]]  # type: ignore[arg-type,union-attr]
         if isinstance(raw, types.GetSetDescriptorType) or type(raw).__name__ == "_tuplegetter":
             return self._read_c_attribute(obj, name)
         if isinstance(type_attribute(type(raw), "__get__", None), types.FunctionType):
@@ -331,7 +385,7 @@ class AttributeAccess:
                 self.raise_(AttributeError, f"property '{name}' of '{cls.__qualname__}' object has no setter")
             self.call(self.wrap(raw.fset, ConstSource(raw.fset, f"{cls.__name__}.{name}")), [obj, value], {})
             return
-        if raw is not _ABSENT and not isinstance(raw, types.MemberDescriptorType) and _is_data_descriptor(raw):
+        if raw is not _ABSENT and not isinstance(raw, types.MemberDescriptorType) and is_data_descriptor(raw):
             if not isinstance(type_attribute(type(raw), "__set__", None), types.FunctionType):
                 raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name} = ... ({type(raw).__name__})")
             descriptor = self.wrap_class_attribute(cls, name, raw)
@@ -347,7 +401,7 @@ class AttributeAccess:
         registered = any(name in r or self._written_registry(r) is not None for r in registries)
         is_module = isinstance(value, UserObject) and issubclass(value.cls, Module)
         from_class = self.class_lookup(obj.cls, name)
-        if registered or is_module or value.python_type().__name__ in ("Parameter", "Buffer") or _is_data_descriptor(from_class):
+        if registered or is_module or value.python_type().__name__ in ("Parameter", "Buffer") or is_data_descriptor(from_class):
             raise Unsupported(breaks.MUTATION, f"{obj.describe()}.{name} = ... (a registered part of a module)")
         self.effects.set_attribute(self, obj, name, value)
 
@@ -371,7 +425,7 @@ class AttributeAccess:
             self.call(self.wrap(raw.fdel, ConstSource(raw.fdel, f"{obj.cls.__name__}.{name}")), [obj], {})
             return
         is_slot = isinstance(raw, types.MemberDescriptorType)
-        if not is_slot and raw is not _ABSENT and _is_data_descriptor(raw):
+        if not is_slot and raw is not _ABSENT and is_data_descriptor(raw):
             raise Unsupported(breaks.ATTRIBUTE, f"del {obj.describe()}.{name} ({type(raw).__name__})")
         present = self._read_or_none(obj, name, raw if is_slot else None)
         if present is None:
@@ -380,7 +434,7 @@ class AttributeAccess:
 
     def _read_or_none(self, obj: UserObject, name: str, slot: Any) -> Value | None:
         if slot is None:
-            return self._instance_entry(obj, name)
+            return self.instance_entry(obj, name)
         try:
             return self._read_slot(obj, name, slot)
         except Raised:
@@ -402,7 +456,7 @@ class AttributeAccess:
         from_meta = self.class_lookup(meta, name) if meta is not type else _ABSENT
         if meta is not type and self.class_lookup(meta, "__getattribute__") is not type.__getattribute__:
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattribute__)")
-        overrides = _is_data_descriptor(from_meta) and hasattr(type(from_meta), "__get__")
+        overrides = is_data_descriptor(from_meta) and hasattr(type(from_meta), "__get__")
         if from_meta is not _ABSENT and (raw is _ABSENT or overrides):
             return self._bind(value, meta, name, from_meta)
         if raw is _ABSENT:
@@ -476,7 +530,7 @@ class AttributeAccess:
                 if isinstance(raw, classmethod):
                     func = self.wrap(raw.__func__, ConstSource(raw.__func__, f"{base.__name__}.{name}"))
                     return BoundMethod(obj if isinstance(obj, ClassValue) else self.wrap_static(start), func)
-                if _is_data_descriptor(raw) and not isinstance(raw, property):
+                if is_data_descriptor(raw) and not isinstance(raw, property):
                     raise Unsupported(breaks.ATTRIBUTE, f"super().{name}")
                 return self._bind(obj, base, name, raw)
         return self.raise_(AttributeError, f"'super' object has no attribute '{name}'")  # type: ignore[no-any-return]
@@ -527,7 +581,12 @@ def namespace_of(real: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _is_data_descriptor(raw: Any) -> bool:
+def _is_slot(cls: type, name: str) -> bool:
+    """Whether instances of cls keep `name` beside their __dict__."""
+    return isinstance(type_attribute(cls, name, None), types.MemberDescriptorType)
+
+
+def is_data_descriptor(raw: Any) -> bool:
     kind = type(raw)
     return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
 

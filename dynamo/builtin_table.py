@@ -26,6 +26,7 @@ from dynamo.operations import BINARY, COMPARE, INPLACE, UNARY
 from dynamo.sources import ConstSource
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
+from dynamo.values.containers import container_base, new_container
 from dynamo.values.functions import CellValue, FunctionValue, PartialValue
 from dynamo.values.iterators import (
     CallIterator,
@@ -527,6 +528,9 @@ for _name in ("is_compiling", "is_dynamo_compiling"):
     SPECIAL[getattr(eager.compiler, _name)] = _is_compiling
 
 
+SPECIAL[eager.compiler.is_exporting] = lambda cap, a, k: FALSE
+
+
 def _is_tensor(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return Constant(isinstance(cap.realize(args[0]), TensorValue))
 
@@ -818,12 +822,24 @@ def fromkeys(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 def _tuple_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     kind = cap.realize(args[0]).as_constant()
+    if container_base(kind) is tuple and not is_named_tuple(kind):
+        return new_container(cap, kind, tuple, args[1:])
     if kind is not tuple and not is_named_tuple(kind):
         raise Unsupported(breaks.UNKNOWN_CALL, f"tuple.__new__({kind.__name__})")
     return TupleValue(cap.unpack(args[1]) if len(args) > 1 else [], None, kind)
 
 
+def _container_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    kind = cap.realize(args[0]).as_constant()
+    base = container_base(kind)
+    if base is None:
+        raise Unsupported(breaks.UNKNOWN_CALL, f"{kind.__name__}.__new__()")
+    return new_container(cap, kind, base, args[1:])
+
+
 FUNCTIONS[tuple.__new__] = _tuple_new
+for _base in (dict, collections.OrderedDict, list):
+    FUNCTIONS[_base.__new__] = _container_new
 FUNCTIONS[type.__call__] = lambda cap, a, k: cap.make_instance(cap.realize(a[0]), a[1:], k)  # type: ignore[arg-type]
 FUNCTIONS[dict.fromkeys] = fromkeys
 FUNCTIONS[object.__new__] = lambda cap, a, k: cap.new_object(cap.realize(a[0]).as_constant(), a[1:], k)

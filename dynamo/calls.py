@@ -23,8 +23,9 @@ from dynamo.symbolic import Frame
 from dynamo.transforms import made_outside
 from dynamo.values.base import Lazy, NotConstant, Opaque, Value
 from dynamo.values.constant import NONE, Constant
+from dynamo.values.containers import ContainerObject, container_base, new_container
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind
-from dynamo.values.mappings import DictValue, DictView, SetValue
+from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
 from dynamo.values.sequences import RangeValue, Sequence, TupleValue
 from dynamo.values.tensor import TensorValue
@@ -205,7 +206,8 @@ class Calls:
             return self.make_exception(cls, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if issubclass(cls, Module):
             return self.make_module(value, args, kwargs)  # type: ignore[attr-defined,no-any-return]
-        if not is_python_class(cls):
+        base = container_base(cls)
+        if base is None and not is_python_class(cls):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
         if type(cls) not in (type, abc.ABCMeta) and not is_python_class(type(cls)) and type(cls).__module__ != "typing":
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() (metaclass {type(cls).__name__})")
@@ -215,10 +217,13 @@ class Calls:
             made = self.realize(self.call(fn, [value, *args], kwargs))
             if not issubclass(made.python_type(), cls):
                 return made
+        elif base is not None:
+            made = new_container(self, cls, base, args)  # type: ignore[arg-type]
         else:
             made = self.new_object(cls, args, kwargs)
         init = self.class_lookup(made.python_type(), "__init__")  # of what __new__ gave, perhaps a subclass
-        if isinstance(init, types.FunctionType):
+        fills = isinstance(made, ContainerObject) and getattr(init, "__objclass__", object) is not object
+        if isinstance(init, types.FunctionType) or fills:
             result = self.call(self.special_method(made, "__init__"), args, kwargs)
             if self.realize(result) is not NONE and not _is_none(self.realize(result)):
                 kind = self.realize(result).python_type().__name__
@@ -227,17 +232,23 @@ class Calls:
 
     def new_object(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """object.__new__(cls, ...)"""
-        if self.class_has(cls, "__del__"):
-            raise Unsupported(breaks.OPAQUE_OBJECT, f"{cls.__name__}(): its class has a __del__, and when that runs shows")
+        self.check_creation(cls)
         own_init = isinstance(self.class_lookup(cls, "__init__"), types.FunctionType)
         own_new = isinstance(self.class_lookup(cls, "__new__"), staticmethod | types.FunctionType)
         if (args or kwargs) and (own_new or not own_init):
             if (own_new and own_init is False) or not own_new:
                 self.raise_(TypeError, f"{cls.__name__}() takes no arguments")  # type: ignore[attr-defined]
             self.raise_(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")  # type: ignore[attr-defined]
-        if getattr(cls, "__abstractmethods__", None):
+        if container_base(cls) is not None:
             self.host(object.__new__, cls)  # type: ignore[attr-defined]
         return UserObject(cls, born=self.steps)  # type: ignore[attr-defined]
+
+    def check_creation(self, cls: type) -> None:
+        """Raise what making an instance of an abstract class raises; end the graph where its end would show."""
+        if self.class_has(cls, "__del__"):
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{cls.__name__}(): its class has a __del__, and when that runs shows")
+        if getattr(cls, "__abstractmethods__", None) and container_base(cls) is None:
+            self.host(object.__new__, cls)  # type: ignore[attr-defined]
 
     def _make_named_tuple(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
@@ -300,6 +311,8 @@ class Calls:
     def _descriptor(self, fn: Any, owner: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls.method(obj, ...) of a C class."""
         name = fn.__name__
+        if isinstance(owner, ContainerObject) and fn.__objclass__ is not object:
+            return owner.base_method(self, fn.__objclass__, name, args, kwargs)  # type: ignore[arg-type]
         if isinstance(owner, UserObject):
             return self.object_method(owner, name, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         return self.call_method(owner, name, args, kwargs)
@@ -348,7 +361,7 @@ class Calls:
         value = self.realize(value)
         if isinstance(value, Constant):
             return Constant(self.host(len, value.value))  # type: ignore[attr-defined]
-        if isinstance(value, Sequence | DictValue | SetValue | DictView | TensorValue):
+        if isinstance(value, Sequence | DictValue | SetValue | DictView | ProxyValue | TensorValue):
             return self.call_method(value, "__len__", [], {})
         if isinstance(value, RangeValue):
             return Constant(self.host(len, value.value))  # type: ignore[attr-defined]

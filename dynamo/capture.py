@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import eager
-from dynamo import breaks, derivatives, itertools_table, transforms
-from dynamo.attributes import AttributeAccess
+from dynamo import breaks, derivatives, itertools_table, stdlib_table, transforms
+from dynamo.attributes import AttributeAccess, InstanceDict
 from dynamo.breaks import BreakRecord, Cause
 from dynamo.builtin_table import Builtins
 from dynamo.calls import Calls
@@ -84,7 +84,7 @@ class Capture(  # type: ignore[misc]
 ):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
-    TABLES = (itertools_table, derivatives, transforms)
+    TABLES = (itertools_table, derivatives, stdlib_table, transforms)
 
     def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
         self.begin_symbols(dynamic or Dynamic())
@@ -101,6 +101,7 @@ class Capture(  # type: ignore[misc]
         self.by_id: dict[int, Value] = {}
         self.fakes: dict[int, TensorValue] = {}
         self.keep: list[Any] = []
+        self.namespaces: dict[int, InstanceDict] = {}  # by id of the value
         self.frames: list[Frame] = []
         self.generators: list[GeneratorValue] = []
         self.mode = FakeMode()
@@ -163,6 +164,7 @@ class Capture(  # type: ignore[misc]
         """The capture is over: drop the user's objects that it held, now and not when cycles are collected."""
         self.by_id.clear()
         self.keep.clear()
+        self.namespaces.clear()
         self.inputs.clear()
         self.fakes.clear()
         self.generators.clear()

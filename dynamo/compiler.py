@@ -488,7 +488,7 @@ class _FunctionRoot:
             else:
                 cap.guard("is", source, fn)
         names = _argument_names(code)
-        locals_: list[Value | None] = [Lazy(v, SlotSource(i, names[i])) for i, v in enumerate(self.slots)]
+        locals_: list[Value | None] = [Lazy(cap, v, SlotSource(i, names[i])) for i, v in enumerate(self.slots)]
         return Frame(cap, code, fn.__globals__, locals_, fn=FunctionValue(code, fn.__globals__, fn, source))
 
 
@@ -509,14 +509,14 @@ class _ContinuationRoot:
             if decoded.kinds[slot] & (KIND_CELL | KIND_FREE):
                 locals_[slot] = cap.wrap_cell(real, source, decoded.slots[slot])
             else:
-                locals_[slot] = Lazy(real, source)
+                locals_[slot] = Lazy(cap, real, source)
         stack: list[Value] = []
         at = len(layout.slots)
         for null in layout.nulls:
             if null:
                 stack.append(NULL)
             else:
-                stack.append(Lazy(self.values[at], SlotSource(at, names[at])))
+                stack.append(Lazy(cap, self.values[at], SlotSource(at, names[at])))
                 at += 1
         return Frame(cap, layout.code, layout.namespace, locals_, stack, layout.index)
 

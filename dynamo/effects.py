@@ -90,8 +90,7 @@ class Effects:
             cg.statement(f"{cg.helper('ask_again')}({cg.bind(asked, asked.fn.__name__)})")
         for value in self.written():
             if isinstance(value, ListValue) and value.mutated:
-                cg.statement(f"{cg.source_of(value)}[:] = [{', '.join(cg.value(v) for v in value.items)}]"
-                             if value.cls is list else _deque(cg, value))  # fmt: skip
+                cg.statement(_list(cg, value) if value.cls is list else _deque(cg, value))
             elif isinstance(value, DictValue) and value.mutated:
                 _dict(cg, value)
             elif isinstance(value, SetValue) and value.mutated:
@@ -119,6 +118,13 @@ class Effects:
         """Emit the attributes of an object that the captured program made."""
         for name, pending in self.attributes_of(obj).items():
             cg.statement(f"{cg.helper('object_setattr')}({var}, {name!r}, {cg.value(pending)})")
+
+
+def _list(cg: CodeGen, value: ListValue) -> str:
+    new = f"[{', '.join(cg.value(v) for v in value.items)}]"
+    if value.owner is not None:
+        return f"{cg.helper('list_replace')}({cg.source_of(value)}, {new})"
+    return f"{cg.source_of(value)}[:] = {new}"
 
 
 def _deque(cg: CodeGen, value: ListValue) -> str:

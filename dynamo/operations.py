@@ -17,9 +17,10 @@ from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import Constant
+from dynamo.values.containers import ContainerObject
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
-from dynamo.values.mappings import DictValue, DictView, SetValue
+from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.symint import host_value
@@ -135,7 +136,11 @@ class Operations:
                     if isinstance(right, UserObject):
                         continue  # Tensor's operators answer NotImplemented for foreign objects
                     return self.tensor_call(fn, [a, b], {})
-                continue  # of constants and containers: NotImplemented for foreign objects
+                if not isinstance(right, ContainerObject):
+                    continue  # of constants and containers: NotImplemented for foreign objects
+                if left is a and isinstance(left, Sequence) and right.base is left.family:
+                    return self._containers(fn, written, left, right.contents(self))  # type: ignore[arg-type]
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
             result = self.realize(self.call_method(left, name, [right], {}))
             if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                 return result
@@ -237,7 +242,8 @@ class Operations:
                     continue
                 if not self.class_has(left.cls, name):
                     continue
-                return self._no_compare(a, b)
+                if not isinstance(left, ContainerObject):
+                    return self._no_compare(a, b)
             result = self.realize(self.call_method(left, name, [right], {}))
             if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                 return result
@@ -292,6 +298,8 @@ class Operations:
     def _equal_dicts(self, a: DictValue, b: DictValue) -> bool:
         if len(a.entries) != len(b.entries):
             return False
+        if a.cls is b.cls is collections.OrderedDict and list(a.entries) != list(b.entries):
+            return False
         pairs = list(a.entries.items())
         return all(key in b.entries and self.equal(value, b.entries[key][1]) for key, (_, value) in pairs)
 
@@ -302,7 +310,7 @@ class Operations:
             return bool(self.host(operator.contains, container.value, self.realize(item).as_constant()))
         if isinstance(container, RangeValue):
             return self.realize(item).is_constant and self.realize(item).as_constant() in container.value
-        if isinstance(container, Sequence | DictValue | SetValue | DictView):
+        if isinstance(container, Sequence | DictValue | SetValue | DictView | ProxyValue):
             return bool(self.call_method(container, "__contains__", [item], {}).as_constant())
         if isinstance(container, UserObject) and self.class_has(container.cls, "__contains__"):
             return self.truth(self.call_method(container, "__contains__", [item], {}))

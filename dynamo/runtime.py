@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dynamo import _native
 from dynamo.cached import ask_again
-from dynamo.sources import type_attribute
+from dynamo.sources import content_item, type_attribute
 from dynamo.tracebacks import caught, tidy_traceback, traceback_of, with_tracebacks
 from eager import _native as eager_native
 from eager import ambient
@@ -49,6 +49,11 @@ def dict_replace(target: dict[Any, Any], items: list[tuple[Any, Any]]) -> None:
         kind.clear(target)
         for key, value in items:
             kind.__setitem__(target, key, value)
+
+
+def list_replace(target: list[Any], items: list[Any]) -> None:
+    """Give `target` exactly these items, whatever a subclass makes of that."""
+    list.__setitem__(target, slice(None), items)
 
 
 def clear_cell(cell: Any) -> None:
@@ -128,6 +133,7 @@ HELPERS: Final[dict[str, Any]] = {
     "caught": caught,
     "call_in_region": _native.call_in_region,
     "clear_cell": clear_cell,
+    "content_item": content_item,
     "dict_getitem": dict.__getitem__,
     "dict_replace": dict_replace,
     "dict_setitem": dict_setitem,
@@ -137,6 +143,7 @@ HELPERS: Final[dict[str, Any]] = {
     "exception_link": exception_link,
     "exception_new": exception_new,
     "import_module": import_module,
+    "list_replace": list_replace,
     "make_cell": _native.make_cell,
     "object_delattr": object.__delattr__,
     "object_new": object_new,

@@ -206,6 +206,23 @@ class ItemSource(ChildSource):
         return self.parent.read(slots)[self.key]
 
 
+class ContentSource(ItemSource):
+    """Item `key` of what an instance of a subclass of list or tuple holds, whatever its own __getitem__ says."""
+
+    __slots__ = ()
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.helper('content_item')}({cg.source(self.parent)}, {self.key})"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return content_item(self.parent.read(slots), self.key)
+
+
+def content_item(holder: Any, index: int) -> Any:
+    """holder[index] by list or tuple's own look-up."""
+    return (list if isinstance(holder, list) else tuple).__getitem__(holder, index)
+
+
 class DictItemSource(ChildSource):
     """Value under `key` of a dict, by the dict's own lookup. Also globals, with the namespace as parent."""
 

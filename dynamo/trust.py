@@ -49,7 +49,7 @@ _LIBRARY: Final = (
 # Standard library modules whose Python code is looked into.
 _INLINED_STDLIB: Final = frozenset(
     "contextlib functools collections/__init__ dataclasses enum abc _collections_abc types operator copy typing reprlib "
-    "numbers".split()
+    "numbers inspect".split()
 )
 
 # Functions of the public namespace that cannot be nodes: they read data, change global state, or return no tensors.

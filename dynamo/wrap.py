@@ -11,6 +11,7 @@ import builtins
 import collections
 import enum
 import functools
+import gc
 import itertools
 import types
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ from dynamo.sources import (
     AttrSource,
     CellContentsSource,
     ConstSource,
+    ContentSource,
     DictAttrSource,
     DictItemSource,
     ItemSource,
@@ -29,10 +31,11 @@ from dynamo.sources import (
 )
 from dynamo.values.base import Lazy, Opaque, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant, guard_constant
+from dynamo.values.containers import ContainerObject, container_base
 from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, PartialValue
-from dynamo.values.mappings import DICT_TYPES, DictValue, SetValue
+from dynamo.values.mappings import DICT_TYPES, DictValue, ProxyValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
-from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
+from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.symint import SymIntValue
 from dynamo.values.tensor import TENSOR_TYPES, TensorValue
 from eager import Size, Tensor
@@ -79,6 +82,11 @@ def is_python_class(cls: type) -> bool:
     return True
 
 
+def _changes_class(real: Any) -> bool:
+    """Whether __class__ of the object can be set."""
+    return is_python_class(type(real)) or container_base(type(real)) is not None
+
+
 def _is_made_in_c(cls: type) -> bool:
     """Whether a heap type comes from a C module: its methods are descriptors of its own."""
     kinds = types.WrapperDescriptorType | types.MethodDescriptorType
@@ -106,7 +114,7 @@ class Wrapping:
         watch: tuple[Any, ...] | None = None
         epoch = False
         if isinstance(sources, Source) and first.is_constant_rooted:
-            if isinstance(first, ConstSource) and (kind == "is" or (kind == "type" and not is_python_class(type(first.value)))):
+            if isinstance(first, ConstSource) and (kind == "is" or (kind == "type" and not _changes_class(first.value))):
                 return
             watch, epoch = _watched(kind, first)
         self.guards.add(kind, sources, *operands, origin=self.origin, watch=watch, epoch=epoch)
@@ -121,7 +129,7 @@ class Wrapping:
     # -- wrapping ----------------------------------------------------------------------------------------------
     def lazy(self, real: Any, source: Source) -> Value:
         """A value that is looked at when somebody needs to know it."""
-        return Lazy(real, source)
+        return Lazy(self, real, source)  # type: ignore[arg-type]
 
     def realize(self, value: Value) -> Value:
         """Look at a lazy value."""
@@ -177,6 +185,21 @@ class Wrapping:
         self.by_id[id(real)] = value
         self.keep.append(real)
         return value
+
+    def wrap_contents(self, real: Any, base: type, source: Source) -> DictValue | Sequence:
+        """What an instance of a user class that derives from the built-in container `base` holds."""
+        if issubclass(base, dict):
+            value = DictValue(base, source)
+            keys = tuple(base.__iter__(real))
+            self.guard("dict_keys", source, keys)
+            for key in keys:
+                wrapped = self.wrap_static(key)
+                item = dict.__getitem__(real, key)
+                value.entries[self.hash_key(wrapped)] = (wrapped, self.lazy(item, DictItemSource(source, key)))
+            return value
+        self.guard("len", source, base.__len__(real))  # type: ignore[attr-defined]
+        items = [self.lazy(v, ContentSource(source, i)) for i, v in enumerate(base.__iter__(real))]  # type: ignore[attr-defined]
+        return ListValue(items, source) if base is list else TupleValue(items, source)
 
     def _held(self, real: Any, source: Source) -> Source:
         """Guard the identity of `real`; from here on it is a constant of the entry."""
@@ -239,6 +262,10 @@ class Wrapping:
         if issubclass(kind, BaseException) and is_exception_class(kind):
             self.guard("type", source, kind)
             return ExceptionValue(kind, [], real, source)
+        base = container_base(kind)
+        if base is not None:
+            self.guard("type", source, kind)
+            return ContainerObject(kind, base, None, real, source)
         if is_python_class(kind) and not issubclass(kind, Tensor | BaseException):
             self.guard("type", source, kind)
             return UserObject(kind, real, source)
@@ -350,13 +377,13 @@ def _tuple(cap: Any, real: Any, source: Source) -> Value:
     if not isinstance(source, ConstSource):
         cap.guard("type", source, type(real))
         cap.guard("len", source, len(real))
-    return TupleValue([Lazy(v, ItemSource(source, i)) for i, v in enumerate(real)], source, type(real))
+    return TupleValue([Lazy(cap, v, ItemSource(source, i)) for i, v in enumerate(real)], source, type(real))
 
 
 def _list(cap: Any, real: Any, source: Source) -> Value:
     cap.guard("type", source, list)
     cap.guard("len", source, len(real))
-    return ListValue([Lazy(v, ItemSource(source, i)) for i, v in enumerate(real)], source)
+    return ListValue([Lazy(cap, v, ItemSource(source, i)) for i, v in enumerate(real)], source)
 
 
 def _dict(cap: Any, real: Any, source: Source) -> Value:
@@ -367,10 +394,17 @@ def _dict(cap: Any, real: Any, source: Source) -> Value:
     keys = [cap.wrap_static(k) for k in real]
     cap.guard("dict_keys", source, tuple(real))
     for key, (name, item) in zip(keys, real.items(), strict=True):
-        value.entries[cap.hash_key(key)] = (key, Lazy(item, DictItemSource(source, name)))
+        value.entries[cap.hash_key(key)] = (key, Lazy(cap, item, DictItemSource(source, name)))
     if isinstance(real, collections.defaultdict):
         value.factory = cap.wrap(real.default_factory, AttrSource(source, "default_factory"))
     return value
+
+
+def _proxy(cap: Any, real: Any, source: Source) -> Value:
+    behind = gc.get_referents(real)[0]  # what it shows: no attribute gives it
+    if not isinstance(source, ConstSource) or type(behind) not in DICT_TYPES:
+        return Opaque(real, source)
+    return ProxyValue(cap.wrap(behind, ConstSource(behind, source.name)), source)
 
 
 def _set(cap: Any, real: Any, source: Source) -> Value:
@@ -426,7 +460,7 @@ _MAKERS: Final[dict[type, Any]] = {
     functools.partial: _partial,
     # No guard reads the items of a deque, so an existing one can only be passed along.
     collections.deque: lambda cap, real, source: Opaque(real, source),
-    types.MappingProxyType: lambda cap, real, source: Opaque(real, source),
+    types.MappingProxyType: _proxy,
 }
 
 BUILTINS_NAMESPACE: Final[dict[str, Any]] = vars(builtins)

@@ -161,7 +161,7 @@ static bool length_is(PyObject *o, int64_t n)
 /* An OrderedDict keeps its order in a list of its own, which only its iterator follows. */
 static bool ordered_keys_are(PyObject *dict, PyObject *keys)
 {
-    PyObject *iterator = PyObject_GetIter(dict), *key;
+    PyObject *iterator = PyODict_Type.tp_iter(dict), *key;      /* not a subclass's */
     bool same = iterator != NULL;
     for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(keys); i++) {
         key = PyIter_Next(iterator);
@@ -175,7 +175,7 @@ static bool ordered_keys_are(PyObject *dict, PyObject *keys)
 static bool dict_keys_are(PyObject *dict, PyObject *keys)
 {
     if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
-    if (PyODict_CheckExact(dict)) return ordered_keys_are(dict, keys);
+    if (PyODict_Check(dict)) return ordered_keys_are(dict, keys);
     Py_ssize_t position = 0, i = 0;
     PyObject *key;
     while (PyDict_Next(dict, &position, &key, NULL)) {

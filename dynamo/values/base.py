@@ -136,10 +136,14 @@ NULL: Final = Null()
 class Lazy(Value):
     """An existing value nobody has looked at yet: nothing about it is guarded."""
 
-    def __init__(self, real: Any, source: Source) -> None:
+    def __init__(self, cap: Capture, real: Any, source: Source) -> None:
+        self.cap = cap
         self.real = real
         self.source: Source = source
         self._seen: Value | None = None
+
+    def as_constant(self) -> Any:
+        return self.realize(self.cap).as_constant()
 
     def realize(self, cap: Capture) -> Value:
         """Look at it: from here on the capture depends on it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.decode import CO_VARARGS, CO_VARKEYWORDS
-from dynamo.errors import Raised, Unsupported
+from dynamo.errors import BreakFound, Raised, Restart, Unsupported
 from dynamo.sources import (
     AttrSource,
     CellContentsSource,
@@ -122,6 +122,9 @@ class FunctionValue(Value):
         cap.guard("is", source, real)
         if real is None:
             return {}
+        known = cap.by_id.get(id(real))
+        if isinstance(known, DictValue) and known.mutated:
+            return {k.as_constant(): v for k, v in known.entries.values()}
         held = ConstSource(real, source.name)
         cap.guard("dict_keys", held, tuple(real))
         return {k: cap.lazy(v, DictItemSource(held, k)) for k, v in real.items()}
@@ -161,6 +164,8 @@ class FunctionValue(Value):
             return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
         if name in ("__annotations__", "__type_params__") and name in vars(types.FunctionType):
             return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
+        if name in ("__code__", "__defaults__", "__kwdefaults__"):
+            return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name == "__dict__":
             return cap.instance_dict(self)
         if type_attribute(types.FunctionType, name, None) is not None:
@@ -177,6 +182,10 @@ class FunctionValue(Value):
             return self._annotations(cap)
         if name == "__type_params__" and name in vars(types.FunctionType):
             return TupleValue([])
+        if name == "__code__":
+            return Constant(self.code)
+        if name in ("__defaults__", "__kwdefaults__") and not (self.new_defaults if name == "__defaults__" else self.new_kwdefaults):
+            return NONE
         if name == "__dict__":
             return _FunctionDict(self, cap)
         if name == "__doc__":
@@ -241,11 +250,11 @@ class _FunctionDict(DictValue):
 
     def __init__(self, owner: FunctionValue, cap: Capture) -> None:
         super().__init__()
-        self.owner = owner
+        self.fn = owner
         self.entries = {cap.hash_key(k): (k, v) for k, v in ((Constant(n), v) for n, v in owner.attributes.items())}
 
     def set(self, cap: Capture, key: Value, value: Value) -> None:
-        self.owner.setattr(cap, key.as_constant(), value)
+        self.fn.setattr(cap, key.as_constant(), value)
         super().set(cap, key, value)
 
 
@@ -347,6 +356,15 @@ class GeneratorValue(Iterator):
     def has_unfinished_business(self) -> bool:
         """Whether dropping it, as it stands, runs code: it is suspended in a try or with block."""
         return self.started and not self.finished and self.frame.in_block
+
+    def closes_quietly(self, cap: Capture) -> bool:
+        """Close it, as dropping it does: whether nobody can tell when that happens, since it changes nothing."""
+        before, nodes = cap.mutations, len(cap.graph)
+        try:
+            self._close(cap)
+        except (Raised, Unsupported, Restart, BreakFound):
+            return False
+        return cap.mutations == before + 1 and len(cap.graph) == nodes  # 1: of the generator itself
 
     def next(self, cap: Capture) -> Value | None:
         return self.send(cap, NONE)

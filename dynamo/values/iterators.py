@@ -78,11 +78,10 @@ class SequenceIterator(Iterator):
         if self.done:
             return "iter(())"
         live = isinstance(self.owner, ListValue | TupleValue) and self.owner.items is self.items
-        if live and self.at == 0:
-            return f"iter({cg.filled(self.owner)})"
         if live:
+            start = self.owner.iterator(cg)  # type: ignore[attr-defined]
             go_on = "advanced" if self.kind in (type(iter([])), type(iter(()))) else "skipped"
-            return f"{cg.helper(go_on)}(iter({cg.filled(self.owner)}), {self.at})"
+            return f"{cg.helper(go_on)}({start}, {self.at})" if self.at else str(start)
         rest = "".join(cg.value(v) + ", " for v in self.items[self.at :])
         return f"iter(({rest}))"
 
@@ -156,8 +155,7 @@ class DictIterator(Iterator):
     def reconstruct(self, cg: CodeGen) -> str:
         if self.done:
             return "iter(())"
-        base = cg.filled(self.owner)
-        view = base if self.what == "keys" else f"{base}.{self.what}()"
+        view = self.owner.view(cg, self.what)
         return f"iter({view})" if self.at == 0 else f"{cg.helper('skipped')}(iter({view}), {self.at})"
 
 

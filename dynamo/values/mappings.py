@@ -7,6 +7,7 @@ else by identity. A key whose class defines its own __eq__ or __hash__ ends the 
 from __future__ import annotations
 
 import collections
+import types
 from collections.abc import Iterable
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +34,7 @@ class DictValue(Value):
         self.factory = factory
         self.entries: dict[Any, tuple[Value, Value]] = {}
         self.mutated = False
+        self.owner: Value | None = None  # the instance of a subclass whose contents these are
 
     def python_type(self) -> type:
         return self.cls
@@ -98,7 +100,15 @@ class DictValue(Value):
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         return handler(self, cap, args, kwargs)
 
+    def view(self, cg: CodeGen, what: str) -> str:
+        """An expression of keys(), values() or items(), whatever a subclass makes of them."""
+        if self.owner is not None:
+            return f"{cg.bind(self.cls, self.cls.__name__)}.{what}({cg.filled(self.owner)})"
+        return f"{cg.filled(self)}.{what}()"
+
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.owner is not None:
+            return cg.value(self.owner)
         if self.source is not None:
             return cg.source(self.source)
         if self.cls is dict:
@@ -163,6 +173,8 @@ def pairs_of(cap: Capture, other: Value) -> list[tuple[Value, Value]]:
     other = cap.realize(other)
     if isinstance(other, DictValue):
         return list(other.entries.values())
+    if getattr(other, "base", None) is dict and cap.class_lookup(other.python_type(), "__iter__") is dict.__iter__:
+        return pairs_of(cap, other.contents(cap))  # type: ignore[attr-defined]
     if cap.has_attribute(other, "keys"):
         keys = cap.unpack(cap.call_method(other, "keys", [], {}))
         return [(k, cap.getitem(other, k)) for k in keys]
@@ -307,7 +319,37 @@ class DictView(Value):
         raise Unsupported(breaks.OPAQUE_OBJECT, f"dict view .{name}()")
 
     def reconstruct(self, cg: CodeGen) -> str:
-        return f"{cg.value(self.owner)}.{self.kind}()"
+        return self.owner.view(cg, self.kind)
+
+
+class ProxyValue(Value):
+    """types.MappingProxyType over a dict: what reads of it see is the dict."""
+
+    READERS: Final = frozenset("get keys values items copy __getitem__ __contains__ __len__ __iter__ __reversed__".split())
+
+    def __init__(self, inner: Value, source: Source) -> None:
+        self.inner = inner
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return types.MappingProxyType
+
+    def truth(self, cap: Capture) -> bool:
+        return cap.truth(self.inner)
+
+    def iterate(self, cap: Capture) -> Value:
+        return cap.iterate(self.inner)
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        return cap.builtin_method(self, name)
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name not in self.READERS:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+        return cap.call_method(self.inner, name, args, kwargs)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.source(self.source)
 
 
 class _Element:

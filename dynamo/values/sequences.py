@@ -33,6 +33,7 @@ class Sequence(Value):
 
     def __init__(self, items: list[Value], source: Source | None = None, cls: type | None = None) -> None:
         self.items = items
+        self.owner: Value | None = None  # the instance of a subclass whose contents these are
         self.source = source
         if cls is not None:
             self.cls = cls
@@ -71,6 +72,12 @@ class Sequence(Value):
     def like(self, items: list[Value]) -> Value:
         """A new sequence of the kind that slicing and concatenation give."""
         raise NotImplementedError
+
+    def iterator(self, cg: CodeGen) -> str:
+        """An expression of iter(self), whatever a subclass makes of that."""
+        if self.owner is not None:
+            return f"{self.cls.__name__}.__iter__({cg.filled(self.owner)})"
+        return f"iter({cg.filled(self)})"
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__getitem__" and len(args) == 1:
@@ -136,6 +143,8 @@ class TupleValue(Sequence):
         return super().call_method(cap, name, args, kwargs)
 
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.owner is not None:
+            return cg.value(self.owner)
         if self.source is not None:
             return cg.source(self.source)
         items = [cg.value(v) for v in self.items]
@@ -263,6 +272,8 @@ class ListValue(Sequence):
         return NONE
 
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.owner is not None:
+            return cg.value(self.owner)
         if self.source is not None:
             return cg.source(self.source)
         make = "list()" if self.cls is list else f"{cg.bind(self.cls, 'deque')}(maxlen={self.maxlen})"

@@ -1,0 +1,102 @@
+"""Python functions of the standard library that are answered rather than followed: signatures and the environment.
+
+What an answer was read from is guarded: the parts of the functions behind a signature, single variables of os.environ.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import types
+from typing import TYPE_CHECKING, Final
+
+from dynamo import breaks
+from dynamo.builtin_table import SPECIAL
+from dynamo.errors import Unsupported
+from dynamo.sources import AttrSource, ConstSource, DictAttrSource, DictItemSource
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.functions import BoundMethod, FunctionValue
+from dynamo.values.objects import UserObject
+
+if TYPE_CHECKING:
+    from dynamo.builtin_table import Args, Kwargs
+    from dynamo.capture import Capture
+
+_SIGNS_OTHERWISE: Final = ("__signature__", "__partialmethod__", "_partialmethod")  # what inspect looks at before the code
+
+
+def _signature(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """inspect.signature(fn) of a function or a method: it depends on nothing but the function."""
+    value = cap.realize(args[0]) if len(args) == 1 and not kwargs else NONE
+    bound = isinstance(value, BoundMethod)
+    fn = cap.realize(value.func) if isinstance(value, BoundMethod) else value
+    if not isinstance(fn, FunctionValue):
+        raise Unsupported(breaks.UNKNOWN_CALL, "inspect.signature() of anything but a function or a method")
+    described = fn
+    while True:  # as inspect.unwrap does
+        for name in _SIGNS_OTHERWISE:
+            if cap.has_attribute(described, name):
+                raise Unsupported(breaks.UNKNOWN_CALL, f"inspect.signature() of {fn.describe()}, which has a {name}")
+        if described.real is None:
+            raise Unsupported(breaks.UNKNOWN_CALL, f"inspect.signature() of {described.describe()}, made in the compiled function")
+        if not cap.has_attribute(described, "__wrapped__"):
+            break
+        inner = cap.realize(described.getattr(cap, "__wrapped__"))
+        if not isinstance(inner, FunctionValue):
+            raise Unsupported(breaks.UNKNOWN_CALL, f"inspect.signature() of {inner.describe()}")
+        described = inner
+    real = _depend_on(cap, described)
+    return cap.wrap_static(cap.host(inspect.signature, types.MethodType(real, object()) if bound else real))
+
+
+def _depend_on(cap: Capture, fn: FunctionValue) -> types.FunctionType:
+    """Guard what a signature is made from: the code, defaults and annotations of the function."""
+    real, source = fn.real, fn.source
+    assert real is not None and source is not None
+    cap.guard("is", AttrSource(source, "__code__"), real.__code__)
+    cap.guard("is", AttrSource(source, "__defaults__"), real.__defaults__)
+    for name in ("__kwdefaults__", "__annotations__"):
+        found = getattr(real, name)
+        cap.guard("is", AttrSource(source, name), found)
+        if found:
+            held = ConstSource(found, f"{fn.name}.{name}")
+            cap.guard("dict_keys", held, tuple(found))
+            for key, item in found.items():
+                cap.guard("is", DictItemSource(held, key), item)
+            if getattr(cap.by_id.get(id(found)), "mutated", False):
+                raise Unsupported(breaks.UNKNOWN_CALL, f"inspect.signature() of {fn.describe()}, changed in the compiled function")
+    return real
+
+
+SPECIAL[inspect.signature] = _signature
+
+
+# --- the environment -------------------------------------------------------------------------------------------
+
+
+def _environ_getitem(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """os.environ[key], guarded for this one key."""
+    owner, key = cap.realize(args[0]), cap.realize(args[1])
+    if not isinstance(owner, UserObject) or not isinstance(owner.source, ConstSource):
+        raise Unsupported(breaks.UNKNOWN_CALL, f"{owner.describe()}.__getitem__()")
+    if not isinstance(key, Constant):
+        raise Unsupported(breaks.UNKNOWN_CALL, f"os.environ[{key.describe()}]")
+    data = owner.real._data
+    cap.guard("is", DictAttrSource(owner.source, "_data"), data)
+    held, name = ConstSource(data, owner.source.name), cap.host(owner.real.encodekey, key.value)
+    if name not in data:
+        cap.guard("dict_absent", held, name)
+        return cap.raise_values(KeyError, [key])
+    cap.guard("const_eq", DictItemSource(held, name), data[name])
+    return Constant(cap.host(owner.real.decodevalue, data[name]))
+
+
+def _getenv(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """os.getenv(key, default=None)"""
+    environ = cap.wrap(os.environ, DictItemSource(ConstSource(vars(os), "os"), "environ"))
+    return cap.call_method(environ, "get", args, kwargs)
+
+
+SPECIAL[os._Environ.__getitem__] = _environ_getitem
+SPECIAL[os.getenv] = _getenv

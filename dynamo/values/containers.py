@@ -1,0 +1,148 @@
+"""Instances of user classes that derive from a built-in container: dict, OrderedDict, list or tuple.
+
+Such an object is an instance like any other (attributes, special methods, overriding) that keeps, beside its attributes,
+what its C base keeps: `contents`, a captured dict, list or tuple. Methods of the C base work on the contents, and call
+what a subclass overrides exactly where CPython's do.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo import breaks
+from dynamo.errors import Unsupported
+from dynamo.sources import Source
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.mappings import DictValue, pairs_of
+from dynamo.values.objects import UserObject
+from dynamo.values.sequences import ListValue, Sequence, TupleValue
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+CONTAINER_BASES: Final = (collections.OrderedDict, dict, list, tuple)
+_HEAP_TYPE: Final = 1 << 9
+_OF_OBJECT: Final = frozenset("__getattribute__ __setattr__ __delattr__".split())
+_COMBINE: Final = frozenset("__add__ __iadd__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())  # they read the other's contents
+# OrderedDict's methods that go through the item methods of a subclass, and those that make an instance of it.
+_BY_ITEM_METHODS: Final = frozenset("pop popitem setdefault __ior__".split())
+_ITEM_METHODS: Final = "__getitem__ __setitem__ __delitem__ __contains__ __missing__ __iter__ keys".split()
+_MAKE_ANOTHER: Final = frozenset("copy __or__ __ror__".split())
+_DICT_ONLY_READS: Final = frozenset("get keys values items __getitem__ __contains__ __len__ __iter__".split())
+
+
+def container_base(cls: type) -> type | None:
+    """The built-in container that instances of the user class cls are; None for built-in and all other classes."""
+    if not cls.__flags__ & _HEAP_TYPE:
+        return None
+    mro = cls.__mro__
+    base = next(b for b in mro if not b.__flags__ & _HEAP_TYPE)
+    if base not in CONTAINER_BASES:
+        return None
+    rest = (b for b in mro if b not in base.__mro__)
+    return base if all(b.__flags__ & _HEAP_TYPE or b.__module__ in ("abc", "typing") for b in rest) else None
+
+
+class ContainerObject(UserObject):
+    """base: one of CONTAINER_BASES. The contents of an existing one are looked at, and guarded, when they are needed."""
+
+    def __init__(self, cls: type, base: type, contents: DictValue | Sequence | None, real: Any = None,
+                 source: Source | None = None, born: int = -1) -> None:  # fmt: skip
+        super().__init__(cls, real, source, born)
+        self.base = base
+        self._contents = contents
+        if contents is not None:
+            contents.owner = self
+
+    def contents(self, cap: Capture) -> DictValue | Sequence:
+        """What the C base keeps."""
+        if self._contents is None:
+            assert self.source is not None
+            self._contents = cap.wrap_contents(self.real, self.base, self.source)
+            self._contents.owner = self
+        return self._contents
+
+    def base_method(self, cap: Capture, owner: type, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """owner.name(self, ...) for a method of C that the built-in class `owner` has."""
+        if name in _OF_OBJECT:
+            return cap.object_method(self, name, args, kwargs)
+        if owner is dict and self.base is collections.OrderedDict and name not in _DICT_ONLY_READS:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"dict.{name}() of {self.describe()}, which is an OrderedDict")
+        contents = self.contents(cap)
+        if name == "__init__":
+            return self._initialize(cap, contents, args, kwargs)
+        if self.base is collections.OrderedDict:
+            if name == "update":
+                return self._update(cap, args, kwargs)
+            overridden = any(not hasattr(cap.class_lookup(self.cls, n), "__objclass__") for n in _ITEM_METHODS if hasattr(self.cls, n))
+            if name in _MAKE_ANOTHER or (name in _BY_ITEM_METHODS and overridden):
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+        if name == "__getitem__" and isinstance(contents, DictValue) and len(args) == 1:
+            found = contents.get(cap, args[0])
+            if found is None and cap.class_has(self.cls, "__missing__"):
+                return cap.call_method(self, "__missing__", args, {})
+        given = [self._operand(cap, name, contents, a) for a in args]
+        result = cap.call_method(contents, name, given, kwargs)
+        return self if result is contents else result
+
+    def _operand(self, cap: Capture, name: str, contents: DictValue | Sequence, arg: Value) -> Value:
+        """An argument as the C base sees it: it reads the contents of its own kind directly."""
+        value = cap.realize(arg)
+        if value is self and name != "append":
+            return contents if name in _COMBINE or name in ("extend", "update", "__setitem__") else arg
+        if name in _COMBINE and isinstance(value, ContainerObject) and issubclass(value.base, self.base):
+            return value.contents(cap)
+        return arg
+
+    def _initialize(self, cap: Capture, contents: DictValue | Sequence, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if isinstance(contents, TupleValue):
+            return NONE  # object.__init__
+        if self.base is collections.OrderedDict:
+            return self._update(cap, args, kwargs)
+        if isinstance(contents, ListValue):
+            if contents.items:
+                cap.call_method(contents, "clear", [], {})
+            return cap.call_method(contents, "extend", args, kwargs) if args else NONE
+        return cap.call_method(contents, "update", args, kwargs)
+
+    def _update(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """OrderedDict's update: each item is set by the subclass's own __setitem__."""
+        if len(args) > 1:
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{self.describe()}.update() with {len(args)} arguments")
+        for key, value in [*(pairs_of(cap, args[0]) if args else ()), *((Constant(k), v) for k, v in kwargs.items())]:
+            cap.call_method(self, "__setitem__", [key, value], {})
+        return NONE
+
+    # -- in generated code -------------------------------------------------------------------------------------
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        return cg.container(self, None, lambda var: self._fill(cg, var), None, self._make)
+
+    def _make(self, cg: CodeGen) -> str:
+        cls, contents = cg.bind(self.cls, self.cls.__name__), self._contents
+        if isinstance(contents, TupleValue):
+            return f"{cg.helper('tuple_new')}({cls}, ({''.join(cg.value(v) + ', ' for v in contents.items)}))"
+        return f"{cg.bind(self.base, self.base.__name__)}.__new__({cls})"
+
+    def _fill(self, cg: CodeGen, var: str) -> None:
+        contents = self._contents
+        if isinstance(contents, DictValue):
+            contents.fill(cg, var)
+        elif isinstance(contents, ListValue) and contents.items:
+            cg.statement(f"{cg.helper('list_replace')}({var}, [{', '.join(cg.value(v) for v in contents.items)}])")
+        cg.cap.effects.fill_new(cg, self, var)
+
+
+def new_container(cap: Capture, cls: type, base: type, args: list[Value]) -> ContainerObject:
+    """base.__new__(cls, *args)"""
+    cap.check_creation(cls)
+    contents: DictValue | Sequence
+    if base is tuple:
+        contents = TupleValue(cap.unpack(args[0]) if args else [])
+    else:
+        contents = ListValue([]) if base is list else DictValue(base)
+    return ContainerObject(cls, base, contents, born=cap.steps)

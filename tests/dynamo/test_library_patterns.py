@@ -1,0 +1,351 @@
+"""Shapes of code that libraries of models are full of: results, and that they are captured in one graph.
+
+Each program is run eagerly and compiled, before and after each change of what it depends on.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+import dynamo
+import eager as torch
+from eager import Tensor
+from tests.dynamo.support import same
+
+
+def agree(fn: Callable[..., Any], *changes: Callable[[], Any], graphs: int = 1) -> None:
+    """Assert that fn gives the same compiled as eager, now and after each change, and is captured in so many graphs."""
+    x = torch.arange(3.0)
+    assert dynamo.explain(fn)(x).graph_count == graphs
+    compiled = torch.compile(fn)
+    same(fn(x), compiled(x))
+    for change in changes:
+        change()
+        same(fn(x), compiled(x))
+        same(fn(x), compiled(x))
+
+
+# --- functions -------------------------------------------------------------------------------------------------
+
+
+def test_attributes_of_functions_and_their_code() -> None:
+    def helper(x: Any, a: int = 1, *, k: int = 2) -> Any:
+        return x
+
+    def fn(x: Tensor) -> Any:
+        names = helper.__code__.co_varnames
+        at = names.index("a") if "a" in names else -1
+        return x * at + helper.__defaults__[0] + helper.__kwdefaults__["k"], names[: helper.__code__.co_argcount]
+
+    agree(
+        fn,
+        lambda: setattr(helper, "__defaults__", (5,)),
+        lambda: helper.__kwdefaults__.update(k=7),
+        lambda: setattr(helper, "__kwdefaults__", {"k": 9}),
+        lambda: setattr(helper, "__code__", (lambda x, b, *, k: x).__code__),
+    )
+
+
+def test_signatures() -> None:
+    def chunk(x: Any, y: Any = 1, *rest: Any, flag: bool = False) -> Any:
+        return x
+
+    class Layer:
+        def step(self, x: Any) -> Any:
+            return x
+
+    layer = Layer()
+
+    def fn(x: Tensor) -> Any:
+        parameters = inspect.signature(chunk).parameters
+        plain = [n for n, p in parameters.items() if p.default is inspect.Parameter.empty]
+        kinds = [p.kind for p in parameters.values()]
+        return x * len(parameters) + len(inspect.signature(layer.step).parameters), plain, kinds, "flag" in parameters
+
+    agree(
+        fn,
+        lambda: setattr(chunk, "__defaults__", None),
+        lambda: setattr(chunk, "__code__", (lambda a, flag: a).__code__),
+        lambda: setattr(Layer, "step", lambda self, x, y: x),
+    )
+
+
+# --- the environment -------------------------------------------------------------------------------------------
+
+
+def test_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "A_VARIABLE_OF_THIS_TEST"
+    monkeypatch.delenv(name, raising=False)
+
+    def fn(x: Tensor) -> Any:
+        if name in os.environ:
+            x = x + float(os.environ[name])
+        return x * (2 if os.environ.get(name, "0") == "1" else 3), os.getenv(name), os.getenv(name, "none")
+
+    agree(fn, lambda: monkeypatch.setenv(name, "1"), lambda: monkeypatch.setenv(name, "4"), lambda: monkeypatch.delenv(name))
+
+
+# --- objects ---------------------------------------------------------------------------------------------------
+
+
+class Config:
+    """Attribute names are looked up in a map first."""
+
+    aliases: dict[str, str] = {"depth": "layers"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.layers = 3
+        self.width = 2
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "aliases" and name in super().__getattribute__("aliases"):
+            name = super().__getattribute__("aliases")[name]
+        if super().__getattribute__("__dict__").get("frozen") is not None:
+            return -1
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name: str) -> Any:
+        return len(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(super().__getattribute__("aliases").get(name, name), value)
+
+
+def test_getattribute_with_a_map_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = Config()
+
+    def fn(x: Tensor) -> Any:
+        config.depth = 4
+        return x * config.layers + getattr(config, "width", 0) + config.missing
+
+    agree(
+        fn,
+        lambda: setattr(config, "width", 8),
+        lambda: monkeypatch.setattr(Config, "aliases", {"depth": "width"}),
+        lambda: config.__dict__.update(other=1),
+        lambda: config.__dict__.update(frozen=True),
+    )
+
+
+def test_dict_of_an_object_follows_its_attributes() -> None:
+    class Plain:
+        pass
+
+    def fn(x: Tensor) -> Any:
+        new = Plain()
+        held = new.__dict__
+        new.a = x + 1
+        held["b"] = 2
+        return held["a"] * new.b, list(held), len(held), new.__dict__ is held, new
+
+    agree(fn)
+
+
+def test_generator_left_in_a_try_block() -> None:
+    class Layers(Sequence[int]):
+        def __len__(self) -> int:
+            return 5
+
+        def __getitem__(self, i: int) -> int:  # type: ignore[override]
+            if i >= 5:
+                raise IndexError(i)
+            return i * 10
+
+    def fn(x: Tensor) -> Any:
+        for kind, layer in zip(["a", "b"], Layers(), strict=False):
+            x = x + layer + len(kind)
+        return x
+
+    agree(fn)
+
+
+def test_generator_whose_end_shows_is_not_forgotten() -> None:
+    log: list[Any] = []
+
+    def numbers() -> Any:
+        try:
+            yield from (1, 2, 3)
+        finally:
+            log.append("closed")
+
+    def fn(x: Tensor) -> Any:
+        for _, n in zip([0], numbers(), strict=False):
+            x = x + n
+        return x, list(log)
+
+    torch.compile(fn)(torch.ones(1))
+    assert log == ["closed"]
+
+
+# --- containers ------------------------------------------------------------------------------------------------
+
+
+class Output(collections.OrderedDict):  # type: ignore[type-arg]
+    """Fields are attributes and, where they are not None, items."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = self.__dict__.get(field.name)
+            if value is not None:
+                self[field.name] = value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in {field.name for field in dataclasses.fields(self)} and value is not None:  # type: ignore[arg-type]
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+    def __getitem__(self, key: Any) -> Any:
+        return dict(self.items())[key] if isinstance(key, str) else self.to_tuple()[key]
+
+    def to_tuple(self) -> tuple[Any, ...]:
+        return tuple(self[key] for key in self.keys())  # noqa: SIM118 - as libraries do
+
+
+@dataclasses.dataclass
+class Result(Output):
+    last: Any = None
+    states: Any = None
+    extra: Any = None
+
+
+def test_outputs_made_in_the_compiled_function() -> None:
+    def fn(x: Tensor) -> Any:
+        out = Result(last=x + 1, extra=(x, 2))
+        out["states"] = x * 2
+        out.last = out[0] + out["states"]
+        return out, out.to_tuple(), len(out), list(out), "extra" in out, {**out}
+
+    agree(fn)
+    made = torch.compile(fn)(torch.ones(2))[0]
+    assert type(made) is Result
+    assert list(made) == ["last", "extra", "states"]
+    assert made.last is made["last"] and list(made.__dict__) == ["last", "states", "extra"]
+
+
+def test_an_output_goes_through_a_break() -> None:
+    def fn(x: Tensor) -> Any:
+        out = Result(last=x + 1)
+        sys.stdout.write("")
+        out["states"] = x * 2
+        return out
+
+    agree(fn, graphs=2)
+
+
+class Registry(dict):  # type: ignore[type-arg]
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(str(key), value)
+
+    def get(self, key: Any) -> Any:  # type: ignore[override]
+        return super().get(str(key)) or {}
+
+    def __missing__(self, key: Any) -> int:
+        return 5
+
+
+def test_a_dict_of_a_user_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry()
+    registry[1] = {"a": 2}
+
+    def fn(x: Tensor) -> Any:
+        total = len(registry.get(1)) + len(registry.get(7)) + registry["none"] + ("1" in registry) + len(registry)
+        return x * total, [k for k in registry], dict(registry), bool(registry)  # noqa: C416
+
+    agree(
+        fn,
+        lambda: registry.__setitem__(7, {"b": 1, "c": 2}),
+        lambda: registry.pop("1"),
+        lambda: monkeypatch.setattr(Registry, "__missing__", lambda self, key: 50),
+        lambda: monkeypatch.setattr(Registry, "__iter__", lambda self: iter(["x"]), raising=False),
+    )
+
+
+def test_a_dict_of_a_user_class_is_written() -> None:
+    def fn(x: Tensor) -> Any:
+        new = Registry(first=x)
+        new[2] = x + 1
+        new.tag = "t"  # type: ignore[attr-defined]
+        shared.update(a=x)
+        shared[3] = 4
+        return new, new.tag, list(shared), new == {"first": x} if len(new) == 1 else new is new  # type: ignore[attr-defined]
+
+    shared = Registry()
+    agree(fn)
+    assert list(shared) == ["a", "3"]
+
+
+def test_an_ordered_dict_of_a_user_class_is_reordered() -> None:
+    class Ordered(collections.OrderedDict):  # type: ignore[type-arg]
+        pass
+
+    order = Ordered(a=1, b=2)
+
+    def fn(x: Tensor) -> Any:
+        return x + 1, list(order), list(order.items()), order == Ordered(a=1, b=2)
+
+    agree(fn, lambda: order.move_to_end("a"), lambda: order.__setitem__("c", 3))
+
+
+class Doubled(list):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        return (v * 2 for v in list.__iter__(self))
+
+    def __getitem__(self, i: Any) -> Any:
+        found = super().__getitem__(i)
+        return found if isinstance(i, slice) else found + 100
+
+
+def test_a_list_of_a_user_class() -> None:
+    held = Doubled([3, 4])
+
+    def fn(x: Tensor) -> Any:
+        new = Doubled([1, 2])
+        new.append(x)
+        new.extend((4,))
+        new += [5]
+        held.append(5)
+        total = sum(held) + held[2] + len(held)
+        held.pop()
+        return new, [1, *new], [1] + new, new[1:], total + x, held.index(3), list(reversed(new))  # noqa: RUF005
+
+    agree(fn, lambda: held.append(9), lambda: held.__setitem__(0, 3.5) or held.append(3))
+    assert type(torch.compile(fn)(torch.ones(1))[0]) is Doubled
+
+
+Pair = collections.namedtuple("Pair", "u v")
+
+
+class Point(Pair):
+    __slots__ = ()
+
+    def norm(self) -> Any:
+        return self.u * self.u + self.v
+
+
+class Tagged(tuple):  # type: ignore[type-arg]
+    def __new__(cls, *items: Any) -> Tagged:
+        return super().__new__(cls, items)
+
+
+def test_tuples_of_user_classes() -> None:
+    held = [Point(2, 3)]
+
+    def fn(x: Tensor) -> Any:
+        point, tagged = Point(x, x + 1), Tagged(1, x)
+        tagged.tag = "t"  # type: ignore[attr-defined]
+        a, b = tagged
+        return point, point.norm() * held[0].norm() + a + b, tagged, tagged + (1,), tagged.tag, held[0] == (2, 3)  # type: ignore[attr-defined]  # noqa: RUF005
+
+    agree(fn, lambda: held.__setitem__(0, Point(5, 6)))

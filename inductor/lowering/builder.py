@@ -15,6 +15,7 @@ from eager import dtypes
 from eager.dtypes import dtype
 from eager.spec import TensorSpec, normalize_dim
 from fxir import expr as E
+from fxir.shapes import NeedsStatic
 from inductor import ir
 from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import cast_value
@@ -24,7 +25,15 @@ Point = Sequence[E.IntLike]
 
 
 def layout_of(spec: TensorSpec) -> ir.Layout:
+    """The layout of a spec. Raises: NeedsStatic for sizes that divide a symbol, whose kernels are not trusted yet."""
+    divided = [n for n in spec.shape if isinstance(n, E.Expr) and _divides(n)]
+    if divided:
+        raise NeedsStatic(frozenset().union(*(n.symbols for n in divided)), f"a tensor of shape {list(spec.shape)}")
     return ir.Layout(tuple(spec.shape), tuple(spec.strides), spec.dtype)
+
+
+def _divides(e: E.Expr) -> bool:
+    return isinstance(e, E.FloorDiv | E.Mod) or any(map(_divides, e.children))
 
 
 def kept_dims(layout: ir.Layout) -> tuple[int, ...]:

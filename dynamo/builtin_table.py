@@ -807,7 +807,37 @@ def _copy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     raise Unsupported(breaks.UNKNOWN_CALL, f"copy.copy() of {value.describe()}")
 
 
+def _deepcopy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if len(args) != 1 or kwargs:
+        raise Unsupported(breaks.UNKNOWN_CALL, "copy.deepcopy() with a memo")
+    return _deep(cap, args[0], {})
+
+
+def _deep(cap: Capture, part: Value, memo: dict[int, Value]) -> Value:
+    """A deep copy. What cannot be copied here ends the graph at the call, not deep inside the copy module."""
+    value = cap.realize(part)
+    if isinstance(value, Constant | FunctionValue | ClassValue | BuiltinValue):
+        return value
+    if id(value) in memo:
+        return memo[id(value)]
+    if isinstance(value, ListValue) and value.cls is list:
+        made = memo[id(value)] = ListValue([])
+        made.items += [_deep(cap, item, memo) for item in value.items]
+        return made
+    if isinstance(value, DictValue) and value.cls is dict:
+        new = memo[id(value)] = DictValue()
+        for key, item in list(value.entries.values()):
+            new.set(cap, _deep(cap, key, memo), _deep(cap, item, memo))
+        return new
+    if isinstance(value, TupleValue) and value.cls is tuple:
+        items = [_deep(cap, item, memo) for item in value.items]
+        changed = any(new is not cap.realize(old) for new, old in zip(items, value.items, strict=True))
+        return memo.setdefault(id(value), TupleValue(items) if changed else value)
+    raise Unsupported(breaks.UNKNOWN_CALL, f"copy.deepcopy() of {value.describe()}")
+
+
 SPECIAL[copy.copy] = _copy
+SPECIAL[copy.deepcopy] = _deepcopy
 SPECIAL[importlib.import_module] = _named(importlib.import_module, breaks.IMPORT)
 FUNCTIONS[builtins.__import__] = _named(builtins.__import__, breaks.IMPORT)
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 CO_GENERATOR: Final = 0x20
 DISABLED: Final = "_framejit_disabled"
+_METHOD_OWNERS: Final = frozenset({str, bytes, int, float, frozenset, set, dict, list, tuple})
 
 
 class Calls:
@@ -302,6 +303,8 @@ class Calls:
             return self.tensor_call(fn, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if isinstance(fn, CACHED):
             return call_cached(self, fn, args, kwargs)  # type: ignore[arg-type]
+        if type(getattr(fn, "__self__", None)) in _METHOD_OWNERS:  # keyword.iskeyword is a method of a frozenset
+            return self.call_method(self.wrap_static(fn.__self__), fn.__name__, args, kwargs)
         if isinstance(fn, types.MethodDescriptorType | types.WrapperDescriptorType) and args:
             owner = self.realize(args[0])
             if issubclass(owner.python_type(), fn.__objclass__) and not isinstance(owner, Opaque):

@@ -6,8 +6,10 @@ Each program is run eagerly and compiled, before and after each change of what i
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import inspect
+import keyword
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -76,6 +78,37 @@ def test_signatures() -> None:
         lambda: setattr(chunk, "__code__", (lambda a, flag: a).__code__),
         lambda: setattr(Layer, "step", lambda self, x, y: x),
     )
+
+
+def test_bound_methods_of_c_that_are_held() -> None:
+    known, words = {"a": 1}, []
+    find, add = known.get, words.append
+    held = {"find": find, "add": add}
+
+    def fn(x: Tensor) -> Any:
+        held["add"]("w")
+        return x * held["find"]("a", 5), keyword.iskeyword("for"), keyword.iskeyword("x"), len(words)
+
+    x = torch.ones(2)
+    same(fn(x), (x, True, False, 1))
+    assert dynamo.explain(fn)(x).graph_count == 1
+    compiled = torch.compile(fn)
+    known.clear()
+    before = len(words)
+    same(compiled(x), (x * 5, True, False, before + 1))
+    assert len(words) == before + 1
+
+
+def test_deep_copies() -> None:
+    shared = [1, 2]
+    data = {"a": shared, "b": (shared, "t"), "c": ("constant", 1)}
+
+    def fn(x: Tensor) -> Any:
+        new = copy.deepcopy(data)
+        new["a"].append(3)
+        return x * len(new["b"][0]), new, new["b"][0] is new["a"], new["c"] is data["c"], new["a"] is not shared
+
+    agree(fn, lambda: shared.append(7))
 
 
 # --- the environment -------------------------------------------------------------------------------------------

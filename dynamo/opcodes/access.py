@@ -18,7 +18,11 @@ from dynamo.values.objects import DELETED, ClassValue, SuperValue
 from dynamo.values.sequences import SliceValue
 from dynamo.wrap import BUILTINS_NAMESPACE
 
+_IMPORT: Final = BUILTINS_NAMESPACE["__import__"]
+
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from dynamo.decode import Instruction
     from dynamo.symbolic import Frame
 
@@ -280,7 +284,7 @@ def import_name(frame: Frame, ins: Instruction) -> None:
         absolute = name
     module = sys.modules.get(absolute)
     if module is None:
-        raise Unsupported(breaks.IMPORT, f"import {absolute}")
+        module = _import_now(frame, absolute)
     names = fromlist.as_constant() or ()
     missing = [n for n in names if n != "*" and not hasattr(module, n)]
     if missing and hasattr(module, "__path__"):
@@ -290,6 +294,19 @@ def import_name(frame: Frame, ins: Instruction) -> None:
         absolute = absolute.partition(".")[0]
     held = ConstSource(sys.modules, "sys.modules")
     frame.push(frame.cap.wrap(module, DictItemSource(held, absolute)))
+
+
+def _import_now(frame: Frame, name: str) -> ModuleType:
+    """Import a module at capture, on behalf of this call: later calls find it. What the module's code could see must be as
+    it is in the user's program, so nothing may have changed before; one that cannot be imported ends the graph."""
+    cap = frame.cap
+    changed = cap.outside or cap.writes_inputs or cap.effect_nodes
+    if changed or BUILTINS_NAMESPACE["__import__"] is not _IMPORT or importlib.util.find_spec(name.partition(".")[0]) is None:
+        raise Unsupported(breaks.IMPORT, f"import {name}")
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise Unsupported(breaks.IMPORT, f"import {name}") from error
 
 
 @op("IMPORT_FROM")

@@ -13,6 +13,7 @@ import keyword
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,6 +125,49 @@ def test_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         return x * (2 if os.environ.get(name, "0") == "1" else 3), os.getenv(name), os.getenv(name, "none")
 
     agree(fn, lambda: monkeypatch.setenv(name, "1"), lambda: monkeypatch.setenv(name, "4"), lambda: monkeypatch.delenv(name))
+
+
+def test_a_module_imported_by_the_compiled_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_late.py").write_text("import eager\nconstant = eager.ones(2)\nruns = []\nruns.append(1)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "imported_late", raising=False)
+
+    def fn(x: Tensor) -> Any:
+        import imported_late  # type: ignore[import-not-found]
+
+        return x * imported_late.constant, len(imported_late.runs)
+
+    def without(x: Tensor) -> Any:
+        try:
+            import no_such_module_anywhere  # type: ignore[import-not-found]
+        except ImportError:
+            return x + 1
+        return no_such_module_anywhere
+
+    x = torch.ones(2)
+    explained = dynamo.explain(fn)(x)
+    assert explained.graph_count == 1 and not explained.breaks
+    compiled = torch.compile(fn)
+    same(compiled(x), (x, 1))
+    monkeypatch.setattr(sys.modules["imported_late"], "constant", x * 5)
+    same(compiled(x), (x * 5, 1))
+    same(torch.compile(without)(x), x + 1)
+
+
+def test_an_import_after_an_effect_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_later.py").write_text("import os\nseen = os.__dict__['a_list_of_this_test'][:]\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "imported_later", raising=False)
+    items: list[int] = []
+    monkeypatch.setattr(os, "a_list_of_this_test", items, raising=False)
+
+    def fn(x: Tensor) -> Any:
+        items.append(1)
+        import imported_later  # type: ignore[import-not-found]
+
+        return x + 1, imported_later.seen
+
+    same(torch.compile(fn)(torch.ones(1)), (torch.ones(1) + 1, [1]))
 
 
 # --- objects ---------------------------------------------------------------------------------------------------

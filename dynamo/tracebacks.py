@@ -103,17 +103,28 @@ def _entries(error: BaseException) -> list[TracebackType]:
     return found
 
 
+def _is_ours(entry: TracebackType) -> bool:
+    frame = entry.tb_frame
+    return frame.f_code.co_filename.startswith(_OWN_DIR) or GENERATED in frame.f_globals
+
+
 def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
-    """The user's entries. skip: how many of the first generated function's frames are left out."""
-    after: TracebackType | None = None
-    for i in reversed(range(len(entries))):
+    """The user's entries. skip: how many of the first generated function's frames are left out.
+
+    An error that passes many regions is tidied by each. What lies behind the last entry to take out stays as it is, and a
+    link that is right is not set again: setting one walks all that follows, in search of a loop.
+    """
+    end = next((i + 1 for i in reversed(range(len(entries))) if _is_ours(entries[i])), 0)
+    after: TracebackType | None = entries[end] if end < len(entries) else None
+    for i in reversed(range(end)):
         entry = entries[i]
         generated = entry.tb_frame.f_globals.get(GENERATED)
         if isinstance(generated, Generated):
             first = skip if i == 0 else 0
             after = traceback_of(generated.places[first : generated.shown(entry)], after)
         elif not entry.tb_frame.f_code.co_filename.startswith(_OWN_DIR):
-            entry.tb_next = after
+            if entry.tb_next is not after:
+                entry.tb_next = after
             after = entry
             continue
         if i or not skip:
@@ -132,7 +143,7 @@ def tidy_traceback(error: BaseException) -> None:
     last = entries[-1].tb_frame
     if last.f_code.co_filename.startswith(_OWN_DIR) and last.f_code.co_filename != _HELPERS_FILE:
         return
-    if any(e.tb_frame.f_code.co_filename.startswith(_OWN_DIR) or GENERATED in e.tb_frame.f_globals for e in entries):
+    if any(map(_is_ours, entries)):
         error.__traceback__ = _tidied(entries, 0)
 
 

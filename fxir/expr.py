@@ -237,6 +237,8 @@ def _divide(cls: type[Expr], a: Expr, b: Expr) -> Expr:
     if isinstance(b, Int) and (b.value == 0 or isinstance(a, Int)):
         op = operator.floordiv if cls is FloorDiv else operator.mod
         return integer(op(a.value if isinstance(a, Int) else 1, b.value))
+    if isinstance(a, Int) and a.value == 0:
+        return a  # of any divisor but 0, which no size or step is
     for rule in RULES[cls]:
         e = rule.apply(a, b)
         if e is not None:

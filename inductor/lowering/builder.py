@@ -15,7 +15,7 @@ from eager import dtypes
 from eager.dtypes import dtype
 from eager.spec import TensorSpec, normalize_dim
 from fxir import expr as E
-from fxir.shapes import NeedsStatic
+
 from inductor import ir
 from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import cast_value
@@ -25,15 +25,7 @@ Point = Sequence[E.IntLike]
 
 
 def layout_of(spec: TensorSpec) -> ir.Layout:
-    """The layout of a spec. Raises: NeedsStatic for sizes that divide a symbol, whose kernels are not trusted yet."""
-    divided = [n for n in spec.shape if isinstance(n, E.Expr) and _divides(n)]
-    if divided:
-        raise NeedsStatic(frozenset().union(*(n.symbols for n in divided)), f"a tensor of shape {list(spec.shape)}")
     return ir.Layout(tuple(spec.shape), tuple(spec.strides), spec.dtype)
-
-
-def _divides(e: E.Expr) -> bool:
-    return isinstance(e, E.FloorDiv | E.Mod) or any(map(_divides, e.children))
 
 
 def kept_dims(layout: ir.Layout) -> tuple[int, ...]:
@@ -154,10 +146,11 @@ class Builder:
         """The number of a check of the program (see `ir.Program.checks`)."""
         return self.checks.setdefault((error, text, size), len(self.checks))
 
-    def broadcast(self, x: ir.Ref, point: Point) -> ir.Value:
-        """The element of `x` that broadcasts to `point` of a larger shape."""
+    def broadcast(self, x: ir.Ref, point: Point, shape: Sequence[Size] | None = None) -> ir.Value:
+        """The element of `x` that broadcasts to `point` of a larger shape, None where that is not known."""
         lead = len(point) - len(x.shape)
-        own = [0 if n == 1 else point[lead + d] for d, n in enumerate(x.shape)]
+        sizes = [None] * len(point) if shape is None else shape
+        own = [0 if self.facts.stretches(n, sizes[lead + d]) else point[lead + d] for d, n in enumerate(x.shape)]
         return self.load(x, own)
 
     def copy(self, x: ir.Ref, layout: ir.Layout) -> ir.Ref:

@@ -66,6 +66,12 @@ class Facts:
             return e.value
         raise self._refusal(e, e, f"the value of {e!r}")
 
+    def stretches(self, n: E.IntLike, m: E.IntLike | None) -> bool:
+        """Whether a size `n` that broadcasts to `m` (None: unknown) is 1. An expression is no 1 to look at, but may be one."""
+        if not isinstance(n, E.Expr) or n is m:
+            return n == 1
+        return self.decide("==", n, 1)
+
     # -- reasoning ---------------------------------------------------------------------------------------------
     def _follows(self, op: str, d: E.Expr) -> bool | None:
         """Whether `d op 0` follows from the relations."""

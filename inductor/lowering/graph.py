@@ -114,7 +114,7 @@ class _Lowering:
             values = []
             for i, a in enumerate(args):
                 if isinstance(a, ir.Ref):
-                    v = self.b.broadcast(a, p)
+                    v = self.b.broadcast(a, p, spec.shape)
                     values.append(Scalar(v if i in as_given else cast_value(v, compute)))
                 elif i in op._tensor_at and a is not None and (op.promotion not in ("raw", "select") or i not in as_given):
                     values.append(Scalar(number(a, compute)))
@@ -161,7 +161,7 @@ class _Lowering:
         none = ir.index(product(x.shape[i] for i in dims))  # past every position
 
         def at(p: Point) -> ir.Value:
-            v, m = cast_value(self.b.load(x, p), d), self.b.broadcast(extreme, p)
+            v, m = cast_value(self.b.load(x, p), d), self.b.broadcast(extreme, p, x.shape)
             hit = ir.make_op("eq", (v, m), dtypes.bool_)
             if d.is_floating_point:
                 hit = ir.make_op("logical_or", (hit, ir.make_op("isnan", (v,), dtypes.bool_)), dtypes.bool_)

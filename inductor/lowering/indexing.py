@@ -103,7 +103,7 @@ def _advanced_point(b: Builder, x: ir.Ref, indices: Sequence[ir.Ref | None], p: 
             point.append(next(rest))
             continue
         lead = len(shape) - len(t.shape)
-        own = [0 if n == 1 else chosen[lead + i] for i, n in enumerate(t.shape)]
+        own = [0 if b.facts.stretches(n, shape[lead + i]) else chosen[lead + i] for i, n in enumerate(t.shape)]
         here, bound = _position(b, t, own, x.shape[d], _bounds("IndexError", d, x.shape[d]), negative=True)
         point.append(here)
         bindings += bound

@@ -37,7 +37,7 @@ from inductor.artifact import ABI_VERSION, ArtifactPlan, SourceUnit
 __all__ = ["Cache", "Entry", "Key", "current", "source_digest"]
 
 _LOG = _logging.artifact("cache")
-FORMAT = 4
+FORMAT = 5
 _MANIFEST, _PLAN, _LIBRARY, _NOTES = "manifest.json", "plan.json", ".so", "notes.txt"
 _STALE_S = 3600.0  # a temporary folder this old belongs to a process that died
 _COMPARED = 64  # how many entries a miss is compared with

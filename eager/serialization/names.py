@@ -34,6 +34,10 @@ _FIXED: dict[Any, tuple[str, str]] = {
 _PUBLIC = {"torch._C._nn": "torch.nn.functional", "torch._C": "torch", "torch._VF": "torch"}
 
 
+# Packages here that are one module in torch.
+_MERGED = ("eager.optim.lr_scheduler",)
+
+
 class Global:
     """A name that stands in the pickle as torch's."""
 
@@ -56,6 +60,7 @@ def written_name(obj: Any) -> tuple[str, str] | None:
         return _FIXED[obj]
     if not isinstance(obj, type) and module.startswith(("eager.nn.functional.", "eager.functions.")):
         return ("torch.nn.functional" if getattr(nn.functional, name, None) is obj else "torch"), name
+    module = next((whole for whole in _MERGED if module.startswith(whole + ".")), module)
     return "torch" + module.removeprefix("eager"), name
 
 

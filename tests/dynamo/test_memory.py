@@ -1,20 +1,15 @@
-"""Compiling, forgetting and calling leave nothing behind. The long form: `python -m tests.dynamo.memory`."""
+"""Compiling, forgetting and calling leave nothing behind. The long form: `python -m tests.dynamo.memory`.
+
+In a process of its own: one that has run thousands of other tests has a heap of holes, which fill and tear at any time.
+"""
 
 from __future__ import annotations
 
-from tests.dynamo import memory
+import subprocess
+import sys
 
 
-def test_compile_reset_cycles_leave_nothing_behind() -> None:
-    more, objects = memory.growth(memory.cycle, 80)
-    assert objects <= 20 and more < memory.SLACK_BYTES
-
-
-def test_warm_calls_leave_nothing_behind() -> None:
-    more, objects = memory.growth(memory.warm_call(), 4000)
-    assert objects <= 20 and more < memory.SLACK_BYTES
-
-
-def test_gradients_of_gradients_leave_nothing_behind() -> None:
-    more, objects = memory.growth(memory.warm_gradients(), 200)
-    assert objects <= 20 and more < memory.SLACK_BYTES
+def test_cycles_calls_and_gradients_leave_nothing_behind() -> None:
+    run = subprocess.run([sys.executable, "-m", "tests.dynamo.memory", "80", "10000"], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count("the second half leaves") == 3

@@ -15,7 +15,6 @@ from eager import dtypes
 from eager.dtypes import dtype
 from eager.spec import TensorSpec, normalize_dim
 from fxir import expr as E
-
 from inductor import ir
 from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import cast_value

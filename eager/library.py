@@ -44,6 +44,8 @@ class CustomOpDef(Op):
     Graphs hold `self`; where arguments are mutated, `self.functional`, which gives their new values first.
     """
 
+    is_custom = True
+
     def __init__(self, qualname: str, schema: str, mutates: tuple[str, ...] = ()) -> None:
         namespace, _, name = qualname.partition("::")
         super().__init__(f"{namespace}__{name}{schema}", Kind.OPAQUE)
@@ -184,6 +186,8 @@ class CustomOpDef(Op):
 
 class _Functional(Op):
     """A mutating op as a function: the new values of what it writes, then its results."""
+
+    is_custom = True
 
     def __init__(self, op: CustomOpDef) -> None:
         name, rest = op.schema.text.split("(", 1)

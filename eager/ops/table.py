@@ -81,6 +81,8 @@ class Vjp:
 class Op(_native.OpBase):
     """One op. Calling it binds the arguments to the schema and dispatches."""
 
+    is_custom = False  # made by a user through `eager.library`: its samples and its gradient are its maker's affair
+
     def __init__(self, schema: str, kind: Kind, *, promotion: str = "default",
                  scalar: Callable[..., Any] | None = None, ufunc: str | None = None,
                  kernel: Callable[..., Any] | None = None, meta: Callable[..., Any] | None = None,

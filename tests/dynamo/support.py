@@ -72,7 +72,7 @@ def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = Non
     """Assert that two observed values are alike: types, values, structure, sharing."""
     memo = {} if memo is None else memo
     if id(a) in memo:
-        assert memo[id(a)] == id(b), f"{path}: shared with another value in one run but not in the other"
+        assert memo[id(a)][1] is b, f"{path}: shared with another value in one run but not in the other"
         return
     assert type(a).__name__ == type(b).__name__, f"{path}: {type(a)} against {type(b)}: {a!r} {b!r}"
     if isinstance(a, Tensor):
@@ -81,19 +81,19 @@ def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = Non
         assert a.requires_grad == b.requires_grad, f"{path}: requires_grad {a.requires_grad} against {b.requires_grad}"
         x, y = a.detach().tolist(), b.detach().tolist()
         assert x == y or _close(x, y), f"{path}: {x} against {y}"
-        memo[id(a)] = id(b)
+        memo[id(a)] = (a, b)  # held, so that no other object gets its id
         return
     if isinstance(a, float):
         assert (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b), f"{path}: {a} against {b}"
         return
     if isinstance(a, tuple | list):
-        memo[id(a)] = id(b)
+        memo[id(a)] = (a, b)  # held, so that no other object gets its id
         assert len(a) == len(b), f"{path}: {a} against {b}"
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
             same(x, y, f"{path}[{i}]", memo)
         return
     if isinstance(a, dict):
-        memo[id(a)] = id(b)
+        memo[id(a)] = (a, b)  # held, so that no other object gets its id
         assert [str(k) for k in a] == [str(k) for k in b], f"{path}: keys {list(a)} against {list(b)}"
         for (k, x), y in zip(a.items(), b.values(), strict=True):
             same(x, y, f"{path}[{k!r}]", memo)
@@ -106,11 +106,11 @@ def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = Non
         return
     namespace = getattr(a, "__dict__", None)
     if namespace is not None and not hasattr(type(a), "__eq__"):
-        memo[id(a)] = id(b)
+        memo[id(a)] = (a, b)  # held, so that no other object gets its id
         same(namespace, b.__dict__, f"{path}.__dict__", memo)
         return
     if namespace:
-        memo[id(a)] = id(b)
+        memo[id(a)] = (a, b)  # held, so that no other object gets its id
         same(dict(namespace), dict(b.__dict__), f"{path}.__dict__", memo)
         return
     if type(a).__eq__ is not object.__eq__:

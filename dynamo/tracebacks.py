@@ -8,7 +8,6 @@ ran, and their places in the user's source. Must not know captured values.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, TracebackType
@@ -73,18 +72,21 @@ def location_table(units: int, first: int, position: tuple[int, int, int, int]) 
     return bytes(table)
 
 
-def _here(frame: Any = sys._getframe) -> Any:
-    return frame()
+def _never_run() -> Iterator[None]:
+    yield
 
 
 def entry_at(place: Place, after: TracebackType | None) -> TracebackType:
-    """A traceback entry for a frame that never ran: it has the user's names, file and position, and no locals."""
+    """A traceback entry for a frame that never ran: it has the user's names, file and position, and no locals.
+
+    The frame is of a generator that has not begun, and leads to no other: what led to generated code would keep alive
+    what the user's function has dropped.
+    """
     code, position = place.code, place.position
-    table = location_table(len(_here.__code__.co_code) // 2, code.co_firstlineno, position)
-    stub = _here.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename,
-                                  co_firstlineno=code.co_firstlineno, co_linetable=table)  # fmt: skip
-    frame = FunctionType(stub, place.globals, code.co_name, (sys._getframe,))()
-    return TracebackType(after, frame, frame.f_lasti, position[0])
+    table = location_table(len(_never_run.__code__.co_code) // 2, code.co_firstlineno, position)
+    stub = _never_run.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename,
+                                       co_firstlineno=code.co_firstlineno, co_linetable=table)  # fmt: skip
+    return TracebackType(after, FunctionType(stub, place.globals, code.co_name)().gi_frame, 0, position[0])
 
 
 def traceback_of(places: Sequence[Place], after: TracebackType | None = None) -> TracebackType | None:

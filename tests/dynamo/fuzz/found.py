@@ -207,6 +207,14 @@ def f(log, x, n):
     for i in guarded(n):
         assert {n} > {n}, ','.join((str() for i in [n]))
 """),
+    "a traceback made for captured code keeps nothing alive": ("break", """
+def f(log, x, n):
+    for i in guarded(n):
+        try:
+            raise KeyError
+        except KeyError:
+            raise
+"""),
 }  # fmt: skip
 
 

@@ -30,6 +30,13 @@
 
 typedef _PyInterpreterFrame Frame;
 
+/* The frame that the thread is in. */
+#if PY_VERSION_HEX >= 0x030D0000
+static inline Frame *thread_frame(PyThreadState *ts) { return ts->current_frame; }
+#else
+static inline Frame *thread_frame(PyThreadState *ts) { return ts->cframe->current_frame; }
+#endif
+
 /* --- code extras ----------------------------------------------------------------------------- */
 #if PY_VERSION_HEX >= 0x030C0000
 #define code_extra_request PyUnstable_Eval_RequestCodeExtraIndex

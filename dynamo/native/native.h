@@ -69,6 +69,7 @@ PyObject *target_call(PyObject *target, PyObject **slots, int n);
 extern PyMethodDef entry_methods[];
 PyObject *entry_call(EntryObject *entry, PyObject **slots, int n, PyObject *function);
 
+PyObject *calling_frame(void);  /* the frame object of the Python frame that called, if there is one; borrowed (resume.c) */
 void tidy_error(void);      /* the error that is set leaves generated code: its traceback is put right */
 
 /* Whether the thread runs under a trace or profile function, or inside a tracing callback. */

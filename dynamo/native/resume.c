@@ -201,6 +201,12 @@ static PyObject *slots_of_frame(Frame *frame, int from, int to)
     return tuple;
 }
 
+PyObject *calling_frame(void)
+{
+    Frame *frame = thread_frame(PyThreadState_Get());
+    return frame ? (PyObject *)frame->frame_obj : NULL;
+}
+
 static PyObject *py_snapshot(PyObject *module, PyObject *args)
 {
     PyObject *object;

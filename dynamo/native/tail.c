@@ -1,16 +1,19 @@
 /* Tails: a continuation that is to run next, returned instead of called. What the frame that returns it held is gone by
- * then, so objects die when they would in the user's function, and chains of breaks do not grow the stack. */
+ * then, so objects die when they would in the user's function, and chains of breaks do not grow the stack. A frame object
+ * made meanwhile outlives its frame (a traceback of a callee leads to it): it is emptied. */
 #include "native.h"
 
 typedef struct {
     PyObject_HEAD
     PyObject *target, *args;
+    PyObject *frame;            /* of the function that returns the tail, if somebody may hold it, or NULL */
 } TailObject;
 
 static int tail_traverse(TailObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->target);
     Py_VISIT(self->args);
+    Py_VISIT(self->frame);
     return 0;
 }
 
@@ -18,6 +21,7 @@ static int tail_clear(TailObject *self)
 {
     Py_CLEAR(self->target);
     Py_CLEAR(self->args);
+    Py_CLEAR(self->frame);
     return 0;
 }
 
@@ -38,13 +42,22 @@ PyTypeObject TailType = {
     .tp_dealloc = (destructor)tail_dealloc,
 };
 
+static void empty_frame(PyObject *frame)
+{
+    PyObject *done = PyObject_CallMethod(frame, "clear", NULL);
+    if (!done) PyErr_WriteUnraisable(frame);
+    Py_XDECREF(done);
+    Py_DECREF(frame);
+}
+
 PyObject *tail_drive(PyObject *result)
 {
     while (result && Py_IS_TYPE(result, &TailType)) {
         TailObject *tail = (TailObject *)result;
-        PyObject *target = tail->target, *args = tail->args;
-        tail->target = tail->args = NULL;
+        PyObject *target = tail->target, *args = tail->args, *frame = tail->frame;
+        tail->target = tail->args = tail->frame = NULL;
         Py_DECREF(tail);
+        if (unlikely(frame != NULL)) empty_frame(frame);
         result = PyObject_Call(target, args, NULL);
         if (!result) tidy_error();
         Py_DECREF(target);
@@ -67,6 +80,7 @@ static PyObject *py_tail(PyObject *module, PyObject *const *args, Py_ssize_t nar
     }
     self->target = Py_NewRef(args[0]);
     self->args = rest;
+    self->frame = Py_XNewRef(calling_frame());
     PyObject_GC_Track(self);
     return (PyObject *)self;
 }

@@ -215,6 +215,17 @@ def f(log, x, n):
         except KeyError:
             raise
 """),
+    "a traceback of a callee does not keep alive what its caller dropped": ("leaf", """
+@contextlib.contextmanager
+def managed():
+    yield
+def h():
+    G = G
+def f(log, x, n):
+    with managed():
+        for i in guarded(n):
+            h()
+"""),
 }  # fmt: skip
 
 

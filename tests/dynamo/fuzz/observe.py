@@ -23,6 +23,7 @@ from typing import Any, Final
 import dynamo
 import eager
 from eager import Tensor, _settings
+from tests.dynamo.fuzz.programs import CAST
 
 _MODULES: Final = {"torch": eager, "dynamo": dynamo, "functools": functools, "collections": collections, "dataclasses": dataclasses,
                    "contextlib": contextlib, "itertools": itertools, "math": math, "operator": operator, "io": io}  # fmt: skip
@@ -35,13 +36,21 @@ class TimeUp(BaseException):
     """A program ran for too long."""
 
 
+@functools.lru_cache(maxsize=4)
+def _compiled(source: str, filename: str, line: int) -> types.CodeType:
+    """The code of a part of a program, which begins at `line`. Both runs, and all programs of one cast, share it."""
+    return compile("\n" * (line - 1) + source, filename, "exec")
+
+
 def load(source: str, filename: str) -> dict[str, Any]:
     """The namespace of a program."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": "fuzzed", **_MODULES}
     module = types.ModuleType("fuzzed")
     sys.modules["fuzzed"] = module  # dataclasses look their module up
-    exec(compile(source, filename, "exec"), namespace)
+    cast = CAST if source.startswith(CAST) else ""
+    exec(_compiled(cast, filename, 1), namespace)
+    exec(_compiled(source[len(cast) :], filename, 1 + cast.count("\n")), namespace)
     return namespace
 
 

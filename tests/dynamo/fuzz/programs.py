@@ -352,7 +352,7 @@ def write(seed: int) -> str:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                compile(text, "<fuzzed>", "exec")
+                compile(text.removeprefix(CAST), "<fuzzed>", "exec")
         except SyntaxError:
             continue
         return text

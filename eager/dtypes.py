@@ -1,6 +1,6 @@
 """Element types: one singleton each, with torch's names, and the promotion lattice over them.
 
-Knows numpy's types (through ml_dtypes for bfloat16); knows nothing of tensors.
+Knows numpy's types (through ml_dtypes for bfloat16 and the 8-bit floats); knows nothing of tensors.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Category(IntEnum):
 class dtype:  # noqa: N801 - torch's name
     """An element type. `code` is its number in the C structs, `itemsize` its bytes."""
 
-    __slots__ = ("name", "code", "itemsize", "numpy", "category", "is_signed", "_as_real", "_as_complex")
+    __slots__ = ("name", "code", "itemsize", "numpy", "category", "is_signed", "is_float8", "in_numpy")
 
     def __init__(self, name: str, code: int, numpy_type: Any, category: Category, signed: bool = True) -> None:
         self.name = name
@@ -34,6 +34,8 @@ class dtype:  # noqa: N801 - torch's name
         self.itemsize = self.numpy.itemsize
         self.category = category
         self.is_signed = signed
+        self.is_float8 = category is Category.FLOAT and self.itemsize == 1  # for storage: few ops are defined on it
+        self.in_numpy = numpy_type.__module__ == "numpy"  # else of ml_dtypes: numpy's own functions do not know it
 
     @property
     def is_floating_point(self) -> bool:
@@ -52,6 +54,8 @@ class dtype:  # noqa: N801 - torch's name
         return {complex64: float32, complex128: float64}.get(self, self)
 
     def to_complex(self) -> dtype:
+        if self.is_float8:
+            raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(self)}")
         return {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}.get(self, self)
 
     def __repr__(self) -> str:
@@ -76,10 +80,15 @@ complex128 = dtype("complex128", 11, np.complex128, Category.COMPLEX)
 uint16 = dtype("uint16", 12, np.uint16, Category.INT, False)
 uint32 = dtype("uint32", 13, np.uint32, Category.INT, False)
 uint64 = dtype("uint64", 14, np.uint64, Category.INT, False)
+float8_e4m3fn = dtype("float8_e4m3fn", 15, ml_dtypes.float8_e4m3fn, Category.FLOAT)
+float8_e5m2 = dtype("float8_e5m2", 16, ml_dtypes.float8_e5m2, Category.FLOAT)
+float8_e4m3fnuz = dtype("float8_e4m3fnuz", 17, ml_dtypes.float8_e4m3fnuz, Category.FLOAT)
+float8_e5m2fnuz = dtype("float8_e5m2fnuz", 18, ml_dtypes.float8_e5m2fnuz, Category.FLOAT)
+float8_e8m0fnu = dtype("float8_e8m0fnu", 19, ml_dtypes.float8_e8m0fnu, Category.FLOAT, False)
 
 ALL: tuple[dtype, ...] = (
     bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64,
-    complex64, complex128, uint16, uint32, uint64,
+    complex64, complex128, uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu,
 )  # fmt: skip
 _BY_NUMPY = {d.numpy: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL}
@@ -102,6 +111,18 @@ def from_numpy(numpy_type: Any) -> dtype:
     return found
 
 
+_SCALAR_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
+    "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
+}  # fmt: skip
+
+
+def scalar_name(d: dtype) -> str:
+    """The name that torch's error texts give a dtype: float32 is Float, int64 is Long."""
+    return _SCALAR_NAMES.get(d.name, d.name.capitalize())
+
+
 _default = float32
 
 
@@ -113,6 +134,8 @@ def get_default_dtype() -> dtype:
 def set_default_dtype(d: dtype) -> None:
     """Make `d`, a floating type, the one that Python floats become."""
     global _default
+    if d.is_float8:
+        raise TypeError(f"couldn't find storage object {scalar_name(d)}Storage")
     if not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {d}")
     _default = d
@@ -121,6 +144,9 @@ def set_default_dtype(d: dtype) -> None:
 def _promote(a: dtype, b: dtype) -> dtype:
     if a is b:
         return a
+    if a.is_float8 or b.is_float8:
+        raise RuntimeError("Promotion for Float8 Types is not supported, attempted to promote "
+                           f"{scalar_name(a)} and {scalar_name(b)}")  # fmt: skip
     if a.category > b.category:
         a, b = b, a
     if b.category is not Category.FLOAT and {a, b} & {uint16, uint32, uint64}:
@@ -143,7 +169,7 @@ _TABLE: dict[tuple[dtype, dtype], dtype] = {}
 def promote_types(a: dtype, b: dtype) -> dtype:
     """The smallest type that both convert to, as torch has it (float16 with bfloat16 is float32).
 
-    Raises: RuntimeError for uint16, uint32 or uint64 with anything but a float.
+    Raises: RuntimeError for uint16, uint32 or uint64 with anything but a float, and for an 8-bit float with any other type.
     """
     found = _TABLE.get((a, b))
     if found is None:

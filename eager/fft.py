@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native, dtypes
+from eager.dtypes import scalar_name
 from eager.functions.creation import finish
 from eager.ops.fft import frequencies, half
 from eager.ops.table import OPS, from_array, write_out
-from eager.promotion import scalar_name
 from eager.spec import normalize_dim
 
 TensorBase = _native.TensorBase

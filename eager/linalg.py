@@ -5,10 +5,10 @@ import math
 from typing import Any
 
 from eager import _native, dtypes, return_types
+from eager.dtypes import scalar_name
 from eager.ops.linalg import LinAlgError, check_matrix, check_square
 from eager.ops.matmul import transpose_last
 from eager.ops.table import OPS, write_out
-from eager.promotion import scalar_name
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase

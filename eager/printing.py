@@ -146,7 +146,7 @@ def format_tensor(t: Any) -> str:
 def values_text(t: Any, indent: int) -> str:
     """The values, all or in summary."""
     a = t.detach().cpu()._array
-    if t.dtype.itemsize == 2 and t.dtype.is_floating_point:
+    if t.dtype.itemsize <= 2 and t.dtype.is_floating_point:
         a = a.astype(np.float32)
     summarise = t.numel() > _options.threshold
     shown = np.asarray(_summarised(a, _options.edgeitems) if summarise else a)

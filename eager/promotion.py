@@ -48,15 +48,3 @@ def _result_type(args: Iterable[Any]) -> dtype:
     if result is None:
         raise ValueError("result_type: no tensor and no number among the arguments")
     return result
-
-
-_SCALAR_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
-    "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
-}  # fmt: skip
-
-
-def scalar_name(d: dtype) -> str:
-    """The name that torch's error texts give a dtype: float32 is Float, int64 is Long."""
-    return _SCALAR_NAMES.get(d.name, d.name)

@@ -245,13 +245,13 @@ class Tensor(_native.TensorBase):
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
         refuse_data(self, "item()")
         value = self._array.item()
-        return float(value) if self.dtype is dtypes.bfloat16 else value
+        return value if self.dtype.in_numpy else float(value)
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         refuse_data(self, "tolist()")
         a = self._array
-        return (a.astype(np.float32) if self.dtype is dtypes.bfloat16 else a).tolist()
+        return (a if self.dtype.in_numpy else a.astype(np.float32)).tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
         """An ndarray over the same memory. Raises RuntimeError if gradients are wanted and recorded, unless `force`."""
@@ -265,8 +265,8 @@ class Tensor(_native.TensorBase):
                 raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
                                 "to host memory first.")  # fmt: skip
             return self.cpu()._array
-        if self.dtype is dtypes.bfloat16:
-            raise TypeError("Got unsupported ScalarType BFloat16")
+        if not self.dtype.in_numpy:
+            raise TypeError(f"Got unsupported ScalarType {dtypes.scalar_name(self.dtype)}")
         self._expose()  # writes through the ndarray are not seen: compiled graphs stop keeping packed forms of it
         return self._array
 

@@ -1,6 +1,8 @@
 """Limits of the element types: `finfo` and `iinfo`. The numbers come from numpy and ml_dtypes."""
 from __future__ import annotations
 
+import math
+
 import ml_dtypes
 import numpy as np
 
@@ -70,7 +72,7 @@ class finfo(_TypeInfo):  # noqa: N801 - torch's name
 
     @property
     def resolution(self) -> float:
-        return float(f"1e-{int(self._info.precision)}")
+        return 10.0 ** -math.floor(self._info.nmant * math.log10(2.0))
 
     def __repr__(self) -> str:
         return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "

@@ -21,8 +21,7 @@ from eager.autograd.node import (
     set_view_regenerator,
 )
 from eager.autograd.record import _edges
-from eager.dtypes import can_cast
-from eager.promotion import scalar_name
+from eager.dtypes import can_cast, scalar_name
 from eager.spec import spec_of
 
 TensorBase = _native.TensorBase

@@ -106,7 +106,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:  # n
     A name or type also says where: `torch.cuda.FloatTensor` moves to the GPU, `torch.FloatTensor` to the CPU.
     """
     if dtype is None:
-        return f"torch.{'cuda.' if self.is_cuda else ''}{_LEGACY_NAME[self.dtype]}"
+        name = _LEGACY_NAME.get(self.dtype) or f"{dtypes.scalar_name(self.dtype)}Tensor"
+        return f"torch.{'cuda.' if self.is_cuda else ''}{name}"
     if isinstance(dtype, type) and dtype.__name__ in _LEGACY:
         dtype = f"{dtype.__module__}.{dtype.__name__}"
     if not isinstance(dtype, str):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, ambient, dtypes
+from eager import _native, ambient, dtypes, float8
 from eager.device import default_device, device
 from eager.dtypes import dtype
 from eager.functions.views import sizes_of
@@ -65,7 +65,7 @@ def _array_of(data: Any, d: dtype | None) -> Any:
         d = (dtypes.from_numpy(a.dtype) if keep or kind == "b" else dtypes.get_default_dtype() if kind == "f" or a.size == 0
              else dtypes.get_default_dtype().to_complex() if kind == "c" else dtypes.int64)  # fmt: skip
     _check_range(a, d)
-    return a.astype(d.numpy)
+    return float8.cast(a, d.numpy)
 
 
 def _check_range(a: Any, d: dtype) -> None:

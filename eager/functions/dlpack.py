@@ -76,14 +76,15 @@ def __dlpack__(self: Tensor, *, stream: Any = -1, max_version: tuple[int, int] |
                dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:  # fmt: skip
     """A capsule over the tensor's memory, for another library's `from_dlpack`. For use once.
 
-    Raises: BufferError if the tensor wants a gradient, lies on meta, or is of a dtype that numpy has not (bfloat16).
+    Raises: BufferError if the tensor wants a gradient, lies on meta, or is of a dtype that numpy has not (bfloat16, float8).
     """
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.device.type == "meta":
         raise BufferError("Cannot pack tensors on meta")
-    if self.dtype is dtypes.bfloat16:
-        raise BufferError("__dlpack__: a tensor of torch.bfloat16, which numpy has not; convert it, or view it as torch.int16")
+    if not self.dtype.in_numpy:
+        raise BufferError(f"__dlpack__: a tensor of {self.dtype}, which numpy has not; convert it, or view it as "
+                          f"torch.int{8 * self.dtype.itemsize}")  # fmt: skip
     refuse_data(self, "__dlpack__()")
     options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
     given = {name: value for name, value in options.items() if value is not None}

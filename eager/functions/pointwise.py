@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from eager import _native, dtypes
-from eager.dtypes import Category
+from eager.dtypes import Category, scalar_name
 from eager.ops.table import OPS, Op, from_array, write_out
-from eager.promotion import result_type, scalar_name
+from eager.promotion import result_type
 from eager.symint import SymInt
 
 TensorBase = _native.TensorBase
@@ -202,6 +202,8 @@ def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf
     if input.dtype.is_complex:
         parts = nan_to_num(OPS["view_as_real"](input), nan, posinf, neginf)
         return OPS["view_as_complex"](parts)
+    if input.dtype.is_float8:
+        raise NotImplementedError(f"\"nan_to_num\" not implemented for '{scalar_name(input.dtype)}'")
     limit = float(np.finfo(np.float32 if input.dtype is dtypes.bfloat16 else input.dtype.numpy).max)
     if input.dtype is dtypes.bfloat16:
         limit = 3.3895313892515355e38

@@ -6,10 +6,10 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.device import default_device, device
+from eager.dtypes import scalar_name
 from eager.functions.creation import empty_strided, finish
 from eager.functions.views import sizes_of
 from eager.ops.table import OPS
-from eager.promotion import scalar_name
 from eager.random import state_for
 from eager.spec import preserve_strides
 

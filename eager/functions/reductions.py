@@ -19,6 +19,8 @@ def _out(result: Any, out: Any) -> Any:
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:  # noqa: A001
     """Sum over `dim` (an int, several, or None for all). Integers and bools sum to int64."""
     dims = normalize_dims(dim if axis is None else axis, input.ndim)
+    if dtype is not None and input.dtype.is_float8:
+        input = OPS["to_dtype"](input, dtype)
     return _out(OPS["sum"](input, dims, keepdim, dtype), out)
 
 

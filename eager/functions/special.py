@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes, return_types
+from eager.dtypes import scalar_name
 from eager.functions.pointwise import inplace_of
 from eager.ops.table import OPS, write_out
-from eager.promotion import result_type, scalar_name
+from eager.promotion import result_type
 
 TensorBase = _native.TensorBase
 

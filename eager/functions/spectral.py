@@ -7,10 +7,10 @@ from typing import Any
 
 from eager import dtypes
 from eager.device import default_device, device
+from eager.dtypes import scalar_name
 from eager.functions.creation import finish
 from eager.functions.shape import pad
 from eager.ops.table import OPS
-from eager.promotion import scalar_name
 
 # ---- windows ----
 

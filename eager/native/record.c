@@ -334,7 +334,7 @@ static int give_history(PyObject *op, PyObject *plan, PyObject *const *args, Py_
     for (Py_ssize_t i = 0; i < count; i++) {
         TensorObject *out = (TensorObject *)outs[i];
         const int code = EAGER_META_DTYPE(out->meta);
-        if (code < EAGER_FLOAT16 || code > EAGER_COMPLEX128 || constant >> i & 1) continue;
+        if (!dtype_is_continuous(code) || constant >> i & 1) continue;
         Py_XSETREF(out->grad_fn, Py_NewRef(node));
         out->output_nr = (uint32_t)i;
         out->meta |= EAGER_REQUIRES_GRAD;
@@ -471,7 +471,7 @@ PyObject *py_record(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t
 
 /* ---- what dispatch asks of arguments ---- */
 
-enum { ON_CPU = 1, ON_CUDA = 2, ON_META = 4, IS_FAKE = 8, WANTS_GRAD = 16 };
+enum { ON_CPU = 1, ON_CUDA = 2, ON_META = 4, IS_FAKE = 8, WANTS_GRAD = 16, FLOAT8 = 32 };
 
 static int traits_of(PyObject *const *items, Py_ssize_t count, int depth)
 {
@@ -482,6 +482,7 @@ static int traits_of(PyObject *const *items, Py_ssize_t count, int depth)
             const uint64_t meta = ((TensorObject *)item)->meta;
             found |= ON_CPU << EAGER_META_DEVICE(meta);
             if (meta & EAGER_FAKE) found |= IS_FAKE;
+            if (dtype_is_float8(EAGER_META_DTYPE(meta))) found |= FLOAT8;
             if (meta & EAGER_REQUIRES_GRAD) found |= WANTS_GRAD;
             else if (((TensorObject *)item)->storage->ask_base && tensor_wants_grad((TensorObject *)item)) found |= WANTS_GRAD;
         }
@@ -493,7 +494,7 @@ static int traits_of(PyObject *const *items, Py_ssize_t count, int depth)
 }
 
 /* traits(args): of the tensors among arguments and in their lists, together: 1 some on the CPU, 2 CUDA, 4 meta; 8 some
- * are fakes, 16 some want gradients */
+ * are fakes, 16 some want gradients, 32 some are of 8-bit floats */
 PyObject *py_traits(PyObject *Py_UNUSED(self), PyObject *args)
 {
     if (!PyTuple_Check(args)) return PyErr_Format(PyExc_TypeError, "traits() takes a tuple");

@@ -11,7 +11,7 @@ PyTypeObject *g_size_class;
 PyObject *g_dtypes[EAGER_NUM_DTYPES];
 PyObject *g_device_maker;
 uint64_t g_epoch = 1;
-const int g_itemsize[EAGER_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
+const int g_itemsize[EAGER_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8, 1, 1, 1, 1, 1};
 static PyObject *device_cache[EAGER_NUM_DEVICES][16];
 
 /* ---- construction ---- */

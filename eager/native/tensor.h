@@ -21,8 +21,16 @@ enum eager_dtype {
     EAGER_BOOL = 0, EAGER_UINT8, EAGER_INT8, EAGER_INT16, EAGER_INT32, EAGER_INT64,
     EAGER_FLOAT16, EAGER_BFLOAT16, EAGER_FLOAT32, EAGER_FLOAT64,
     EAGER_COMPLEX64, EAGER_COMPLEX128, EAGER_UINT16, EAGER_UINT32, EAGER_UINT64,
+    EAGER_FLOAT8_E4M3FN, EAGER_FLOAT8_E5M2, EAGER_FLOAT8_E4M3FNUZ, EAGER_FLOAT8_E5M2FNUZ, EAGER_FLOAT8_E8M0FNU,
     EAGER_NUM_DTYPES
 };
+static inline int dtype_is_float8(int code) { return code >= EAGER_FLOAT8_E4M3FN; }
+/* Whether tensors of it may want gradients: floating and complex types. */
+static inline int dtype_is_continuous(int code)
+{
+    return (code >= EAGER_FLOAT16 && code <= EAGER_COMPLEX128) || dtype_is_float8(code);
+}
+
 enum eager_device { EAGER_CPU = 0, EAGER_CUDA = 1, EAGER_META = 2, EAGER_NUM_DEVICES };
 
 /* The meta word: bits 0-7 dtype, 8-15 device type, 16-23 device index, 24-31 ndim, then flags. */

@@ -270,7 +270,7 @@ PyObject *view_call(OpBase *op, int which, PyObject *const *args, Py_ssize_t nar
     const bool tracked = view_ops[which].tracked, wanted = tracked && !tls_grad_disabled && x->meta & EAGER_REQUIRES_GRAD;
     const int code = EAGER_META_DTYPE(x->meta);
     if (tracked && !wanted && x->storage->ask_base) return NULL;
-    if (wanted && (code < EAGER_FLOAT16 || code > EAGER_COMPLEX128)) return NULL;
+    if (wanted && !dtype_is_continuous(code)) return NULL;
     Geometry g;
     if (!view_ops[which].geometry(x, args, &g)) return NULL;
     PyObject *out = (PyObject *)tensor_alias(x, x->meta, g.ndim, g.sizes, g.strides, g.offset);

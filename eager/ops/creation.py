@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager import dtypes
+from eager import dtypes, float8
 from eager.device import CPU, device
 from eager.dtypes import dtype
 from eager.ops.table import Kind, declare
@@ -21,7 +21,8 @@ def _full_meta(size: Sequence[int], value: Any, dtype: dtype | None, device: dev
 
 
 FULL = declare("full(int[] size, Scalar value, dtype? dtype=None, device? device=None) -> Tensor", Kind.CREATION,
-               meta=_full_meta, kernel=lambda xp, out, size, value, dtype, device: out.fill(value), nondifferentiable=True,
+               meta=_full_meta, kernel=lambda xp, out, size, value, dtype, device: float8.fill(out, value), nondifferentiable=True,
+               float8=True,
                samples=lambda make: iter([((3, 4), 1.5, None, None), ((0, 2), 1, None, None),
                                           ((), True, None, None)]))  # fmt: skip
 
@@ -32,7 +33,7 @@ def _empty_meta(size: Sequence[int], dtype: dtype | None, device: device | None)
 
 # Contents undefined; deterministic zeros under no promise.
 EMPTY = declare("empty(int[] size, dtype? dtype=None, device? device=None) -> Tensor", Kind.CREATION, meta=_empty_meta,
-                kernel=lambda xp, out, size, dtype, device: None, nondifferentiable=True,
+                kernel=lambda xp, out, size, dtype, device: None, nondifferentiable=True, float8=True,
                 samples=lambda make: iter([((0, 4), None, None)]))  # fmt: skip
 
 

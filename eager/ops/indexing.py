@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager import dtypes, float8
 from eager.ops.shape import like, row_major
 from eager.ops.table import OPS, Kind, common_device, declare, sum_to, zeros
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dim
@@ -46,7 +46,7 @@ def check_positions(index: Any, n: int, dim: int, error: type[Exception] = Runti
 
 def _wide(a: Any) -> Any:
     """The type in which sums over many elements of an array are kept."""
-    return np.dtype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a.dtype
+    return np.dtype(np.float32) if a.dtype.itemsize <= 2 and a.dtype.kind in "fV" else a.dtype
 
 
 def combine_at(xp: Any, how: str, out: Any, index: Any, src: Any) -> None:
@@ -61,7 +61,7 @@ def combine_at(xp: Any, how: str, out: Any, index: Any, src: Any) -> None:
 
         {"add": cupyx.scatter_add, "maximum": cupyx.scatter_max, "minimum": cupyx.scatter_min}[how](target, index, source)
     if target is not out:
-        xp.copyto(out, target, casting="unsafe")
+        float8.store(xp, out, target)
 
 
 def add_rows(xp: Any, out: Any, index: Any, src: Any) -> None:
@@ -82,7 +82,7 @@ def add_rows(xp: Any, out: Any, index: Any, src: Any) -> None:
     starts = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1])))
     rows = ranked[starts]
     sums = np.add.reduceat(src[order].astype(_wide(out), copy=False), starts, axis=0)
-    out[rows] = (out[rows] + sums).astype(out.dtype, copy=False)
+    out[rows] = float8.cast(out[rows].astype(sums.dtype, copy=False) + sums, out.dtype)
 
 
 def _linear(xp: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
@@ -348,7 +348,7 @@ def _index_select_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(), 0, make.int(1, high=1)
 
 
-INDEX_SELECT = declare("index_select(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, meta=_index_select_meta,
+INDEX_SELECT = declare("index_select(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, float8=True, meta=_index_select_meta,
                        kernel=_index_select, samples=_index_select_samples,
                        vjp={"x": lambda g, x_spec, dim, index: OPS["index_add"](zeros(x_spec), dim, index, g, 1)})  # fmt: skip
 
@@ -541,7 +541,7 @@ def _index_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 4), [make.int(high=3)]
 
 
-INDEX = declare("index(Tensor x, Tensor?[] indices) -> Tensor", Kind.INDEXED, meta=_index_meta, kernel=_index,
+INDEX = declare("index(Tensor x, Tensor?[] indices) -> Tensor", Kind.INDEXED, float8=True, meta=_index_meta, kernel=_index,
                 vjp={"x": lambda g, x_spec, indices: OPS["index_put"](zeros(x_spec), indices, g, True)},
                 samples=_index_samples)  # fmt: skip
 
@@ -598,7 +598,7 @@ def _index_put_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 4), [make.int(0, high=3)], make(0, 4), True
 
 
-INDEX_PUT = declare("index_put(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", Kind.INDEXED,
+INDEX_PUT = declare("index_put(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", Kind.INDEXED, float8=True,
                     meta=_index_put_meta, kernel=_index_put, inplace=True, over_input=True, samples=_index_put_samples,
                     vjp={"x": lambda g, indices, accumulate: g if accumulate else OPS["index_put"](g, indices, 0, False),
                          "values": lambda g, indices, values_spec: _of_values(OPS["index"](g, indices), values_spec)})  # fmt: skip
@@ -629,7 +629,8 @@ def _embedding(xp: Any, out: Any, weight: Any, indices: Any, padding_idx: int) -
         xp.take(weight, indices, axis=0, out=out, mode="wrap")
 
 
-EMBEDDING = declare("embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", Kind.INDEXED, meta=_embedding_meta,
+EMBEDDING = declare("embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", Kind.INDEXED, float8=True,
+                    meta=_embedding_meta,
                     kernel=_embedding,
                     vjp={"weight": lambda g, weight_spec, indices, padding_idx: OPS["embedding_backward"](
                         g, indices, weight_spec.shape[0], padding_idx)},

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes
+from eager.dtypes import scalar_name
 from eager.ops.matmul import transpose_last
 from eager.ops.shape import row_major
 from eager.ops.table import OPS, Kind, declare, zeros
-from eager.promotion import scalar_name
 from eager.spec import SpecLike, TensorSpec
 
 

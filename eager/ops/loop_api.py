@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native
+from eager import _native, float8
 from eager.dtypes import dtype
 
 NAMES = (
@@ -98,7 +98,7 @@ class ArrayLoop:
         return self.xp.trunc(x / y) if np.asarray(x).dtype.kind == "f" else (x - self.xp.fmod(x, y)) // y
 
     def cast(self, x: Any, to: dtype) -> Any:
-        return np.asarray(x).astype(to.numpy) if self.xp is np else x.astype(to.numpy)
+        return float8.cast(np.asarray(x), to.numpy) if self.xp is np else x.astype(to.numpy)
 
     def const(self, value: Any, of: dtype) -> Any:
         return np.asarray(value).astype(of.numpy)[()]

@@ -114,7 +114,8 @@ def _masked_select_vjp(g: Any, x_spec: SpecLike, mask: Any) -> Any:
     return sum_to(OPS["masked_scatter"](OPS["full"](shape, 0, g.dtype, g.device), mask, g), x_spec.shape)
 
 
-MASKED_SELECT = declare("masked_select(Tensor x, Tensor mask) -> Tensor", Kind.OPAQUE, kernel=_masked_select, dynamic_output=True,
+MASKED_SELECT = declare("masked_select(Tensor x, Tensor mask) -> Tensor", Kind.OPAQUE, float8=True,
+                        kernel=_masked_select, dynamic_output=True,
                         vjp={"x": _masked_select_vjp},
                         samples=lambda make: iter([(make(3, 4), make.bool(3, 4)), (make(4, 3).t(), make.bool(4)),
                                                    (make(3, 1), make.bool(4))]))  # fmt: skip

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from eager import float8
 from eager.ops.products import matmul
 from eager.ops.table import OPS, Kind, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
@@ -34,15 +35,15 @@ def _mm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
 
 
 def _product(xp: Any, out: Any, x: Any, other: Any) -> None:
-    if out.dtype.itemsize == 2 and out.dtype.kind in "fV":
-        xp.copyto(out, matmul(xp, x.astype("f4"), other.astype("f4")), casting="unsafe")
+    if out.dtype.itemsize <= 2 and out.dtype.kind in "fV":
+        float8.store(xp, out, matmul(xp, x.astype("f4"), other.astype("f4")))
     elif out.dtype.kind == "b":
         xp.copyto(out, xp.matmul(x.astype("i8"), other.astype("i8")) != 0)
     else:
         matmul(xp, x, other, out)
 
 
-MM = declare("mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_mm_meta, kernel=_product,
+MM = declare("mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_mm_meta, kernel=_product, float8=True,
              vjp={"x": lambda g, other: OPS["mm"](g, transpose_last(other)),
                   "other": lambda g, x: OPS["mm"](transpose_last(x), g)},
              samples=lambda make: iter([(make(3, 4), make(4, 5)), (make(4, 3).t(), make(5, 4).t()),
@@ -111,7 +112,7 @@ def _matmul_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(2, 3, 0), make(0, 4)
 
 
-MATMUL = declare("matmul(Tensor x, Tensor other) -> Tensor", Kind.COMPOSITE, decompose=_matmul,
+MATMUL = declare("matmul(Tensor x, Tensor other) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_matmul,
                  samples=_matmul_samples)  # fmt: skip
 
 
@@ -137,10 +138,10 @@ def _linear_meta(x: SpecLike, weight: SpecLike, bias: SpecLike | None) -> Tensor
 
 
 def _linear_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any) -> None:
-    if out.dtype.itemsize == 2 and out.dtype.kind in "fV":
+    if out.dtype.itemsize <= 2 and out.dtype.kind in "fV":
         wide = xp.empty(out.shape, "f4")
         _linear_kernel(xp, wide, x.astype("f4"), weight.astype("f4"), None if bias is None else bias.astype("f4"))
-        xp.copyto(out, wide, casting="unsafe")
+        float8.store(xp, out, wide)
         return
     if x.ndim > 2 and weight.ndim == 2 and out.size and x.flags.c_contiguous:  # one large product, not one per batch
         matmul(xp, x.reshape(-1, x.shape[-1]), weight.T, out.reshape(-1, out.shape[-1]))
@@ -159,7 +160,7 @@ def _linear_weight_vjp(g: Any, x: Any, weight_spec: SpecLike) -> Any:
     return OPS["mm"](transpose_last(rows_g), rows_x)
 
 
-LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor", Kind.COMPOSITE, decompose=_linear,
+LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_linear,
                  meta=_linear_meta, kernel=_linear_kernel,
                  vjp={"x": lambda g, weight: OPS["matmul"](g, weight) if weight.ndim == 2 else OPS["unsqueeze"](
                           g, g.ndim) * weight,

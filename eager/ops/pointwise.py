@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from eager import _native
+from eager import _native, float8
 from eager.ops.loop_api import NUMPY
 from eager.ops.table import OPS, Kind, Op, declare
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, preserve_strides
@@ -63,7 +63,7 @@ def _zero(g: Any) -> Any:
 ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add")
 SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract")
 MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * other, "other": lambda g, x: g * x},
-             ufunc="multiply")  # fmt: skip
+             ufunc="multiply", float8=True)  # fmt: skip
 DIV = binary("div", lambda k, x, y: x / y,
              {"x": lambda g, other: g / other, "other": lambda g, y, other: -g * (y / other)},
              ufunc="true_divide", promotion="float")  # fmt: skip
@@ -164,7 +164,7 @@ COPYSIGN = binary("copysign", lambda k, x, y: k.copysign(x, y),
 for _name, _rule, _ufunc in (
     ("eq", lambda k, x, y: x == y, "equal"), ("ne", lambda k, x, y: x != y, "not_equal"),
 ):  # fmt: skip
-    binary(_name, _rule, ufunc=_ufunc, promotion="bool", casts_result=True)
+    binary(_name, _rule, ufunc=_ufunc, promotion="bool", casts_result=True, float8=True)
 for _name, _rule, _ufunc in (
     ("lt", lambda k, x, y: x < y, "less"), ("le", lambda k, x, y: x <= y, "less_equal"),
     ("gt", lambda k, x, y: x > y, "greater"), ("ge", lambda k, x, y: x >= y, "greater_equal"),
@@ -198,15 +198,15 @@ def _one_int(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 BITWISE_NOT = unary("bitwise_not", lambda k, x: k.bitwise_not(x), ufunc="invert", promotion="default", samples=_one_int, accepts="bi")
-ISNAN = unary("isnan", lambda k, x: k.isnan(x), ufunc="isnan", promotion="bool")
-ISINF = unary("isinf", lambda k, x: k.isinf(x), ufunc="isinf", promotion="bool")
-ISFINITE = unary("isfinite", lambda k, x: k.isfinite(x), ufunc="isfinite", promotion="bool")
+ISNAN = unary("isnan", lambda k, x: k.isnan(x), ufunc="isnan", promotion="bool", float8=True)
+ISINF = unary("isinf", lambda k, x: k.isinf(x), ufunc="isinf", promotion="bool", float8=True)
+ISFINITE = unary("isfinite", lambda k, x: k.isfinite(x), ufunc="isfinite", promotion="bool", float8=True)
 SIGNBIT = unary("signbit", lambda k, x: k.signbit(x), ufunc="signbit", promotion="bool", accepts="bif")
 
 # ---- elementary functions ----
 
 NEG = unary("neg", lambda k, x: -x, lambda g: -g, ufunc="negative", promotion="default", accepts="ifc")
-ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sgn"](x), ufunc="absolute", promotion="real")
+ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sgn"](x), ufunc="absolute", promotion="real", float8=True)
 
 
 def _run_sign(xp: Any, out: Any, x: Any) -> None:
@@ -334,13 +334,13 @@ def _where_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _run_where(xp: Any, out: Any, condition: Any, x: Any, other: Any) -> None:
-    xp.copyto(out, xp.where(condition, x, other), casting="unsafe")
+    float8.store(xp, out, xp.where(condition, x, other))
 
 
 WHERE = declare("where(Tensor condition, Tensor x, Tensor other) -> Tensor", Kind.POINTWISE, promotion="select",
                 scalar=lambda k, c, x, y: k.where(c, x, y), kernel=_run_where,
                 vjp={"x": lambda g, condition: OPS["where"](condition, g, 0),
-                     "other": lambda g, condition: OPS["where"](condition, 0, g)}, samples=_where_samples)  # fmt: skip
+                     "other": lambda g, condition: OPS["where"](condition, 0, g)}, float8=True, samples=_where_samples)  # fmt: skip
 
 
 def _clamp_rule(k: Any, x: Any, low: Any, high: Any) -> Any:
@@ -388,7 +388,7 @@ def _cast_vjp(g: Any, x_spec: SpecLike) -> Any:
 
 TO_DTYPE = declare("to_dtype(Tensor x, dtype dtype) -> Tensor", Kind.POINTWISE, promotion="raw",
                    scalar=lambda k, x, dtype: k.cast(x, dtype), meta=_cast_meta,
-                   vjp={"x": _cast_vjp}, samples=_cast_samples)  # fmt: skip
+                   vjp={"x": _cast_vjp}, float8=True, samples=_cast_samples)  # fmt: skip
 
 
 def _clone_meta(x: SpecLike, memory_format: str | None) -> TensorSpec:
@@ -415,7 +415,7 @@ def _move(xp: Any, out: Any, x: Any) -> None:
         bits = _BITS.get(x.dtype.itemsize)
         if bits is not None and not np.may_share_memory(out, x) and _native.copy(out.view(bits), x.view(bits)):
             return
-    xp.copyto(out, x, casting="unsafe")
+    float8.store(xp, out, x)
 
 
 _LARGE_COPY: Final = 4096  # elements
@@ -423,7 +423,7 @@ _BITS: Final = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
 CLONE = declare("clone(Tensor x, str? memory_format=None) -> Tensor", Kind.POINTWISE, promotion="raw",
                 scalar=lambda k, x, memory_format: x, kernel=lambda xp, out, x, memory_format: _move(xp, out, x),
-                meta=_clone_meta, vjp={"x": lambda g: g},
+                meta=_clone_meta, vjp={"x": lambda g: g}, float8=True,
                 samples=lambda make: iter([(make(3, 4).t(), None), (make(3, 4).t(), "contiguous")]))  # fmt: skip
 
 
@@ -442,7 +442,8 @@ def _copy_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 # The functional form of `copy_`: the values of `src`, in the shape, dtype and layout of `x`.
 COPY = declare("copy(Tensor x, Tensor src) -> Tensor", Kind.POINTWISE, promotion="raw",
                scalar=lambda k, x, src: src, kernel=lambda xp, out, x, src: _move(xp, out, src), over_input=True, meta=_copy_meta,
-               vjp={"x": _zero, "src": lambda g: g}, casts_result=True, inplace=True, samples=_copy_samples)  # fmt: skip
+               vjp={"x": _zero, "src": lambda g: g}, casts_result=True, inplace=True, float8=True,
+               samples=_copy_samples)  # fmt: skip
 
 
 def _fill_meta(x: SpecLike, value: Any) -> TensorSpec:
@@ -450,6 +451,6 @@ def _fill_meta(x: SpecLike, value: Any) -> TensorSpec:
 
 
 FILL = declare("fill(Tensor x, Scalar value) -> Tensor", Kind.POINTWISE, promotion="raw",
-               scalar=lambda k, x, value: value, meta=_fill_meta, vjp={"x": _zero},
-               kernel=lambda xp, out, x, value: out.fill(value), casts_result=True, inplace=True, over_input=True,
+               scalar=lambda k, x, value: value, meta=_fill_meta, vjp={"x": _zero}, float8=True,
+               kernel=lambda xp, out, x, value: float8.fill(out, value), casts_result=True, inplace=True, over_input=True,
                samples=lambda make: iter([(make(3, 4), 2.5), (make.int(3, high=4), 2)]))  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from eager import _native, dtypes
+from eager.dtypes import scalar_name
 from eager.ops.table import OPS, Kind, declare
-from eager.promotion import scalar_name
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
 from eager.symint import times_ratio
 
@@ -151,9 +151,9 @@ def _bool_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make.bool(0, 5), (0,), False
 
 
-ANY = declare("any(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="any",
+ANY = declare("any(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, float8=True, reduce="any",
               meta=_bool_meta, kernel=_plain("any"), nondifferentiable=True, samples=_bool_samples)  # fmt: skip
-ALL = declare("all(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="all",
+ALL = declare("all(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, float8=True, reduce="all",
               meta=_bool_meta, kernel=_plain("all"), nondifferentiable=True, samples=_bool_samples)  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager import dtypes, float8
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare, zeros
 from eager.spec import SpecLike, TensorSpec, is_contiguous, is_dense, normalize_dim, preserve_strides
 
@@ -79,7 +79,7 @@ def _slice_scatter_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 SLICE_SCATTER = declare(
-    "slice_scatter(Tensor x, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", Kind.INDEXED,
+    "slice_scatter(Tensor x, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", Kind.INDEXED, float8=True,
     meta=lambda x, src, dim, start, end, step: _part("slice", x, src, dim, start, end, step), kernel=_slice_scatter,
     vjp={"x": lambda g, src_spec, dim, start, end, step: OPS["slice_scatter"](g, zeros(src_spec), dim, start, end, step),
          "src": lambda g, dim, start, end, step: OPS["slice"](g, dim, start, end, step)},
@@ -92,7 +92,7 @@ def _select_scatter(xp: Any, out: Any, x: Any, src: Any, dim: int, index: int) -
 
 
 SELECT_SCATTER = declare(
-    "select_scatter(Tensor x, Tensor src, int dim, int index) -> Tensor", Kind.INDEXED,
+    "select_scatter(Tensor x, Tensor src, int dim, int index) -> Tensor", Kind.INDEXED, float8=True,
     meta=lambda x, src, dim, index: _part("select", x, src, dim, index), kernel=_select_scatter,
     vjp={"x": lambda g, src_spec, dim, index: OPS["select_scatter"](g, zeros(src_spec), dim, index),
          "src": lambda g, dim, index: OPS["select"](g, dim, index)},
@@ -119,8 +119,9 @@ class _Layout:
 def _strided(a: Any, sizes: Sequence[int], strides: Sequence[int], start: int) -> Any:
     """View of the memory that begins at an array's first element, geometry in elements."""
     if isinstance(a, np.ndarray):
-        flat = np.lib.stride_tricks.as_strided(a, (start + 1,), (a.itemsize,))[start:]
-        return np.lib.stride_tricks.as_strided(flat, tuple(sizes), tuple(s * a.itemsize for s in strides))
+        bits = a.view(f"V{a.itemsize}")  # numpy's array interface has no name for some of ml_dtypes' types
+        flat = np.lib.stride_tricks.as_strided(bits, (start + 1,), (a.itemsize,))[start:]
+        return np.lib.stride_tricks.as_strided(flat, tuple(sizes), tuple(s * a.itemsize for s in strides)).view(a.dtype)
     from cupy.lib import stride_tricks
 
     flat = stride_tricks.as_strided(a, (start + 1,), (a.itemsize,))[start:]
@@ -134,7 +135,7 @@ def _diagonal_scatter(xp: Any, out: Any, x: Any, src: Any, offset: int, dim1: in
 
 
 DIAGONAL_SCATTER = declare(
-    "diagonal_scatter(Tensor x, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", Kind.INDEXED,
+    "diagonal_scatter(Tensor x, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", Kind.INDEXED, float8=True,
     meta=lambda x, src, offset, dim1, dim2: _part("diagonal", x, src, offset, dim1, dim2), kernel=_diagonal_scatter,
     vjp={"x": lambda g, src_spec, offset, dim1, dim2: OPS["diagonal_scatter"](g, zeros(src_spec), offset, dim1, dim2),
          "src": lambda g, offset, dim1, dim2: OPS["diagonal"](g, offset, dim1, dim2)},
@@ -171,7 +172,7 @@ def _in_layout(g: Any, spec: SpecLike) -> Any:
 
 # Positions count from the first element of `x`; overlapping ones are written in row-major order of `src`.
 AS_STRIDED_SCATTER = declare(
-    "as_strided_scatter(Tensor x, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor", Kind.OPAQUE,
+    "as_strided_scatter(Tensor x, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor", Kind.OPAQUE, float8=True,
     meta=_as_strided_scatter_meta, kernel=_as_strided_scatter,
     vjp={"x": lambda g, x_spec, src_spec, size, stride, storage_offset: OPS["as_strided_scatter"](
              _in_layout(g, x_spec), zeros(src_spec), size, stride, storage_offset),
@@ -258,7 +259,7 @@ def _cat_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield [make.int(3, high=5), make(2)], -1
 
 
-CAT = declare("cat(Tensor[] tensors, int dim=0) -> Tensor", Kind.INDEXED, meta=_cat_meta, kernel=_cat,
+CAT = declare("cat(Tensor[] tensors, int dim=0) -> Tensor", Kind.INDEXED, float8=True, meta=_cat_meta, kernel=_cat,
               vjp={"tensors": _cat_vjp}, samples=_cat_samples)  # fmt: skip
 
 
@@ -292,7 +293,7 @@ def _stack_vjp(g: Any, tensors_spec: Sequence[SpecLike], dim: int) -> list[Any]:
     return [cast_to(OPS["select"](g, dim, i), t.dtype) for i, t in enumerate(tensors_spec)]
 
 
-STACK = declare("stack(Tensor[] tensors, int dim=0) -> Tensor", Kind.COMPOSITE, meta=_stack_meta, kernel=_stack_kernel,
+STACK = declare("stack(Tensor[] tensors, int dim=0) -> Tensor", Kind.COMPOSITE, float8=True, meta=_stack_meta, kernel=_stack_kernel,
                 decompose=_stack, vjp={"tensors": _stack_vjp},
                 samples=lambda make: iter([([make(3, 5), make(5, 3).t()], 0), ([make(3, 5)] * 3, -1), ([make(), make()], 0),
                                            ([make(0, 2), make(0, 2)], 1)]))  # fmt: skip
@@ -319,7 +320,7 @@ def padded_shape(x: SpecLike, pad: Sequence[int], who: str) -> tuple[int, ...]:
 
 
 def _constant_pad(xp: Any, out: Any, x: Any, pad: Sequence[int], value: Any) -> None:
-    out[...] = value
+    float8.fill(out, value)
     source, target = [slice(None)] * x.ndim, [slice(None)] * x.ndim
     for i in range(len(pad) // 2):
         before, after = pad[2 * i], pad[2 * i + 1]
@@ -337,7 +338,7 @@ def _pad_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 CONSTANT_PAD_ND = declare(
-    "constant_pad_nd(Tensor x, int[] pad, Scalar value=0) -> Tensor", Kind.INDEXED, kernel=_constant_pad,
+    "constant_pad_nd(Tensor x, int[] pad, Scalar value=0) -> Tensor", Kind.INDEXED, float8=True, kernel=_constant_pad,
     meta=lambda x, pad, value: suggested_spec(x, padded_shape(x, pad, "constant_pad_nd")),
     vjp={"x": lambda g, pad: OPS["constant_pad_nd"](g, tuple(-p for p in pad), 0)}, samples=_pad_samples)  # fmt: skip
 
@@ -464,7 +465,7 @@ def _roll(xp: Any, out: Any, x: Any, shifts: Sequence[int], dims: Sequence[int])
 
 
 # With no dims the flattened tensor is rolled.
-ROLL = declare("roll(Tensor x, int[] shifts, int[] dims) -> Tensor", Kind.INDEXED, kernel=_roll,
+ROLL = declare("roll(Tensor x, int[] shifts, int[] dims) -> Tensor", Kind.INDEXED, float8=True, kernel=_roll,
                meta=lambda x, shifts, dims: row_major(x),
                vjp={"x": lambda g, shifts, dims: OPS["roll"](g, tuple(-s for s in shifts), dims)},
                samples=_roll_samples)  # fmt: skip
@@ -530,7 +531,7 @@ def _diag_embed(x: Any, offset: int, dim1: int, dim2: int) -> Any:
     return OPS["diagonal_scatter"](OPS["full"](shape, 0, x.dtype, x.device), x, offset, a, b)
 
 
-DIAG_EMBED = declare("diag_embed(Tensor x, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", Kind.COMPOSITE,
+DIAG_EMBED = declare("diag_embed(Tensor x, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", Kind.COMPOSITE, float8=True,
                      decompose=_diag_embed,
                      samples=lambda make: iter([(make(3), 0, -2, -1), (make(2, 3), 1, 0, 2), (make(3), -1, -2, -1)]))  # fmt: skip
 
@@ -566,7 +567,7 @@ def _repeat_vjp(g: Any, x_spec: SpecLike, repeats: Sequence[int]) -> Any:
     return g.reshape(tuple(x_spec.shape))
 
 
-REPEAT = declare("repeat(Tensor x, int[] repeats) -> Tensor", Kind.COMPOSITE, decompose=_repeat, meta=_repeat_meta,
+REPEAT = declare("repeat(Tensor x, int[] repeats) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_repeat, meta=_repeat_meta,
                  kernel=lambda xp, out, x, repeats: xp.copyto(out, xp.tile(x, tuple(repeats))), vjp={"x": _repeat_vjp},
                  samples=lambda make: iter([(make(3, 2), (2, 1)), (make(4), (2, 3)), (make(4, 3).t(), (0, 2)),
                                             (make(), (2,))]))  # fmt: skip
@@ -604,7 +605,7 @@ def _repeat_each_vjp(g: Any, x_spec: SpecLike, repeats: int, dim: int) -> Any:
     return OPS["sum"](g.reshape((*shape[: d + 1], repeats, *shape[d + 1 :])), (d + 1,), False, None)
 
 
-REPEAT_EACH = declare("repeat_each(Tensor x, int repeats, int dim) -> Tensor", Kind.COMPOSITE, decompose=_repeat_each,
+REPEAT_EACH = declare("repeat_each(Tensor x, int repeats, int dim) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_repeat_each,
                       meta=_repeat_each_meta, vjp={"x": _repeat_each_vjp},
                       kernel=lambda xp, out, x, repeats, dim: xp.copyto(out, xp.repeat(x, repeats, axis=dim)),
                       samples=lambda make: iter([(make(3, 2), 2, 0), (make(4, 3).t(), 3, 1), (make(2), 0, 0)]))  # fmt: skip

@@ -10,19 +10,19 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from eager import _native, dispatch, dtypes
+from eager import _native, dispatch, dtypes, float8
 from eager.autograd import hooks, inplace
 from eager.autograd.node import op_node_class
 from eager.device import device
-from eager.dtypes import Category, dtype
+from eager.dtypes import Category, dtype, scalar_name
 from eager.fake import DataDependentError, fake
 from eager.ops import loop_api
 from eager.ops.schema import PUBLIC_NAMES, Schema, parse
-from eager.promotion import result_type, scalar_name
+from eager.promotion import result_type
 from eager.spec import (
     SpecLike,
     TensorSpec,
@@ -58,7 +58,7 @@ OPS: dict[str, Op] = {}
 
 # Where a formula's parameter comes from: an argument, its spec, the cotangent, the output, lists of them, who needs one.
 _ARGUMENT, _SPEC, _COTANGENT, _OUTPUT, _OUTPUTS, _COTANGENTS, _NEEDS = range(7)
-_ON_CPU, _IS_FAKE, _WANTS_GRAD = 1, 8, 16  # of `_native.traits`
+_ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.traits`
 _OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
 
 
@@ -91,7 +91,7 @@ class Op(_native.OpBase):
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
                  casts_result: bool = False, dynamic_output: bool = False,
-                 over_input: bool = False, accepts: str = "bifc",
+                 over_input: bool = False, accepts: str = "bifc", float8: bool = False,
                  doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
@@ -113,6 +113,7 @@ class Op(_native.OpBase):
         self.dynamic_output = dynamic_output
         # categories that a pointwise op is defined on: bool, integer, floating, complex
         self.accepts = frozenset(Category("bifc".index(c)) for c in accepts)
+        self.float8 = float8 or kind is Kind.VIEW  # defined on the 8-bit floats
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
@@ -265,11 +266,14 @@ class Op(_native.OpBase):
             return args[0].dtype
         first = 1 if self.promotion == "select" else 0  # `where`: the condition has no say
         d = result_type(*(args[i] for i in self._tensor_at[first:]))
-        if d.category not in self.accepts:
-            raise NotImplementedError(f"\"{self.name}\" not implemented for '{scalar_name(d)}'")
+        if d.category not in self.accepts or (d.is_float8 and not self.float8):
+            self._refuse(d)
         if self.promotion == "float" and d.is_integral:
             return dtypes.get_default_dtype()
         return d
+
+    def _refuse(self, d: dtype) -> NoReturn:
+        raise NotImplementedError(f"\"{self.name}\" not implemented for '{scalar_name(d)}'")
 
     def result_dtype(self, compute: dtype) -> dtype:
         if self.promotion == "bool":
@@ -337,10 +341,12 @@ class Op(_native.OpBase):
         if self.kind is Kind.VIEW:
             return self.alias(*args)
         traits = _native.traits(args)
+        if traits & _FLOAT8:
+            self._check_float8(args)
         if traits & _IS_FAKE:
             return self._execute_fake(args)
         where: Any = None
-        if traits & ~(_ON_CPU | _WANTS_GRAD):
+        if traits & ~(_ON_CPU | _WANTS_GRAD | _FLOAT8):
             for t in self.tensors(args):
                 if where is None or where.type == "cpu":
                     where = t.device
@@ -384,14 +390,26 @@ class Op(_native.OpBase):
             if self.decompose is None:
                 raise NotImplementedError(f"{self.name}: no meta rule")
             return self.decompose(*args)
-        specs = self.infer(*args)
+        specs = self._infer_result(args)
         return fake(specs) if isinstance(specs, TensorSpec) else tuple(fake(s) for s in specs)
+
+    def _check_float8(self, args: tuple[Any, ...]) -> None:
+        """Refuse 8-bit floats where the op is not defined on them. One without kernel and meta leaves that to its parts."""
+        if not self.float8 and (self.kernel is not None or self.meta is not None):
+            self._refuse(next(t.dtype for t in self.tensors(args) if t.dtype.is_float8))
+
+    def _infer_result(self, args: tuple[Any, ...]) -> Any:
+        """`infer`, for results that the op can make."""
+        specs = self.infer(*args)
+        if isinstance(specs, TensorSpec) and specs.dtype.is_float8 and not self.float8:
+            self._refuse(specs.dtype)
+        return specs
 
     def _execute_kernel(self, args: tuple[Any, ...], xp: Any) -> Any:
         if self.dynamic_output:
             result = self.kernel(xp, None, *self._arrays(args))  # type: ignore[misc]
             return tuple(from_array(a) for a in result) if isinstance(result, tuple) else from_array(result)
-        specs = self.infer(*args)
+        specs = self._infer_result(args)
         out = empty(specs) if isinstance(specs, TensorSpec) else tuple(empty(s) for s in specs)
         self.execute_into(out, args, xp)
         return out
@@ -413,9 +431,9 @@ class Op(_native.OpBase):
                 for i, a in enumerate(args)]  # fmt: skip
 
     def _run_pointwise(self, xp: Any, out: Any, args: tuple[Any, ...]) -> None:
-        """Cast the inputs to the compute dtype (half precision computes in float32) and run the rule."""
+        """Cast the inputs to the compute dtype (floats of less than 4 bytes compute in float32) and run the rule."""
         compute = self.compute_dtype(*args)
-        half = compute.itemsize == 2 and compute.category is Category.FLOAT
+        half = compute.itemsize <= 2 and compute.category is Category.FLOAT
         d = np.dtype(np.float32) if half else compute.numpy
         values: list[Any] = list(args)
         as_given = self._tensor_at if self.promotion == "raw" else self._tensor_at[: self.promotion == "select"]
@@ -424,28 +442,30 @@ class Op(_native.OpBase):
             if isinstance(a, TensorBase):
                 a = a._array
                 if half and a.dtype != compute.numpy and i not in as_given:
-                    a = a.astype(compute.numpy)  # what is wider counts with the precision of the result
+                    a = float8.cast(a, compute.numpy)  # what is wider counts with the precision of the result
                 values[i] = a if a.dtype == d or i in as_given else a.astype(d)
             elif a is not None and (compute.category is Category.INT or (half and self.promotion == "bool")):
-                values[i] = np.asarray(a).astype(compute.numpy).astype(d)[()]
+                values[i] = float8.cast(np.asarray(a), compute.numpy).astype(d)[()]
         same = out.dtype == d or self.promotion in ("bool", "raw")
         if self.kernel is not None and same:
             self.kernel(xp, out, *values)
         elif self.kernel is not None:
             temporary = xp.empty(out.shape, d)
             self.kernel(xp, temporary, *values)
-            xp.copyto(out, temporary, casting="unsafe")
+            float8.store(xp, out, temporary)
         elif self.ufunc is not None and same:
             getattr(xp, self.ufunc)(*values, out=out)
         elif self.ufunc is not None:
-            xp.copyto(out, getattr(xp, self.ufunc)(*values), casting="unsafe")
+            float8.store(xp, out, getattr(xp, self.ufunc)(*values))
         else:
             k = loop_api.NUMPY if xp is np else _cuda_backend().loop
-            xp.copyto(out, self.scalar(k, *values), casting="unsafe")  # type: ignore[misc]
+            float8.store(xp, out, self.scalar(k, *values))  # type: ignore[misc]
 
     def _execute_inplace(self, args: tuple[Any, ...]) -> Any:
         assert self.base is not None
         target = args[0]
+        if target.dtype.is_float8:
+            self.base._check_float8(args)
         if not any(t.is_fake for t in self.tensors(args)) and target.device.type != "meta":
             self._write(array_module(target.device), target._array, args)
         elif not target.is_fake and target.device.type != "meta":
@@ -464,7 +484,7 @@ class Op(_native.OpBase):
                 xp.may_share_memory(target, t._array) for t in base.others(args)):  # fmt: skip
             base.kernel(xp, target, target, *base._arrays(args)[1:])  # type: ignore[misc]
         else:
-            xp.copyto(target, base.execute(args)._array, casting="unsafe")
+            float8.store(xp, target, base.execute(args)._array)
 
 
 def lookup(name: str) -> Op:

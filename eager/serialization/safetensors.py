@@ -20,7 +20,8 @@ from eager.tensor import Tensor
 _SAFE_NAMES = {"F64": dtypes.float64, "F32": dtypes.float32, "F16": dtypes.float16, "BF16": dtypes.bfloat16,
                "I64": dtypes.int64, "I32": dtypes.int32, "I16": dtypes.int16, "I8": dtypes.int8, "U8": dtypes.uint8,
                "BOOL": dtypes.bool_, "U16": dtypes.uint16, "U32": dtypes.uint32, "U64": dtypes.uint64,
-               "C64": dtypes.complex64}  # fmt: skip
+               "C64": dtypes.complex64, "F8_E4M3": dtypes.float8_e4m3fn, "F8_E5M2": dtypes.float8_e5m2,
+               "F8_E4M3FNUZ": dtypes.float8_e4m3fnuz, "F8_E5M2FNUZ": dtypes.float8_e5m2fnuz, "F8_E8M0": dtypes.float8_e8m0fnu}  # fmt: skip
 _NAME_OF_SAFE = {d: name for name, d in _SAFE_NAMES.items()}
 _MAX_HEADER = 100_000_000
 

@@ -212,11 +212,11 @@ def _compare_metadata(actual: Tensor, expected: Tensor, options: _Options, path:
 
 
 def _alike(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
-    """Both on one device and in one dtype; integers and bools wide enough for differences."""
+    """Both on one device and in one dtype; integers, bools and 8-bit floats wide enough for differences."""
     if actual.device is not expected.device:
         actual, expected = actual.cpu(), expected.cpu()
     d = dtypes.promote_types(actual.dtype, expected.dtype) if actual.dtype is not expected.dtype else actual.dtype
-    d = dtypes.int64 if d.is_integral else d
+    d = dtypes.int64 if d.is_integral else dtypes.float32 if d.is_float8 else d
     return actual.to(d), expected.to(d)
 
 

@@ -25,6 +25,11 @@ from inductor.sizes import nominal, product
 _REDUCE: Final = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
 
 
+def _outside_loops(d: dtypes.dtype) -> bool:
+    """Whether no loops are written over elements of `d`: its ops are calls of their kernels."""
+    return d.is_complex or d.is_float8
+
+
 def lower(graph: Graph) -> ir.Program:
     """The loop program of a functional graph: placeholders and constants given, one or more buffers per op."""
     return _Lowering(graph).program()
@@ -87,7 +92,7 @@ class _Lowering:
         self.env[node] = self._lower(op, self.renamed(node.info.spec), args)
 
     def _lower(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
-        if not isinstance(spec, TensorSpec) or spec.dtype.is_complex or any(r.dtype.is_complex for r in ir.refs_of(args)):
+        if not isinstance(spec, TensorSpec) or _outside_loops(spec.dtype) or any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
             return self._extern(op, spec, args)
         found: Any = None
         if op.name in RULES:

@@ -39,13 +39,14 @@ from dynamo.values.iterators import (
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import BuiltinMethod, BuiltinValue, ClassValue, ExceptionValue, SuperValue, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
-from dynamo.values.symint import SymIntValue, host_value
+from dynamo.values.symint import SymbolicValue, SymIntValue, host_value
 from dynamo.values.tensor import TensorMethod, TensorValue
 from dynamo.wrap import is_named_tuple
 from eager import _native as eager_native
 from eager import ambient
 from eager.amp import autocast_mode
 from eager.nn import Module
+from eager.symfloat import as_float, square_root
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
@@ -633,7 +634,21 @@ def _number(kind: type, method: str) -> Row:
 
 _plain_int = _number(int, "__int__")
 CLASSES[int] = lambda cap, args, kwargs: _symbolic(cap, args) or _plain_int(cap, args, kwargs)
-CLASSES[float] = _number(float, "__float__")
+_plain_float = _number(float, "__float__")
+
+
+def _of_symbolic(fn: Callable[[Any], Any], plain: Row) -> Row:
+    """A row of one argument: `fn` where that is a symbolic number."""
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        first = cap.realize(args[0]) if len(args) == 1 and not kwargs else NONE
+        return cap.wrap_new(cap.host(fn, first.symbolic)) if isinstance(first, SymbolicValue) else plain(cap, args, kwargs)
+
+    return row
+
+
+CLASSES[float] = _of_symbolic(as_float, _plain_float)
+FUNCTIONS[math.sqrt] = _of_symbolic(square_root, FUNCTIONS[math.sqrt])
 CLASSES[complex] = _number(complex, "__complex__")
 CLASSES[bytes] = on_constants(bytes)
 CLASSES[eager.device] = on_constants(eager.device)

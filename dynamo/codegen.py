@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import itertools
 import keyword
+import math
 import re
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
@@ -27,12 +28,16 @@ from dynamo.tracebacks import GENERATED, Generated, location_table
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
 from dynamo.values.objects import ExceptionValue, UserObject
-from dynamo.values.symint import SymIntValue
+from dynamo.values.symint import SymbolicValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_exception_class
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
+from fxir.expr import Expr
 from fxir.expr_print import PYTHON, to_source
+from fxir.floats import FloatExpr, to_text
 from fxir.graph_module import GraphModule
+from fxir.shapes import plain, symbols_in
 
 if TYPE_CHECKING:
     from dynamo.symbolic import Frame
@@ -163,7 +168,7 @@ class CodeGen:
         """An expression for `value`; the same object each time it is asked for."""
         if value is NULL:
             return self.helper("NULL")
-        if isinstance(value, Constant) and value.source is None and not isinstance(value, SymIntValue):
+        if isinstance(value, Constant) and value.source is None and not isinstance(value, SymbolicValue):
             return self.constant(value.value)
         key = id(value)
         if key in self._values:
@@ -240,12 +245,15 @@ class CodeGen:
         self.statement(f"{self.helper('exception_link')}({var}, {links})")
         self.cap.effects.fill_new(self, obj, var)
 
-    def symbolic(self, value: SymInt) -> str:
-        """An expression for an int that is one of symbols."""
+    def symbolic(self, value: SymInt | SymFloat) -> str:
+        """An expression for a number that is one of symbols."""
         known = self.cap.shapes.symbols
-        e = self.cap.shapes.simplify(value.expr)
-        names = {s: self.source(known[s].source) for s in e.symbols}
-        return to_source(e, PYTHON.with_symbols(names.__getitem__))
+        e = plain(value)
+        names = {s: self.source(known[s].source) for s in symbols_in(e)}
+        if isinstance(e, Expr):
+            return to_source(e, PYTHON.with_symbols(names.__getitem__))
+        self.namespace["math"] = math
+        return to_text(e, names.__getitem__) if isinstance(e, FloatExpr) else self.constant(e)
 
     def graph_output(self, value: TensorValue) -> str:
         self.outputs.append(value)
@@ -311,15 +319,15 @@ class CodeGen:
                 yield from (self.source_of(v) for v in values)
 
     def _graph_symbols(self) -> list[str]:
-        """Further inputs of the graph, ints: symbols that its tensors do not tell."""
+        """Further inputs of the graph, numbers: symbols that its tensors do not tell."""
         cap, graph = self.cap, self.cap.graph
         if not cap.shapes.symbols:
             return []
         graph.shapes = cap.shapes
-        cap.int_inputs = sorted(graph.settle_symbols(), key=lambda s: s.name)
-        for s in cap.int_inputs:
-            graph.add_int_input(s)
-        return [self.source(cap.shapes.symbols[s].source) for s in cap.int_inputs]
+        cap.number_inputs = sorted(graph.settle_symbols(), key=lambda s: s.name)
+        for s in cap.number_inputs:
+            graph.add_number_input(s, "float" if isinstance(cap.shapes.symbols[s].hint, float) else "int")
+        return [self.source(cap.shapes.symbols[s].source) for s in cap.number_inputs]
 
     def _guarded_call(self, call: str) -> list[str]:
         handler = None if self.cap.writes_inputs else self.plan.on_graph_error()

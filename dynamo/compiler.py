@@ -46,7 +46,7 @@ from eager import Tensor, _logging, _settings, ambient
 from eager.autograd.state import saved_hooks_off
 from eager.nn import Module
 from eager.spec import TensorSpec, spec_of
-from eager.symint import SymInt, is_symbolic
+from eager.symint import is_symbolic
 from fxir.backends import Backend
 from fxir.examples import fakes_like
 from fxir.node import Node
@@ -367,7 +367,7 @@ class Job:
         try:
             inputs = [v for v in cap.inputs if v.real is not None]
             examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
-            examples += [SymInt(s, cap.shapes.symbols[s].hint, cap.shapes) for s in cap.int_inputs]
+            examples += [cap.shapes.argument(s) for s in cap.number_inputs]
             compiled = self.owner.backend(gm, examples, self.owner.options)
         except NeedsStatic as refusal:
             cap.make_static(refusal)

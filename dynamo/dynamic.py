@@ -1,12 +1,13 @@
-"""Which sizes and ints become symbols: what was seen at earlier compilations, what the user marked, what was asked for.
+"""Which sizes, ints and floats become symbols: what was seen at earlier compilations, what the user marked, what was asked for.
 
 Owns the marks on tensors (`mark_dynamic` and its kin), the memory of one site (`Dynamic`) and the decision for one
-input. "Automatic dynamic": static first; a size, stride or int that differs from what an earlier compilation of the
+input. "Automatic dynamic": static first; a size, stride, int or float that differs from what an earlier compilation of the
 same code saw is a symbol from then on. 0 and 1 are always static sizes. Knows nothing of guards or graphs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -104,18 +105,18 @@ class _Seen:
 @dataclass(slots=True)
 class Dynamic:
     """The memory of one site. mode: the `dynamic=` of compile(). static: (input, dim) that a stage could not have
-    symbolic, with the reason; dim -1 for an int argument."""
+    symbolic, with the reason; dim -1 for a number."""
 
     mode: bool | None = None
     static: dict[tuple[str, int], str] = field(default_factory=dict)
     _tensors: dict[tuple[str, int], _Seen] = field(default_factory=dict)
-    _ints: dict[str, int | None] = field(default_factory=dict)
+    _numbers: dict[tuple[type, str], str | None] = field(default_factory=dict)  # as text; None: it changed
 
     def forget(self) -> None:
         """As if nothing had been compiled."""
         self.static.clear()
         self._tensors.clear()
-        self._ints.clear()
+        self._numbers.clear()
 
     def see(self, name: str, t: Any) -> None:
         """Note the geometry of an input that is about to be compiled for."""
@@ -167,11 +168,25 @@ class Dynamic:
 
     def int_is_symbolic(self, name: str, value: int) -> bool:
         """Note an int argument; whether it is a symbol now."""
-        known = self._ints.setdefault(name, value)
-        if known is not None and known != value:
-            if LOG.enabled and self.mode is not False:
-                LOG.log(f"{name}: {known} became {value}: it is a symbol from now on")
-            known = self._ints[name] = None
-        if self.mode is False or (name, -1) in self.static or not -(1 << 62) < value < 1 << 62:
+        if not -(1 << 62) < value < 1 << 62:
             return False
-        return known is None or (self.mode is True and value not in (0, 1))
+        changed = self._changed(name, value)
+        return self._may_be_symbolic(name) and (changed or (self.mode is True and value not in (0, 1)))
+
+    def float_is_symbolic(self, name: str, value: float) -> bool:
+        """Note a float argument; whether it is a symbol now. As in torch, `dynamic=True` alone does not make it one, and what
+        is not finite is a constant."""
+        return math.isfinite(value) and self._changed(name, value) and self._may_be_symbolic(name)
+
+    def _may_be_symbolic(self, name: str) -> bool:
+        return self.mode is not False and (name, -1) not in self.static
+
+    def _changed(self, name: str, value: int | float) -> bool:
+        """Note the number; whether it was another one at an earlier compilation."""
+        key, text = (type(value), name), repr(value)
+        known = self._numbers.setdefault(key, text)
+        if known is not None and known != text:
+            if LOG.enabled and self.mode is not False:
+                LOG.log(f"{name}: {known} became {text}: it is a symbol from now on")
+            known = self._numbers[key] = None
+        return known is None

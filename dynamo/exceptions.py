@@ -12,6 +12,7 @@ from dynamo.values.constant import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue, UserObject
 from dynamo.values.sequences import TupleValue
 from dynamo.wrap import is_exception_class
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ class Exceptions:
         except _INTERNAL:
             raise
         except Exception as error:
-            if any(isinstance(a, SymInt) for a in args):  # Python's own answer, or its own words, for the number
-                return self.host(fn, *(int(a) if isinstance(a, SymInt) else a for a in args), **kwargs)
+            if any(isinstance(a, SymInt | SymFloat) for a in args):  # Python's own answer, or its own words, for the number
+                return self.host(fn, *(_number(a) for a in args), **kwargs)
             raise Raised(self.with_context(self.exception_from(error))) from error
 
     def exception_from(self, error: BaseException) -> ExceptionValue:
@@ -169,3 +170,8 @@ class Exceptions:
             for name, attribute in kwargs.items():
                 self.preset(value, name, attribute)
         return value
+
+
+def _number(x: Any) -> Any:
+    """`x`, a symbolic number as the number that it is now."""
+    return int(x) if isinstance(x, SymInt) else float(x) if isinstance(x, SymFloat) else x

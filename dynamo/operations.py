@@ -25,6 +25,7 @@ from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserOb
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.symint import host_value
 from dynamo.values.tensor import TensorValue
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
 # operator function -> (method, reflected method)
@@ -205,7 +206,7 @@ class Operations:
     def _compare_tensors(self, fn: Any, a: Value, b: Value) -> Value:
         other = b if isinstance(a, TensorValue) else a
         comparable = isinstance(other, TensorValue) or (
-            isinstance(other, Constant) and isinstance(host_value(other), int | float | complex | SymInt)
+            isinstance(other, Constant) and isinstance(host_value(other), int | float | complex | SymInt | SymFloat)
         )
         if not comparable and isinstance(other, Constant) and fn in (operator.eq, operator.ne):
             return Constant(fn is operator.ne) if other.value is None or isinstance(other.value, str) else self._no_compare(a, b)

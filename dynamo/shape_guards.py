@@ -1,10 +1,11 @@
-"""From a relation between expressions to a guard: steps for the native check, and a text for people.
+"""From a relation between expressions, of ints or of floats, to a guard: steps for the native check, and a text for people.
 
 A `ShapeCheck` is the operand of a guard of kind "shape"; the guard's sources are the tensors and ints that it reads.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 from dynamo.sources import GeometrySource, Source
 from fxir.expr import Add, Expr, FloorDiv, Int, Max, Min, Mod, Mul, Sym, as_expr
 from fxir.expr_print import PYTHON, to_source
+from fxir.floats import FloatExpr, FloatRelation, Operand, to_text
 from fxir.shapes import MOST, Relation, ShapeEnv
 
 Steps = tuple[Any, ...]
@@ -26,7 +28,7 @@ class ShapeCheck:
     steps: Steps
     text: str
     terms: tuple[Source, ...]
-    hints: tuple[int, ...]
+    hints: tuple[Any, ...]
 
     def expected(self) -> str:
         """For reports: the relation, and the values it was found with."""
@@ -50,7 +52,7 @@ def read_term(term: Source, bases: Sequence[Source]) -> Steps:
     """The step that reads `term` from one of `bases`."""
     k = bases.index(base_of(term))
     if not isinstance(term, GeometrySource):
-        return "int", k
+        return "int", k  # `check_of_floats` says where it is a float
     return (term.kind, k) if term.kind == "offset" else (term.kind, k, term.dim)
 
 
@@ -107,6 +109,44 @@ _STEPS: Final[dict[type[Expr], Callable[[Any, dict[Sym, Steps]], Steps]]] = {
     Mod: _pair("mod"),
     Min: _all("min", "args"),
     Max: _all("max", "args"),
+}
+
+
+def check_of_floats(r: FloatRelation, env: ShapeEnv) -> tuple[tuple[Source, ...], ShapeCheck]:
+    """(sources, check) of a relation between floats over symbols of `env`."""
+    symbols = sorted(r.symbols, key=lambda s: s.name)
+    terms = tuple(env.symbols[s].source for s in symbols)
+    bases = tuple(dict.fromkeys(map(base_of, terms)))
+    names = {s: t.name for s, t in zip(symbols, terms, strict=True)}
+    hints = tuple(env.symbols[s].hint for s in symbols)
+    read: dict[Sym, Steps] = {}
+    for s, t, hint in zip(symbols, terms, hints, strict=True):
+        read[s] = ("float", bases.index(t)) if isinstance(hint, float) else read_term(t, bases)
+    steps = (*_float_steps(r.left, read), *_float_steps(r.right, read), _FLOAT_RELATIONS[r.op, r.truth])
+    text = f"{to_text(r.left, names.__getitem__)} {r.op} {to_text(r.right, names.__getitem__)}"
+    return bases, ShapeCheck(steps, text if r.truth else f"not {text}", terms, hints)
+
+
+def _float_steps(e: Operand, read: dict[Sym, Steps]) -> Steps:
+    if not isinstance(e, FloatExpr):
+        return "const", struct.unpack("q", struct.pack("d", e))[0]
+    if e.op == "symbol":
+        return read[e.args[0]]
+    if e.op == "int":
+        return *_steps(e.args[0], read), "to_float"
+    parts = [step for a in e.args for step in _float_steps(a, read)]
+    return *parts, f"f{e.op}"
+
+
+_FLOAT_RELATIONS: Final = {
+    ("==", True): "feq",
+    ("==", False): "fne",
+    ("!=", True): "fne",
+    ("!=", False): "feq",
+    ("<", True): "flt",
+    ("<", False): "fnot_lt",
+    ("<=", True): "fle",
+    ("<=", False): "fnot_le",
 }
 
 

@@ -75,10 +75,12 @@ class SlotSource(Source):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstSource(Source):
-    """An object held by the compiled entry. Its identity was guarded where it was found (`label`)."""
+    """An object held by the compiled entry. Its identity was guarded where it was found (`label`). of_module: within an
+    nn.Module's state."""
 
     value: Any
     label: str
+    of_module: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConstSource) and other.value is self.value

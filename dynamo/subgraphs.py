@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.values.base import Value, next_serial
+from dynamo.values.symint import SymbolicValue, SymFloatValue, SymIntValue
 from dynamo.values.tensor import TensorValue
 from eager import Tensor, ambient
 from eager import _native as eager_native
+from eager.symfloat import SymFloat
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 from fxir.node import Node, NodeInfo, Origin
+from fxir.shapes import ShapeEnv, plain, symbols_in
 
 if TYPE_CHECKING:
     from eager.spec import TensorSpec
@@ -34,12 +37,13 @@ class InGraph(Protocol):
 class SubGraph:
     """A graph being recorded. captured: what it uses from outside, which are its inputs after those it was opened with."""
 
-    def __init__(self, name: str, step: int) -> None:
+    def __init__(self, name: str, step: int, shapes: ShapeEnv) -> None:
+        self.shapes = shapes
         self.name = name
         self.step = step  # where to break the graph if a value of it is needed outside
         self.graph = Graph()
         self.inputs: list[TensorValue] = []
-        self.captured: list[InGraph] = []
+        self.captured: list[InGraph | SymbolicValue] = []
         self._placeholders: dict[int, Node] = {}
         self._foreign: set[int] = set()  # storages of others
 
@@ -73,8 +77,14 @@ class SubGraph:
             raise Unsupported(breaks.AUTOGRAD, f"{self.name} writes to a tensor from outside of it")
 
     def finish(self, outputs: tuple[Any, ...]) -> GraphModule:
-        """The graph: inputs, then captured tensors, to `outputs` (nodes and constants)."""
+        """The graph: inputs, then what is captured, to `outputs` (nodes and constants). Symbols that it computes with come in
+        from outside, behind captured tensors."""
         self.graph.output(outputs)
+        used = {s for n in self.graph.nodes for s in symbols_in((plain(n.args), plain(n.kwargs)))}
+        for s in sorted(used, key=lambda s: s.name):
+            number = self.shapes.argument(s)
+            self.graph.add_number_input(s, "float" if isinstance(number, SymFloat) else "int")
+            self.captured.append(SymFloatValue(number) if isinstance(number, SymFloat) else SymIntValue(number))
         return GraphModule(self.graph.root, self.graph, "SubGraph")
 
 
@@ -88,6 +98,7 @@ class SubGraphs:
     autocast: int
     frozen_since: int | None
     steps: int
+    shapes: ShapeEnv
 
     if TYPE_CHECKING:
         origin: Origin | None
@@ -97,7 +108,7 @@ class SubGraphs:
         """Record into a new graph. later: it runs at another time, so it may change nothing but what it makes; autocast is
         off then."""
         step = self.levels[0].step if self.levels else self.steps
-        level = SubGraph(name, step)
+        level = SubGraph(name, step, self.shapes)
         before = self.graph, self.grad_mode, self.frozen_since, self.autocast
         self.levels.append(level)
         self.graph, self.grad_mode = level.graph, grad_mode
@@ -125,11 +136,6 @@ class SubGraphs:
         if self.frozen_since is not None and not isinstance(value.fake, Tensor):
             self.refuse_later("calls a function that a transform gave")
         return self.levels[-1].capture(value)
-
-    def refuse_symbols(self) -> None:
-        """A symbolic size as an argument: only the main graph carries symbols."""
-        if self.levels:
-            raise Unsupported(breaks.AUTOGRAD, f"{self.levels[-1].name} computes with a size that is not the same in each call")
 
     def refuse_later(self, what: str) -> None:
         """An effect outside of a function that runs at another time."""

@@ -1,4 +1,4 @@
-"""Symbols under capture: inputs whose sizes are symbolic, int arguments, and the guards that decisions need.
+"""Symbols under capture: inputs whose sizes are symbolic, int and float arguments, and the guards that decisions need.
 
 Part of Capture. `dynamo.dynamic` says what becomes a symbol, `fxir.shapes` decides about them, `dynamo.shape_guards`
 writes the guards.
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo._native import ANY, AT_LEAST_2
 from dynamo.dynamic import LOG, Dim, Dynamic
 from dynamo.errors import ConstraintViolationError
-from dynamo.shape_guards import base_of, bounds_of, check_of, equal_terms
-from dynamo.sources import ConstSource, GeometrySource, Source
-from dynamo.values.symint import SymIntValue
+from dynamo.shape_guards import base_of, bounds_of, check_of, check_of_floats, equal_terms
+from dynamo.sources import GeometrySource, Source
+from dynamo.values.symint import SymFloatValue, SymIntValue
+from dynamo.wrap import is_module_state
 from eager import Tensor
-from eager.nn import Module
 from eager.nn.parameter import Parameter
 from eager.spec import TensorSpec, contiguous_strides
 from eager.symint import SymInt, is_symbolic
@@ -40,7 +40,7 @@ class Symbols:
     shapes: ShapeEnv
     dynamic: Dynamic
     strict: dict[Sym, Source]
-    int_inputs: list[Sym]
+    number_inputs: list[Sym]
     _alike: dict[tuple[int, ...], SymInt]
 
     if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Symbols:
         self.dynamic = dynamic
         self.shapes = ShapeEnv(lambda: self.origin)
         self.strict = {}
-        self.int_inputs = []
+        self.number_inputs = []
         self._alike = {}
 
     # -- inputs ------------------------------------------------------------------------------------------------
@@ -136,8 +136,7 @@ class Symbols:
 
     def wrap_symbolic_int(self, real: int, source: Source) -> SymIntValue | None:
         """An int from outside as a symbol, guarded to be one; None where it is a constant. Modules' ints are constants."""
-        root = source.root
-        if isinstance(root, ConstSource) and isinstance(root.value, Module):
+        if is_module_state(source):
             return None
         if not self.dynamic.int_is_symbolic(source.name, real):
             return None
@@ -148,6 +147,19 @@ class Symbols:
         made = self.shapes.create(real, source, -MOST)
         self._log(made, source, "it changed" if self.dynamic.mode is None else "dynamic=True")
         return SymIntValue(made, source)
+
+    def wrap_symbolic_float(self, real: float, source: Source) -> SymFloatValue | None:
+        """As `wrap_symbolic_int`, for a float."""
+        if is_module_state(source) or not self.dynamic.float_is_symbolic(source.name, real):
+            return None
+        known = next((s for s, k in self.shapes.symbols.items() if k.source == source), None)
+        if known is not None:
+            return SymFloatValue(self.shapes.floats.symbol(known, real), source)
+        self.guard("type", source, float)
+        made = self.shapes.create_float(real, source)
+        if LOG.enabled:
+            LOG.log(f"{made!r} = {real} for {source.name}: it changed ({self.origin or _BEFORE})")
+        return SymFloatValue(made, source)
 
     # -- the end -----------------------------------------------------------------------------------------------
     def make_static(self, refusal: NeedsStatic) -> None:
@@ -184,6 +196,11 @@ class Symbols:
                 self._guard_relation(r, known.origin)
         for r in env.relations:
             self._guard_relation(r, r.origin)
+        for f in env.floats.relations:
+            bases, check = check_of_floats(f, env)
+            self.guards.add("shape", bases, check, origin=f.origin)
+        for s, origin in env.floats.fixed.items():
+            self.guards.add("float_eq", env.symbols[s].source, env.hints[s], origin=origin)
 
     def _guard_relation(self, r: Relation, origin: Origin | None) -> None:
         bases, check = check_of(r, self.shapes)

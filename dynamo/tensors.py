@@ -17,7 +17,7 @@ from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.mappings import DictValue
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
-from dynamo.values.symint import SymIntValue
+from dynamo.values.symint import SymbolicValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor, dtypes
@@ -25,6 +25,7 @@ from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import Kind, Op
 from eager.spec import TensorSpec, spec_of
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 from fxir.graph import Graph
 from fxir.node import Node, NodeInfo, Origin
@@ -92,7 +93,6 @@ class TensorCalls:
 
         def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
         def node_of(self, value: InGraph) -> Node: ...
-        def refuse_symbols(self) -> None: ...
         def realize(self, value: Value) -> Value: ...
         def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
         def wrap_static(self, real: Any, label: str = "") -> Value: ...
@@ -164,7 +164,7 @@ class TensorCalls:
         try:
             result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
         except Raised:
-            if not any(isinstance(self.realize(v), SymIntValue) for v in (*args, *kwargs.values())):
+            if not any(isinstance(self.realize(v), SymbolicValue) for v in (*args, *kwargs.values())):
                 raise
             # Whether the error is the user's or the symbol's shows when the numbers are fixed.
             plainly = [self._fixed(a) for a in args]
@@ -185,7 +185,7 @@ class TensorCalls:
         return self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
 
     def _constant_result(self, result: Any, target: Any) -> Value:
-        if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size | SymInt):
+        if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size | SymInt | SymFloat):
             return self.wrap_new(result)  # type: ignore[attr-defined,no-any-return]
         raise Unsupported(breaks.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it gives a {type(result).__name__}")
 
@@ -238,15 +238,14 @@ class TensorCalls:
 
     def _fixed(self, value: Value) -> Value:
         value = self.realize(value)
-        return Constant(value.value) if isinstance(value, SymIntValue) else value
+        return Constant(value.value) if isinstance(value, SymbolicValue) else value
 
     def _argument(self, value: Value) -> tuple[Any, Any]:
         """(what stands in the node, what the fake run gets)"""
         value = self.realize(value)
         if isinstance(value, TensorValue):
             return self.node_of(value), value.fake
-        if isinstance(value, SymIntValue):
-            self.refuse_symbols()
+        if isinstance(value, SymbolicValue):
             return plain(value.symbolic), value.symbolic
         if isinstance(value, TupleValue | ListValue):
             both = [self._argument(v) for v in value.items]

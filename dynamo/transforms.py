@@ -24,6 +24,7 @@ from dynamo.values.constant import Constant
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import UserObject
 from dynamo.values.sequences import ListValue, TupleValue
+from dynamo.values.symint import SymbolicValue
 from dynamo.wrap import is_named_tuple
 from eager import Tensor, func
 from eager import _native as eager_native
@@ -33,6 +34,7 @@ from eager.nn.utils import stateless
 from eager.spec import spec_of
 from fxir.graph_module import GraphModule
 from fxir.node import Node, NodeInfo
+from fxir.shapes import plain
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
@@ -219,14 +221,14 @@ def transform(
     if cap.frozen_since is not None:
         cap.refuse_later(f"calls {name}")
     target = Transformed(make, name)
-    captured: list[InGraph] = []
+    captured: list[InGraph | SymbolicValue] = []
     nodes, fakes = cap.arguments(args, kwargs)
 
     def follow(*inner: Any, **named: Any) -> Any:
         return _follow(cap, target, function, captured, inner, named)
 
     result = _on_fakes(cap, lambda: make(follow)(*fakes[0], **fakes[1]))
-    given = [cap.node_of(v) for v in captured]
+    given = [plain(v.symbolic) if isinstance(v, SymbolicValue) else cap.node_of(v) for v in captured]
     node = cap.graph.call_function(target, (*nodes, given), info=NodeInfo(None, cap.origin))
     if cap.mode.effectful:
         cap.mutating(None)
@@ -235,8 +237,9 @@ def transform(
 
 
 def _follow(
-    cap: Capture, target: Transformed, function: Value, captured: list[InGraph], inner: tuple[Any, ...], named: dict[str, Any]
-) -> Any:
+    cap: Capture, target: Transformed, function: Value, captured: list[InGraph | SymbolicValue], inner: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Any:  # fmt: skip
     """The function on tensors of the transform, recorded into a graph. Gives its result, of such tensors too."""
     with cap.recording(target.__name__, eager_native.grad_enabled(), later=False) as level:
         shape, leaves = _slots((inner, named), Tensor)

@@ -36,12 +36,13 @@ from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, Parti
 from dynamo.values.mappings import DICT_TYPES, DictValue, ProxyValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
-from dynamo.values.symint import SymIntValue
+from dynamo.values.symint import SymFloatValue, SymIntValue
 from dynamo.values.tensor import TENSOR_TYPES, TensorValue
 from eager import Size, Tensor
 from eager.nn import Module
 from eager.nn._base import Registry
 from eager.nn.parameter import Parameter
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Wrapping:
 
         def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue: ...
         def wrap_symbolic_int(self, real: int, source: Source) -> SymIntValue | None: ...
+        def wrap_symbolic_float(self, real: float, source: Source) -> SymFloatValue | None: ...
         def hash_key(self, value: Value) -> Any: ...
 
     # -- guards ------------------------------------------------------------------------------------------------
@@ -145,6 +147,8 @@ class Wrapping:
             return Constant(real)
         if type(real) is SymInt:
             return SymIntValue(real)
+        if type(real) is SymFloat:
+            return SymFloatValue(real)
         if type(real) in (tuple, Size) or is_named_tuple(type(real)):
             return TupleValue([self.wrap_new(v) for v in real], None, type(real))
         if type(real) is list:
@@ -164,8 +168,8 @@ class Wrapping:
     def wrap(self, real: Any, source: Source) -> Value:
         """The value of the existing object `real`, found at `source`."""
         kind = type(real)
-        if kind is int and not isinstance(source, ConstSource):
-            symbolic = self.wrap_symbolic_int(real, source)
+        if kind in (int, float) and not isinstance(source, ConstSource):
+            symbolic = self.wrap_symbolic_int(real, source) if kind is int else self.wrap_symbolic_float(real, source)
             if symbolic is not None:
                 return symbolic
         if kind in CONSTANT_TYPES:
@@ -206,7 +210,7 @@ class Wrapping:
         if isinstance(source, ConstSource):
             return source
         self.guard("is", source, real)
-        return ConstSource(real, source.name)
+        return ConstSource(real, source.name, is_module_state(source))
 
     def _wrap_object(self, real: Any, kind: type, source: Source) -> Value:
         if source.is_constant_rooted and kind is not types.CellType:
@@ -361,6 +365,12 @@ def _watched(kind: str, source: Source) -> tuple[tuple[Any, ...] | None, bool]:
 def _namespace(owner: Any) -> Any:
     """What to watch for an object's attributes: that a module's __dict__ stays the same dict is told by the epoch."""
     return vars(owner) if isinstance(owner, Module) else owner
+
+
+def is_module_state(source: Source) -> bool:
+    """Whether what is at `source` was reached through an nn.Module that the entry holds."""
+    root = source.root
+    return isinstance(root, ConstSource) and (root.of_module or isinstance(root.value, Module))
 
 
 def is_exception_class(kind: type) -> bool:

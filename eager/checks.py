@@ -4,18 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 from eager.tensor import Tensor
 
 __all__ = ["SymBool", "SymFloat", "SymInt"]
 
 
-class SymFloat:
-    """The class of torch's symbolic floats. Nothing is one: captured code sees ordinary floats."""
-
-
 class SymBool:
-    """As `SymFloat`, of bools: a comparison of symbolic ints gives an ordinary one, which is guarded."""
+    """The class of torch's symbolic bools. Nothing is one: a comparison of symbolic numbers gives a bool, which is guarded."""
 
 
 def _fail(kind: type[Exception], message: Callable[[], str] | None, default: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
 
@@ -190,7 +191,7 @@ def of_scalar(value: Any) -> dtype:
         return bool_
     if isinstance(value, (int, np.integer, SymInt)):
         return int64
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, np.floating, SymFloat)):
         return _default
     if isinstance(value, (complex, np.complexfloating)):
         return _default.to_complex()

@@ -19,6 +19,8 @@ class ShapeEnvironment(Protocol):
     def simplify(self, expr: Any) -> Any: ...
     def decide(self, op: str, left: Any, right: Any) -> bool: ...
     def specialise(self, expr: Any) -> int: ...
+    @property
+    def floats(self) -> Any: ...  # a `symfloat.FloatEnvironment`, or None where ints that became floats are numbers
 
 
 class SymInt:
@@ -70,7 +72,7 @@ class SymInt:
     def __eq__(self, other: object) -> bool:
         e = _operand(other)
         if e is None:
-            return NotImplemented if not isinstance(other, float) else int(self) == other
+            return NotImplemented if not isinstance(other, float) else self._float_outcome("==", other, operator.eq)
         return self.expr is e or self.env.decide("==", self.expr, e)
 
     def __ne__(self, other: object) -> bool:
@@ -85,18 +87,22 @@ class SymInt:
 
     def __gt__(self, other: Any) -> bool:
         e = _operand(other)
-        return self._compare_floats(other, operator.gt) if e is None else self.env.decide("<", e, self.expr)
+        return self._compare_floats(">", other, operator.gt) if e is None else self.env.decide("<", e, self.expr)
 
     def __ge__(self, other: Any) -> bool:
         e = _operand(other)
-        return self._compare_floats(other, operator.ge) if e is None else self.env.decide("<=", e, self.expr)
+        return self._compare_floats(">=", other, operator.ge) if e is None else self.env.decide("<=", e, self.expr)
 
     def _compare(self, op: str, other: Any, python: Callable[[Any, Any], Any]) -> bool:
         e = _operand(other)
-        return self._compare_floats(other, python) if e is None else self.env.decide(op, self.expr, e)
+        return self._compare_floats(op, other, python) if e is None else self.env.decide(op, self.expr, e)
 
-    def _compare_floats(self, other: Any, python: Callable[[Any, Any], Any]) -> bool:
-        return python(int(self), other) if isinstance(other, float) else NotImplemented
+    def _compare_floats(self, op: str, other: Any, python: Callable[[Any, Any], Any]) -> bool:
+        return self._float_outcome(op, other, python) if isinstance(other, float) else NotImplemented
+
+    def _float_outcome(self, op: str, other: float, python: Callable[[Any, Any], Any]) -> bool:
+        floats = self.env.floats
+        return python(int(self), other) if floats is None else floats.decide(op, self, other)
 
     # ---- arithmetic ----
 
@@ -138,16 +144,17 @@ class SymInt:
         return other // self, other % self
 
     def __truediv__(self, other: Any) -> Any:
-        return self._with_number(other, operator.truediv)
+        return self._as_floats("div", other, operator.truediv, (self, other))
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._with_number(other, _reflected(operator.truediv))
+        return self._as_floats("div", other, _reflected(operator.truediv), (other, self))
 
     def __pow__(self, other: Any, modulo: Any = None) -> Any:
         if modulo is not None:
             return pow(int(self), int(other), int(modulo))
         if type(other) is not int or not 0 <= other <= 8:
-            return self._with_number(other, operator.pow)
+            floating = isinstance(other, float)
+            return self._as_floats("pow", other, operator.pow, (self, other)) if floating else self._with_number(other, operator.pow)
         e: Any = 1
         for _ in range(other):
             e = self.expr * e
@@ -228,8 +235,22 @@ class SymInt:
     def _arithmetic(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
         e = _operand(other)
         if e is None:
-            return op(int(self), other) if isinstance(other, float | complex) else NotImplemented
+            return self._with_float(other, op)
         return self.env.wrap(op(self.expr, e))
+
+    def _with_float(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
+        if not isinstance(other, float | complex):
+            return NotImplemented
+        floats = self.env.floats
+        known = floats is not None and isinstance(other, float)
+        return op(floats.compute("float", self) if known else int(self), other)
+
+    def _as_floats(self, name: str, other: Any, op: Callable[[Any, Any], Any], operands: tuple[Any, Any]) -> Any:
+        """An operation whose result is a float: an expression where there can be one."""
+        floats = self.env.floats
+        if floats is not None and isinstance(other, SymInt | float | int) and (not isinstance(other, int) or abs(other) <= 1 << 53):
+            return floats.compute(name, *operands)
+        return self._with_number(other, op)
 
     def _with_number(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
         """What expressions cannot say: computed with the value itself, if the other operand is a number at all."""

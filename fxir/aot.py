@@ -22,6 +22,7 @@ from eager.autograd.state import saved_hooks_off
 from eager.fake import fake
 from eager.ops.table import OPS, zeros
 from eager.spec import TensorSpec, spec_of
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 from eager.tensor import Tensor
 from fxir.absent import without
@@ -37,7 +38,7 @@ from fxir.options import CompileOptions, GraphKind
 from fxir.partition import Partition, ancestors, partition
 from fxir.passes import run_passes
 from fxir.reach import Reach, reach
-from fxir.runtime import Backward, GradientPlaces, InputBase, Region, Write, places, wrap
+from fxir.runtime import Backward, FloatInput, GradientPlaces, GraphInput, InputBase, Region, Write, places, wrap
 from fxir.second import UNABLE, SecondOrder, Shape
 from fxir.shapes import NeedsStatic, environment_of
 from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced, settle_symbols
@@ -122,7 +123,7 @@ class _Inputs:
     """
 
     args: list[Tensor] = field(default_factory=list)
-    graph_inputs: list[int | InputBase] = field(default_factory=list)
+    graph_inputs: list[GraphInput] = field(default_factory=list)
     traced: list[Tensor] = field(default_factory=list)
     leaves: list[Tensor] = field(default_factory=list)
     parameters: list[int] = field(default_factory=list)
@@ -181,7 +182,8 @@ class _Program:
         return Region(
             n_args=len(self.inputs.args) - len(self.bound),
             bound=tuple(self.bound),
-            graph_inputs=tuple(self.inputs.graph_inputs),
+            graph_inputs=(*self.inputs.graph_inputs, *map(FloatInput, self.mode.float_inputs)),
+            float_arguments=dict(self.mode.float_arguments),
             outputs=tuple(self.outputs if shapes is None else (settled(o, shapes) for o in self.outputs)),
             symbols={} if shapes is None else called.told_symbols(),
             single=self.single,
@@ -292,6 +294,8 @@ def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merge:
         if isinstance(t, SymInt):
             mode.add_symbol(t)
             made.graph_inputs.append(i)
+        elif isinstance(t, SymFloat):
+            mode.add_float(t, i)
     return made
 
 
@@ -458,7 +462,8 @@ def _watched(program: _Program, joint: Joint, cut: Partition) -> tuple[int, ...]
     """Arguments that the gradients depend on, though the backward does not read them."""
     known = {s.index for s in cut.saved if s.place == "input"} | set(joint.mutated_inputs)
     needed = ancestors([g for g in joint.grads if g is not None])
-    found = [program.inputs.graph_inputs[i] for i, n in enumerate(joint.primals) if n in needed and i not in known]
+    places_ = zip(program.inputs.graph_inputs, joint.primals, strict=False)  # floats behind them never change
+    found = [at for i, (at, n) in enumerate(places_) if n in needed and i not in known]
     n_args = len(program.inputs.args) - len(program.bound)
     return tuple(a for a in found if isinstance(a, int) and a < n_args)
 
@@ -561,13 +566,13 @@ def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
     known = program.reach()
     mode, inputs = program.mode, program.inputs
     graph = mode.graph
-    primals = list(graph.placeholders)
     before = effects(graph)
     results = program.results()
     wanting = program.wanting()
     tangents, grads = add_gradients(
         mode, [t for k in program.differentiable if (t := results[k]) is not None], [inputs.leaves[i] for i in wanting]
     )
+    primals = [n for n in graph.placeholders if n not in tangents]
     graph.output((*program.built.nodes, *(g for g in grads if g is not None)))
     joint = Joint(
         graph,

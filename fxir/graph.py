@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from fxir.expr import Sym
 from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
@@ -332,26 +332,26 @@ class Graph:
                 node._set_arguments(simplified(node.args, self.shapes), simplified(node.kwargs, self.shapes))
         return self.find_symbols()
 
-    def add_int_input(self, s: Sym) -> Node:
-        """A placeholder after the others for an int that is the symbol `s`."""
+    def add_number_input(self, s: Sym, kind: Literal["int", "float"]) -> Node:
+        """A placeholder after the others for a number that is the symbol `s`."""
         before = self.placeholders
         with self.inserting_before(before[-1].next if before else self._sentinel.next):
             node = self.placeholder(s.name)
-        self.symbols[s] = SymbolSource("int", len(before))
+        self.symbols[s] = SymbolSource(kind, len(before))
         return node
 
     def find_symbols(self) -> set[Sym]:
-        """Fill `symbols` from the sizes and strides of the placeholders (int placeholders are entered by their maker).
+        """Fill `symbols` from the sizes and strides of the placeholders (those of numbers are entered by their maker).
 
         Returns the symbols in use that no placeholder tells.
         """
         told, used = self.told_symbols(), self.used_symbols()
-        self.symbols = {s: source for s, source in told.items() if s in used or source.kind == "int"}
+        self.symbols = {s: source for s, source in told.items() if s in used or source.is_number}
         return used - told.keys()
 
     def told_symbols(self) -> dict[Sym, SymbolSource]:
         """Every symbol that the placeholders tell, whether or not it is in use."""
-        found = {s: source for s, source in self.symbols.items() if source.kind == "int"}
+        found = {s: source for s, source in self.symbols.items() if source.is_number}
         for i, node in enumerate(self.placeholders):
             if not hasattr(node.info.spec, "shape"):
                 continue

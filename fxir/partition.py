@@ -175,7 +175,7 @@ def _backward_only(joint: Joint) -> set[Node]:
 
 def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Saved, ...], dict[Node, NodeInfo], int]:
     graph = _like(joint.graph)
-    graph.symbols = {s: source for s, source in joint.graph.symbols.items() if source.kind == "int"}
+    graph.symbols = {s: source for s, source in joint.graph.symbols.items() if source.is_number}
     env: dict[Node, Node] = {n: graph.copy_node(n, lambda a: a) for n in joint.primals}
     wanted = ancestors([*joint.forward_outputs, *joint.forward_effects, *kept])
     for n in joint.graph.nodes:
@@ -263,7 +263,7 @@ def _add_symbols(graph: Graph) -> tuple[Sym, ...]:
         return ()
     missing = tuple(sorted(graph.find_symbols(), key=lambda s: s.name))
     for s in missing:
-        graph.add_int_input(s)
+        graph.add_number_input(s, "int")
     return missing
 
 

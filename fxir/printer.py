@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxir.expr import Expr, Sym, mul
 from fxir.expr_print import PYTHON, to_source
+from fxir.floats import FloatExpr, to_text
 from fxir.node import Argument, Node, Origin, Spec, walk_nodes
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class _Printer:
         names = [n.name for n in self.graph.placeholders]
         lines = []
         for s, source in self.graph.symbols.items():
-            if source.kind == "int":
+            if source.is_number:
                 self.symbols[s] = names[source.input]
                 continue
             self.symbols[s] = name = self._free_name(s.name)
@@ -210,6 +211,8 @@ class _Printer:
             return _WRITERS[type(arg)](self, arg)
         if isinstance(arg, Expr):
             return _write_expr(self, arg)
+        if isinstance(arg, FloatExpr):
+            return self._float(arg)
         if isinstance(arg, enum.Enum):
             return f"{self._importable(type(arg), type(arg).__name__)}[{arg.name!r}]"
         if isinstance(arg, tuple) and hasattr(arg, "_fields"):
@@ -222,6 +225,10 @@ class _Printer:
             self.imports.add("eager")
             return f"eager.device({str(arg)!r})"
         return self._importable(arg, kind.__name__)
+
+    def _float(self, arg: FloatExpr) -> str:
+        self.imports.add("math")
+        return to_text(arg, lambda s: self.symbols.get(s, s.name))
 
     def _last_uses(self) -> dict[Node, list[Node]]:
         seen: set[Node] = set()

@@ -6,12 +6,13 @@ results. A case that needs none of it gets the compiled callable itself.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from eager import _native
+from eager import _native, dtypes
 from eager.autograd.node import RELEASED, SavedTensor, attach
 from eager.autograd.state import per_thread
 from eager.ops.table import OPS, empty
@@ -20,6 +21,7 @@ from eager.tensor import Tensor
 from fxir.aliasing import Computed, Derived, FromInput, Literal, Output, Repeat, Step
 from fxir.expr import Expr, Sym
 from fxir.expr_print import to_python
+from fxir.floats import FloatExpr, to_text
 from fxir.partition import Saved
 from fxir.second import SecondOrder
 from fxir.shapes import SymbolSource, symbols_in
@@ -38,6 +40,16 @@ class InputBase:
 
 
 @dataclass(frozen=True, slots=True)
+class FloatInput:
+    """A 0-d float64 tensor that holds the value of an expression."""
+
+    expression: FloatExpr
+
+
+GraphInput: TypeAlias = "int | InputBase | FloatInput"
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """Leading output `position` goes into graph input `graph_input`; recorded: in the autograd history too."""
 
@@ -51,17 +63,17 @@ class Region:
     """A compiled program as the runtime needs it.
 
     n_args: tensors the caller passes; bound: further arguments, held by the region, numbered after them.
-    graph_inputs: what the graph is called with: an argument, or a base shared by some. outputs: see `fxir.aliasing`.
+    graph_inputs: what the graph is called with: an argument, a base shared by some, or (last) a float. outputs: see `fxir.aliasing`.
     single: the program returns its one output bare. differentiable: graph outputs that the backward hangs on.
     refused: those whose backward is an error, with its text. wanting: graph inputs that get a gradient. saved: what is kept
     for backward. watched: arguments that only a gradient of the gradient needs. placed: arguments whose place in
     memory the program relies on (shared storages, as_strided); unless `places` of them is as here, `again` is called.
-    symbols: how to read them from the graph inputs.
+    symbols: how to read them from the graph inputs. float_arguments: the arguments that are symbols in expressions of floats.
     """
 
     n_args: int
     bound: tuple[Tensor, ...]
-    graph_inputs: tuple[int | InputBase, ...]
+    graph_inputs: tuple[GraphInput, ...]
     outputs: tuple[Output, ...]
     single: bool
     writes: tuple[Write, ...] = ()
@@ -75,6 +87,7 @@ class Region:
     places: tuple[tuple[int, int], ...] = ()
     again: Callable[..., Any] | None = None
     symbols: dict[Sym, SymbolSource] = field(default_factory=dict)
+    float_arguments: dict[Sym, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -225,6 +238,12 @@ def _base(x: Tensor, low: int, span: int) -> Tensor:
     return _native.alias(x, (span,), (1,), x.storage_offset() - low)  # type: ignore[no-any-return]
 
 
+def _number(value: float) -> Tensor:
+    t: Tensor = _native.empty(dtypes.float64.code, (), ())
+    t._array[()] = value
+    return t
+
+
 def places(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
     """Where tensors lie: (first of them over the same storage, storage offset) each."""
     first: dict[int, int] = {}
@@ -265,8 +284,9 @@ class _Writer:
             checked = ", ".join(f"a{i}" for i in region.placed)
             everything = ", ".join(f"a{i}" for i in range(region.n_args))
             self.lines.append(f"if places([{checked}]) != expected: return again({everything})")
-        inputs = [self._input(i, g) for i, g in enumerate(region.graph_inputs)]
+        inputs = [self._input(i, g) for i, g in enumerate(region.graph_inputs) if not isinstance(g, FloatInput)]
         self._read_symbols(inputs)
+        inputs += [self._float(i, g) for i, g in enumerate(region.graph_inputs) if isinstance(g, FloatInput)]
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:
             self._attach(inputs)
@@ -286,11 +306,19 @@ class _Writer:
         compiled.__doc__ = source
         return compiled
 
-    def _input(self, i: int, g: int | InputBase) -> str:
+    def _input(self, i: int, g: GraphInput) -> str:
         if isinstance(g, int):
             return f"a{g}"
+        assert isinstance(g, InputBase)
         self.env["base"] = _base
         self.lines.append(f"b{i} = base(a{g.index}, {g.low}, {g.span})")
+        return f"b{i}"
+
+    def _float(self, i: int, g: FloatInput) -> str:
+        self.env |= {"number": _number, "math": math}
+        arguments = self.region.float_arguments
+        text = to_text(g.expression, lambda s: f"a{arguments[s]}" if s in arguments else s.name)
+        self.lines.append(f"b{i} = number({text})")
         return f"b{i}"
 
     def _attach(self, inputs: list[str]) -> None:
@@ -357,6 +385,7 @@ class _Writer:
         if not region.symbols:
             return
         used = {s for o in region.outputs for s in _symbols_of(o)}
+        used |= {s for g in region.graph_inputs if isinstance(g, FloatInput) for s in g.expression.symbols}
         if region.backward is not None:
             used |= symbols_in(region.backward.specs) | set(region.backward.symbols)
         for s, source in region.symbols.items():

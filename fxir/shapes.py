@@ -14,9 +14,11 @@ from math import gcd, inf
 from typing import Any, Final, Literal
 
 from eager.spec import TensorSpec
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 from fxir.expr import Bound, Expr, Int, IntLike, Sym, as_expr, evaluate, linear, substitute, sym, terms_of
 from fxir.expr_print import to_python
+from fxir.floats import FloatExpr, Floats, bound_float
 from fxir.node import Origin
 
 MOST: Final = 1 << 62  # upper bound of a symbol unless the user gave one
@@ -42,8 +44,13 @@ class SymbolSource:
     input: int
     dim: int = 0
 
+    @property
+    def is_number(self) -> bool:
+        """Whether the placeholder itself is a number, no tensor."""
+        return self.kind in ("int", "float")
+
     def read(self, inputs: Any) -> Any:
-        """The value for these graph inputs (tensors, and ints for kind "int")."""
+        """The value for these graph inputs (tensors; numbers for kinds "int" and "float")."""
         x = inputs[self.input]
         if self.kind == "size":
             return x.shape[self.dim]
@@ -94,7 +101,7 @@ _NOT: Final = {"==": "!=", "!=": "=="}
 class Symbol:
     """What is known of one symbol: its value at capture, and (for whoever guards it) where it came from."""
 
-    hint: int
+    hint: int | float
     source: Any
     origin: Origin | None
 
@@ -115,9 +122,10 @@ class ShapeEnv:
     symbols: dict[Sym, Symbol] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     closed: bool = False
-    _hints: dict[Any, int] = field(default_factory=dict)
+    hints: dict[Any, Any] = field(default_factory=dict)  # of each symbol
     _known: dict[tuple[str, Expr], bool] = field(default_factory=dict)
     _equal: dict[Sym, Expr] = field(default_factory=dict)
+    _floats: Floats | None = None
     version: int = 0  # grows when a symbol is found equal to something: normal forms made before may differ from later ones
 
     # -- making ------------------------------------------------------------------------------------------------
@@ -126,13 +134,33 @@ class ShapeEnv:
         s = sym(f"s{len(self.symbols)}", lo, hi)
         assert isinstance(s, Sym)
         self.symbols[s] = Symbol(hint, source, self.origin())
-        self._hints[s] = hint
+        self.hints[s] = hint
         return SymInt(s, hint, self)
+
+    def create_float(self, hint: float, source: Any) -> SymFloat:
+        """A new symbol for a float argument whose value now is `hint`."""
+        s = sym(f"f{len(self.symbols)}")
+        assert isinstance(s, Sym)
+        self.symbols[s] = Symbol(hint, source, self.origin())
+        self.hints[s] = hint
+        return self.floats.symbol(s, hint)
+
+    def argument(self, s: Sym) -> SymInt | SymFloat:
+        """The number that is the symbol `s` itself."""
+        hint = self.hints[s]
+        return self.floats.symbol(s, hint) if isinstance(hint, float) else SymInt(s, hint, self)
+
+    @property
+    def floats(self) -> Floats:
+        """What is known of symbolic floats."""
+        if self._floats is None:
+            self._floats = Floats(self)
+        return self._floats
 
     def wrap(self, expr: IntLike) -> int | SymInt:
         """An expression as a value: a plain int where it is constant."""
         e = self.simplify(as_expr(expr))
-        return e.value if isinstance(e, Int) else SymInt(e, evaluate(e, self._hints), self)
+        return e.value if isinstance(e, Int) else SymInt(e, evaluate(e, self.hints), self)
 
     def simplify(self, expr: Expr) -> Expr:
         """`expr` with symbols that were found equal to something replaced by it."""
@@ -150,7 +178,7 @@ class ShapeEnv:
         key = (op, a - b)
         found = self._known.get(key)
         if found is None:
-            found = _TRUTH[op](evaluate(a, self._hints), evaluate(b, self._hints))
+            found = _TRUTH[op](evaluate(a, self.hints), evaluate(b, self.hints))
             self._note(Relation(op, a, b) if found else _negated(op, a, b))
             self._known[key] = found
         return found
@@ -158,14 +186,13 @@ class ShapeEnv:
     def specialise(self, expr: IntLike) -> int:
         """The value of `expr` now, which from here on is relied upon."""
         e = self.simplify(as_expr(expr))
-        value = evaluate(e, self._hints)
+        value = evaluate(e, self.hints)
         if not isinstance(e, Int):
             self.decide("==", e, value)
         return value
 
     def _note(self, r: Relation) -> None:
-        if self.closed:
-            raise LateDecision(f"shapes: {r} was decided after the guards were made")
+        self.refuse_late(str(r))
         self.relations.append(Relation(r.op, r.left, r.right, self.origin()))
         if r.op == "==":
             solved = _solve(r.left - r.right)
@@ -175,10 +202,15 @@ class ShapeEnv:
                 self.version += 1
                 self._known.clear()  # its keys are in terms of the symbol that is gone
 
+    def refuse_late(self, what: str) -> None:
+        """Raises LateDecision where no guard can be made any more."""
+        if self.closed:
+            raise LateDecision(f"shapes: {what} was decided after the guards were made")
+
     # -- asking ------------------------------------------------------------------------------------------------
     def hint(self, expr: IntLike) -> int:
         """The value of `expr` at capture, with no guard: for messages and heuristics only."""
-        return evaluate(expr, self._hints)
+        return evaluate(expr, self.hints)
 
 
 def _negated(op: str, a: Expr, b: Expr) -> Relation:
@@ -266,6 +298,8 @@ def plain(x: Any) -> Any:
     if isinstance(x, SymInt):
         e = x.env.simplify(x.expr)
         return e.value if isinstance(e, Int) else e
+    if isinstance(x, SymFloat):
+        return x.env.simplify(x.expr)  # type: ignore[attr-defined]
     return map_ints(x, plain)
 
 
@@ -273,6 +307,8 @@ def lifted(x: Any, env: ShapeEnv | None) -> Any:
     """`x` with every Expr in it as a SymInt of `env` (or an int): what meta rules can compute with."""
     if env is None:
         return x
+    if isinstance(x, FloatExpr):
+        return env.floats.wrap(x)
     return env.wrap(x) if isinstance(x, Expr) else map_ints(x, lambda i: lifted(i, env))
 
 
@@ -281,11 +317,15 @@ def simplified(x: Any, env: ShapeEnv) -> Any:
     if isinstance(x, Expr):
         e = env.simplify(x)
         return e.value if isinstance(e, Int) else e
+    if isinstance(x, FloatExpr):
+        return env.floats.simplify(x)
     return map_ints(x, lambda i: simplified(i, env))
 
 
 def bound(x: Any, values: Mapping[Sym, Any]) -> Any:
     """`x` with every Expr in it computed from `values` of the symbols: ints, or SymInts of one environment."""
+    if isinstance(x, FloatExpr):
+        return bound_float(x, values)
     if not isinstance(x, Expr):
         return map_ints(x, lambda i: bound(i, values))
     env = next((v.env for s in x.symbols if isinstance(v := values[s], SymInt)), None)
@@ -296,7 +336,7 @@ def bound(x: Any, values: Mapping[Sym, Any]) -> Any:
 
 def symbols_in(x: Any) -> frozenset[Sym]:
     """The symbols of every Expr in `x`."""
-    if isinstance(x, Expr):
+    if isinstance(x, Expr | FloatExpr):
         return x.symbols
     found: set[Sym] = set()
 
@@ -313,6 +353,8 @@ def environment_of(x: Any) -> ShapeEnv | None:
     if isinstance(x, SymInt):
         assert isinstance(x.env, ShapeEnv)
         return x.env
+    if isinstance(x, SymFloat):
+        return x.env.shapes  # type: ignore[attr-defined,no-any-return]
     found: list[ShapeEnv] = []
 
     def look(i: Any) -> Any:

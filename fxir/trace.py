@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from eager import _native
+from eager import _native, dtypes
+from eager.device import device
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import OPS, Kind, Op
 from eager.spec import TensorSpec, is_dense, spec_of
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 from eager.tensor import Tensor
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.emit import emit, emit_layout, infer, physical_root, spec
+from fxir.expr import Sym
+from fxir.floats import FloatExpr
 from fxir.functionalize import Memory
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
@@ -64,6 +68,9 @@ class TraceMode(Mode):
         self.decompositions = decompositions
         self._external = {id(t): key for key, t in (external or {}).items()}
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}  # real tensor (held) and its fake
+        self.float_arguments: dict[Sym, int] = {}  # which argument of the program each symbol is
+        self.float_inputs: dict[FloatExpr, Tensor] = {}  # the 0-d inputs that hold floats, behind all others, in order
+        self._last_input: Node | None = None
 
     @property
     def origin(self) -> Origin | None:
@@ -80,12 +87,33 @@ class TraceMode(Mode):
             self.graph.shapes = environment_of(spec_of(t))
         node = self.graph.placeholder(name, info=NodeInfo(self.note(spec_of(t))))
         self.memory.define(t, node)
+        self._last_input = node
         return node
 
     def add_symbol(self, n: SymInt) -> Node:
         """A placeholder for an int argument of the program that is a symbol."""
         self.graph.shapes = environment_of(n)
-        return self.graph.add_int_input(n.expr)
+        self._last_input = self.graph.add_number_input(n.expr, "int")
+        return self._last_input
+
+    def add_float(self, x: SymFloat, argument: int) -> None:
+        """Note that a float argument of the program is a symbol. It becomes an input where an op computes with it."""
+        self.graph.shapes = environment_of(x)
+        self.float_arguments[x.expr.args[0]] = argument
+
+    def float_input(self, x: SymFloat) -> Tensor | float:
+        """A 0-d float64 input of the graph that holds `x`: whoever calls the graph computes it, in Python."""
+        e = plain(x)
+        if not isinstance(e, FloatExpr):
+            return e  # type: ignore[no-any-return]
+        if e not in self.float_inputs:
+            t: Tensor = fake(TensorSpec((), dtypes.float64, (), device("cpu")))
+            first = next(iter(self.graph.nodes), self.graph._sentinel)
+            with self.graph.inserting_before(first if self._last_input is None else self._last_input.next):
+                self._last_input = self.graph.placeholder("number", info=NodeInfo(spec_of(t)))
+            self.memory.define(t, self._last_input)
+            self.float_inputs[e] = t
+        return self.float_inputs[e]
 
     def note(self, x: Any) -> Any:
         """`x` (a spec, arguments) as the graph holds it: expressions for SymInts. Symbols come with inputs only."""
@@ -177,6 +205,8 @@ class TraceMode(Mode):
         return self._new(wanted, emit_layout(self.graph, node, self.note(wanted.strides)))
 
     def _record(self, op: Op, args: tuple[Any, ...]) -> Any:
+        if any(a.__class__ is SymFloat for a in args):
+            args = self._with_float_inputs(op, args)
         specs = op.infer(*args)
         nodes = self.note(self._map_tensors(op, args, self.memory.value))
         same = all(spec(n) == self.note(spec_of(t)) for t, n in self._pairs(op, args, nodes))
@@ -189,6 +219,28 @@ class TraceMode(Mode):
             info = NodeInfo(node.info.spec[i], self.origin)  # type: ignore[index]
             results.append(self._new(s, self.graph.call_function(operator.getitem, (node, i), info=info)))
         return tuple(results)
+
+    def _with_float_inputs(self, op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Inputs in place of symbolic floats where the op computes with tensors and nothing else changes; else their values."""
+        on_cpu = all(t.device.type == "cpu" for t in op.tensors(args))
+        compute = op.compute_dtype(*args) if op.kind is Kind.POINTWISE and on_cpu and op.promotion != "raw" else None
+        out = list(args)
+        for i, a in enumerate(args):
+            if a.__class__ is SymFloat:
+                given = None if compute is None or i not in op._tensor_at else self._as_operand(op, args, i, compute)
+                out[i] = float(a) if given is None else given
+        return tuple(out)
+
+    def _as_operand(self, op: Op, args: tuple[Any, ...], i: int, compute: dtypes.dtype) -> Any:
+        """The input for the float `args[i]`, in a dtype that promotes as the float does; None where there is none."""
+        x = self.float_input(args[i])
+        for d in (dtypes.float64, compute.to_real()):
+            if d.itemsize == 2 or not d.is_floating_point:
+                continue  # eager computes with the float itself, not rounded
+            given = x if d is dtypes.float64 or not isinstance(x, Tensor) else self.dispatch(OPS["to_dtype"], (x, d))
+            if op.compute_dtype(*args[:i], given, *args[i + 1 :]) is compute:
+                return given
+        return None
 
     def _new(self, s: TensorSpec, node: Node) -> Tensor:
         t: Tensor = fake(s)

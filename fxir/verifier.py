@@ -114,7 +114,7 @@ def _check_node(graph: Graph, node: Node) -> None:
 
 def _check_functional(graph: Graph) -> None:
     placeholders = graph.placeholders
-    ints = {placeholders[source.input] for source in graph.symbols.values() if source.kind == "int"}
+    ints = {placeholders[source.input] for source in graph.symbols.values() if source.is_number}
     for node in graph.nodes:
         if node.op in ("call_method", "call_module"):
             _fail(node, "functional graphs hold calls of ops only")

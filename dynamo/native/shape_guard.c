@@ -1,17 +1,26 @@
-/* The "shape" check: a relation between sizes, strides, offsets and ints of several slots, as a small stack program.
+/* The "shape" check: a relation between sizes, strides, offsets, ints and floats of several slots, as a small stack
+ * program. Ints and floats do not mix but by a step that converts; whoever writes the program sees to that.
  *
  * It holds exactly where Python's arithmetic says so: a step that leaves 64 bits, divides by zero or meets something
  * else than it expects makes the check fail, which costs a recompilation and never a wrong result. */
 #include "guards.h"
 
-enum { CONST, SIZE, STRIDE, OFFSET, INT, ADD, MUL, FLOORDIV, MOD, MIN, MAX, EQ, NE, LT, LE, N_CODES };
+enum {
+    CONST, SIZE, STRIDE, OFFSET, INT, ADD, MUL, FLOORDIV, MOD, MIN, MAX, FLOAT, TO_FLOAT, FADD, FSUB, FMUL, FDIV, FNEG,
+    EQ, NE, LT, LE, FEQ, FNE, FLT, FLE, FNOT_LT, FNOT_LE, N_CODES
+};
 
 /* Operands in the program, values taken from and put on the stack. */
 static const struct { const char *name; int operands, takes, gives; } codes[N_CODES] = {
     {"const", 1, 0, 1}, {"size", 2, 0, 1}, {"stride", 2, 0, 1}, {"offset", 1, 0, 1}, {"int", 1, 0, 1},
     {"add", 0, 2, 1}, {"mul", 0, 2, 1}, {"floordiv", 0, 2, 1}, {"mod", 0, 2, 1}, {"min", 0, 2, 1}, {"max", 0, 2, 1},
+    {"float", 1, 0, 1}, {"to_float", 0, 1, 1}, {"fadd", 0, 2, 1}, {"fsub", 0, 2, 1}, {"fmul", 0, 2, 1}, {"fdiv", 0, 2, 1},
+    {"fneg", 0, 1, 1},
     {"eq", 0, 2, 0}, {"ne", 0, 2, 0}, {"lt", 0, 2, 0}, {"le", 0, 2, 0},
+    {"feq", 0, 2, 0}, {"fne", 0, 2, 0}, {"flt", 0, 2, 0}, {"fle", 0, 2, 0}, {"fnot_lt", 0, 2, 0}, {"fnot_le", 0, 2, 0},
 };
+/* A float on the stack is its bits; so is one in the program, where it is a "const". */
+typedef union { int64_t bits; double number; } Both;
 enum { DEPTH = 32 };
 
 struct ShapeProgram {
@@ -92,10 +101,44 @@ static bool read_int(PyObject *o, int64_t *value)
     return !overflow;
 }
 
+static bool read_float(PyObject *o, int64_t *value)
+{
+    if (!PyFloat_CheckExact(o)) return false;
+    return *value = (Both){.number = PyFloat_AS_DOUBLE(o)}.bits, true;
+}
+
+static bool to_float(int64_t *value)
+{
+    if (*value > (INT64_C(1) << 53) || *value < -(INT64_C(1) << 53)) return false;
+    return *value = (Both){.number = (double)*value}.bits, true;
+}
+
+static bool combine_floats(int code, int64_t *a, int64_t b)
+{
+    const double x = (Both){.bits = *a}.number, y = (Both){.bits = b}.number;
+    if (code == FDIV && y == 0) return false;
+    const double z = code == FADD ? x + y : code == FSUB ? x - y : code == FMUL ? x * y : x / y;
+    return *a = (Both){.number = z}.bits, true;
+}
+
+static bool compare_floats(int code, int64_t a, int64_t b)
+{
+    const double x = (Both){.bits = a}.number, y = (Both){.bits = b}.number;
+    switch (code) {
+    case FEQ: return x == y;
+    case FNE: return x != y;
+    case FLT: return x < y;
+    case FLE: return x <= y;
+    case FNOT_LT: return !(x < y);
+    default: return !(x <= y);
+    }
+}
+
 /* a := a op b */
 static bool combine(int code, int64_t *a, int64_t b)
 {
     int64_t q;
+    if (code >= FADD) return combine_floats(code, a, b);
     switch (code) {
     case ADD: return !__builtin_add_overflow(*a, b, a);
     case MUL: return !__builtin_mul_overflow(*a, b, a);
@@ -123,10 +166,18 @@ bool shape_holds(const ShapeProgram *p, PyObject **slots)
         case INT:
             if (!read_int(slots[at[1]], top++)) return false;
             break;
+        case FLOAT:
+            if (!read_float(slots[at[1]], top++)) return false;
+            break;
+        case TO_FLOAT:
+            if (!to_float(&top[-1])) return false;
+            break;
+        case FNEG: top[-1] ^= INT64_MIN; break;
         case EQ: return top[-2] == top[-1];
         case NE: return top[-2] != top[-1];
         case LT: return top[-2] < top[-1];
         case LE: return top[-2] <= top[-1];
+        case FEQ: case FNE: case FLT: case FLE: case FNOT_LT: case FNOT_LE: return compare_floats(code, top[-2], top[-1]);
         default:
             top--;
             if (!combine(code, &top[-1], top[0])) return false;

@@ -1,6 +1,6 @@
-"""Ints that are not one number: sizes of tensors with symbolic shapes, and int arguments that vary.
+"""Numbers that are not one number: sizes of tensors with symbolic shapes, int and float arguments that vary.
 
-A `SymIntValue` is a Constant whose value is known only at a price: whoever asks for `.value` gets the number that it
+A `SymbolicValue` is a Constant whose value is known only at a price: whoever asks for `.value` gets the number that it
 is now, and the compiled code is guarded to be used for that number alone. What can compute with the expression uses
 `symbolic` (see `host_value`).
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.sources import Source
 from dynamo.values.constant import Constant
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
 if TYPE_CHECKING:
@@ -19,31 +20,33 @@ if TYPE_CHECKING:
     from dynamo.values.base import Value
 
 
-class SymIntValue(Constant):
-    """An int known as an expression. source: where the very object lives, if it is an argument."""
+class SymbolicValue(Constant):
+    """A number known as an expression. kind: its Python type. source: where the very object lives, if it is an argument."""
 
-    def __init__(self, symbolic: SymInt, source: Source | None = None) -> None:
-        self.symbolic = symbolic
+    kind: type
+    symbolic: SymInt | SymFloat
+
+    def __init__(self, source: Source | None) -> None:
         self.source = source
 
     @property
-    def value(self) -> int:  # type: ignore[override]
-        return int(self.symbolic)
+    def value(self) -> Any:  # type: ignore[override]
+        return self.kind(self.symbolic)
 
     def __repr__(self) -> str:
-        return f"SymIntValue({self.symbolic!r})"
+        return f"{type(self).__name__}({self.symbolic!r})"
 
     def python_type(self) -> type:
-        return int
+        return self.kind
 
-    def as_constant(self) -> int:
+    def as_constant(self) -> Any:
         return self.value
 
     def holds(self, singleton: Any) -> bool:
         return False
 
     def describe(self) -> str:
-        return f"a symbolic int {self.symbolic!r}"
+        return f"a symbolic {self.kind.__name__} {self.symbolic!r}"
 
     def truth(self, cap: Capture) -> bool:
         return bool(self.symbolic)
@@ -57,6 +60,26 @@ class SymIntValue(Constant):
         return cg.source(self.source) if self.source is not None else cg.symbolic(self.symbolic)
 
 
+class SymIntValue(SymbolicValue):
+    """An int."""
+
+    kind = int
+
+    def __init__(self, symbolic: SymInt, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.symbolic: SymInt = symbolic
+
+
+class SymFloatValue(SymbolicValue):
+    """A float."""
+
+    kind = float
+
+    def __init__(self, symbolic: SymFloat, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.symbolic: SymFloat = symbolic
+
+
 def host_value(value: Value) -> Any:
-    """What Python computes with: the number, or the SymInt."""
-    return value.symbolic if isinstance(value, SymIntValue) else value.as_constant()
+    """What Python computes with: the number, or the SymInt or SymFloat."""
+    return value.symbolic if isinstance(value, SymbolicValue) else value.as_constant()

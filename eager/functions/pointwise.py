@@ -11,10 +11,11 @@ from eager import _native, dtypes
 from eager.dtypes import Category, scalar_name
 from eager.ops.table import OPS, Op, from_array, write_out
 from eager.promotion import result_type
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
 TensorBase = _native.TensorBase
-_NUMBERS = (int, float, bool, complex, np.number, np.bool_, SymInt)
+_NUMBERS = (int, float, bool, complex, np.number, np.bool_, SymInt, SymFloat)
 
 
 def operand(value: Any) -> Any:
@@ -68,7 +69,7 @@ def _times(other: Any, alpha: Any, *terms: Any) -> Any:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, complex) and category < Category.COMPLEX:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
-    if isinstance(alpha, float) and category < Category.FLOAT:
+    if isinstance(alpha, float | SymFloat) and category < Category.FLOAT:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if category is Category.BOOL:
         return OPS["logical_and"](other, bool(alpha)) if isinstance(other, TensorBase) else bool(other and alpha)

@@ -32,6 +32,7 @@ from eager.spec import (
     same_shape,
     spec_of,
 )
+from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
 TensorBase = _native.TensorBase
@@ -310,7 +311,7 @@ class Op(_native.OpBase):
     def _check_operands(self, args: tuple[Any, ...]) -> None:
         """Raise TypeError unless one operand is a tensor and those that are none are numbers, or left out where they may be."""
         wanted = next((i for i in self._tensor_at if not hasattr(args[i], "stride") and (
-            not isinstance(args[i], (int, float, complex, np.number, np.bool_, SymInt))
+            not isinstance(args[i], (int, float, complex, np.number, np.bool_, SymInt, SymFloat))
             and (args[i] is not None or self.schema.params[i].type == "Tensor"))), None)  # fmt: skip
         if wanted is None and not any(hasattr(args[i], "stride") for i in self._tensor_at):
             wanted = self._tensor_at[0]

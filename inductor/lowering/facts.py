@@ -60,6 +60,8 @@ class Facts:
             raise self._refusal(a, b, f"{a!r} {op} {b!r}")
         return proved
 
+    floats = None  # a graph has floats as tensors
+
     def specialise(self, expr: E.IntLike) -> int:
         e = E.as_expr(expr)
         if isinstance(e, E.Int):

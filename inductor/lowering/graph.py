@@ -47,9 +47,6 @@ class _Lowering:
         return renamed(x, self.names)
 
     def program(self) -> ir.Program:
-        floats = [s for s, source in self.graph.symbols.items() if source.kind == "float"]
-        if floats:
-            raise NeedsStatic([self.names[s] for s in floats], "a float that is an input")
         inputs: list[str] = []
         constants: list[tuple[str, str]] = []
         for node in self.graph.nodes:

@@ -119,7 +119,7 @@ def test_what_needs_the_number_compiles_for_each() -> None:
     check(lambda x: (x + 1, f"{x.shape[0]:03d}"), rows(4, 5, 7), compilations=3)
     check(lambda x: sum(x[i] * i for i in range(x.shape[0])), rows(4, 5, 7), compilations=3)
     check(lambda x: (x + 1, {x.shape[0]: 1}), rows(4, 5, 7), compilations=3)
-    check(lambda x: (x + 1, x.shape[0] / 2), rows(4, 5, 7), compilations=3)
+    check(lambda x: (x + 1, x.shape[0] / 2 // 1), rows(4, 5, 7), compilations=3)
 
 
 def test_ints_of_globals_closures_and_attributes() -> None:

@@ -32,6 +32,7 @@ from dynamo.values.objects import (
     BuiltinMethod,
     ClassValue,
     ExceptionValue,
+    PythonModule,
     SuperValue,
     UserObject,
     bind_descriptor,
@@ -488,18 +489,36 @@ class AttributeAccess:
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattr__)")
         return self.raise_(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")  # type: ignore[no-any-return]
 
-    def module_attribute(self, module: types.ModuleType, name: str) -> Value:
+    def module_attribute(self, value: PythonModule, name: str) -> Value:
         """module.name"""
+        module, cls = value.module, type(value.module)
+        raw = self._module_class_attribute(value, cls, name) if cls is not types.ModuleType else _ABSENT
+        if raw is not _ABSENT and is_data_descriptor(raw):
+            return self._read_descriptor(value, cls, name, raw)
         namespace = module.__dict__
         pending = self.effects.global_write(namespace, name)
         if pending is not None and pending is not DELETED:
             return pending
-        held = ConstSource(namespace, module.__name__)
+        held = ConstSource(namespace, value.name)
+        if name not in namespace and raw is not _ABSENT:
+            self.guard("dict_absent", held, name)
+            return self._bind(value, cls, name, raw)
         if name not in namespace:
             return self._missing_module_attribute(module, held, name)
         if trust.is_trusted_namespace(namespace):
             return self.wrap_static(namespace[name], name)
         return self.wrap(namespace[name], DictItemSource(held, name))
+
+    def _module_class_attribute(self, value: PythonModule, cls: type, name: str) -> Any:
+        """What a class of modules adds to types.ModuleType under `name`; _ABSENT if nothing."""
+        if self.class_lookup(cls, "__getattribute__") not in _OWN_GETATTRIBUTE:
+            raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its class has a __getattribute__ of its own)")
+        raw = self.class_lookup(cls, name)
+        if raw is type_attribute(types.ModuleType, name, _ABSENT):
+            return _ABSENT
+        if isinstance(raw, types.MemberDescriptorType | types.GetSetDescriptorType):
+            raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} ({type(raw).__name__})")
+        return raw
 
     def _missing_module_attribute(self, module: types.ModuleType, held: Source, name: str) -> Value:
         hook = module.__dict__.get("__getattr__", _ABSENT)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dynamo._native import ANY, AT_LEAST_2, META_ALL, GuardProgram
 from dynamo.shape_guards import ShapeCheck
-from dynamo.sources import ChildSource, Source
+from dynamo.sources import AttrSource, ChildSource, ConstSource, Source
 from eager import _logging, ambient, device, dtype, dtypes
 from fxir.node import Origin
 
@@ -169,6 +169,10 @@ class ProgramBuilder:
         if guard.kind in ("grad_mode", "ambient", "call_eq"):
             self._out.append((guard.kind, *guard.operands, self._note))
             return
+        held = _held_check(guard)
+        if held is not None:
+            self._out.append((*held, self._note))
+            return
         slots = [self.slot(s) for s in guard.sources]
         operands = (tuple(slots),) if guard.kind in ("shape", "distinct", "not_alias") else tuple(slots)
         stated = (guard.operands[0].steps,) if guard.kind == "shape" else guard.operands
@@ -185,6 +189,21 @@ class ProgramBuilder:
 
     def build(self) -> GuardProgram:
         return GuardProgram(self._out, self.n_slots)
+
+
+_FUNCTION_FIELDS: Final = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
+
+
+def _held_check(guard: Guard) -> tuple[Any, ...] | None:
+    """The instruction without a fetch, for what the object header or the function of a held object says; None for others."""
+    source = guard.sources[0]
+    if guard.kind == "type" and isinstance(source, ConstSource):
+        return "held_type", source.value, *guard.operands
+    if guard.kind == "is" and isinstance(source, AttrSource) and source.key in _FUNCTION_FIELDS:
+        parent = source.parent
+        if isinstance(parent, ConstSource) and type(parent.value) is types.FunctionType:
+            return "function_is", parent.value, source.key, *guard.operands
+    return None
 
 
 def _depth(source: Source) -> int:

@@ -21,6 +21,7 @@ from dynamo.errors import GiveUp
 from dynamo.sources import (
     AttrSource,
     CellContentsSource,
+    ChildSource,
     ConstSource,
     ContentSource,
     DictAttrSource,
@@ -58,6 +59,7 @@ BUILTIN_FUNCTION_TYPES: Final = (
     type(functools.lru_cache(lambda: None)),
 )
 _HEAP_TYPE: Final = 1 << 9
+_IMMUTABLE_TYPE: Final = 1 << 8
 _NAMED_TUPLE_FILE: Final = collections.namedtuple.__code__.co_filename
 
 
@@ -84,8 +86,8 @@ def is_python_class(cls: type) -> bool:
 
 
 def _changes_class(real: Any) -> bool:
-    """Whether __class__ of the object can be set."""
-    return is_python_class(type(real)) or container_base(type(real)) is not None
+    """Whether __class__ of the object can be set: CPython's own rule (object_set_class in Objects/typeobject.c)."""
+    return not type(real).__flags__ & _IMMUTABLE_TYPE or issubclass(type(real), types.ModuleType)
 
 
 def _is_made_in_c(cls: type) -> bool:
@@ -224,10 +226,10 @@ class Wrapping:
             return UserObject(kind, real, held)
         if kind is types.FunctionType:
             return self._wrap_function(real, source)
-        if issubclass(kind, type):
-            return ClassValue(real, self._held(real, source))
-        if issubclass(kind, types.ModuleType):
-            return PythonModule(real, self._held(real, source))
+        if issubclass(kind, type | types.ModuleType):
+            held = self._held(real, source)
+            self.guard("type", held, kind)
+            return ClassValue(real, held) if issubclass(kind, type) else PythonModule(real, held)
         maker = _MAKERS.get(kind)
         if maker is not None:
             return maker(self, real, source)
@@ -258,7 +260,9 @@ class Wrapping:
 
     def _wrap_instance(self, real: Any, kind: type, source: Source) -> Value:
         if issubclass(kind, enum.Enum):
-            return UserObject(kind, real, self._held(real, source))
+            held = self._held(real, source)
+            self.guard("type", held, kind)
+            return UserObject(kind, real, held)
         if kind is _native.CompiledFunction:
             return self.wrap(real.__wrapped__, ConstSource(real.__wrapped__, self._held(real, source).name))
         if is_named_tuple(kind):
@@ -383,11 +387,17 @@ def is_exception_class(kind: type) -> bool:
 # --- makers by exact type -------------------------------------------------------------------------------------
 
 
+def _part(value: Any, place: ChildSource) -> Source:
+    """Where a part of an immutable object is found: a part of what the entry holds is held too, and needs no guard."""
+    return ConstSource(value, place.name) if isinstance(place.parent, ConstSource) else place
+
+
 def _tuple(cap: Any, real: Any, source: Source) -> Value:
+    cap.guard("type", source, type(real))
     if not isinstance(source, ConstSource):
-        cap.guard("type", source, type(real))
         cap.guard("len", source, len(real))
-    return TupleValue([Lazy(cap, v, ItemSource(source, i)) for i, v in enumerate(real)], source, type(real))
+    items = (tuple.__getitem__(real, i) for i in range(tuple.__len__(real)))
+    return TupleValue([Lazy(cap, v, _part(v, ItemSource(source, i))) for i, v in enumerate(items)], source, type(real))
 
 
 def _list(cap: Any, real: Any, source: Source) -> Value:
@@ -435,14 +445,15 @@ def _range(cap: Any, real: Any, source: Source) -> Value:
 
 def _slice(cap: Any, real: Any, source: Source) -> Value:
     cap.guard("type", source, slice)
-    start, stop, step = (cap.wrap(getattr(real, p), AttrSource(source, p)) for p in ("start", "stop", "step"))
+    parts = {p: getattr(real, p) for p in ("start", "stop", "step")}
+    start, stop, step = (cap.wrap(v, _part(v, AttrSource(source, p))) for p, v in parts.items())
     return SliceValue(start, stop, step, source)
 
 
 def _method(cap: Any, real: Any, source: Source) -> Value:
     cap.guard("type", source, types.MethodType)
-    self_value = cap.wrap(real.__self__, AttrSource(source, "__self__"))
-    return BoundMethod(self_value, cap.wrap(real.__func__, AttrSource(source, "__func__")), source)
+    self_value = cap.wrap(real.__self__, _part(real.__self__, AttrSource(source, "__self__")))
+    return BoundMethod(self_value, cap.wrap(real.__func__, _part(real.__func__, AttrSource(source, "__func__"))), source)
 
 
 def _partial(cap: Any, real: Any, source: Source) -> Value:

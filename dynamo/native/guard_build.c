@@ -1,9 +1,10 @@
 /* Builds guard programs from Python tuples: operands are checked here, once, so that running needs no checks. */
 #include "guards.h"
+#include <stddef.h>
 
-/* Operands by letter: s slot read, d temporary written, o object, b base object (dict or callable), n attribute
- * name, k dict key, i integer, S tuple of slots; a capital letter after a colon is the required type of the operand
- * before it: D dict, C callable, T type, W weak reference. */
+/* Operands by letter: s slot read, d temporary written, o object, b base object, n attribute name, k dict key, i integer,
+ * S tuple of slots, f field of a function; a capital letter after a colon is the required type of the operand before it:
+ * D dict, C callable, F function, T type, W weak reference. */
 typedef struct {
     const char *name;
     int op;
@@ -16,6 +17,7 @@ static const OpSpec op_specs[] = {
     {"attr", G_ATTR, "snd", 3}, {"generic_attr", G_GENERIC_ATTR, "snd", 3}, {"dict_attr", G_DICT_ATTR, "snd", 3},
     {"type_attr", G_TYPE_ATTR, "snd", 3}, {"type_of", G_TYPE_OF, "sd", 2}, {"dict_item", G_DICT_ITEM, "skd", 3},
     {"item", G_ITEM, "sid", 3}, {"cell", G_CELL, "sd", 2}, {"closure", G_CLOSURE, "sid", 3},
+    {"held_type", G_HELD_TYPE, "bo:T", 2}, {"function_is", G_FUNCTION_IS, "b:Ffo", 3},
     {"type", G_TYPE, "so:T", 2}, {"is", G_IS, "so", 2}, {"is_not", G_IS_NOT, "so", 2}, {"int_eq", G_INT_EQ, "so", 2},
     {"float_eq", G_FLOAT_EQ, "so", 2}, {"str_eq", G_STR_EQ, "so", 2}, {"const_eq", G_CONST_EQ, "so", 2},
     {"len", G_LEN, "si", 2}, {"dict_keys", G_DICT_KEYS, "so", 2}, {"no_attr", G_NO_ATTR, "sn", 2},
@@ -134,9 +136,26 @@ static int require(Builder *b, const OpSpec *spec, char kind, PyObject *value)
     switch (kind) {
     case 'D': return PyDict_Check(value) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a dict", value);
     case 'C': return PyCallable_Check(value) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a callable", value);
+    case 'F': return PyFunction_Check(value) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a Python function", value);
     case 'T': return PyType_Check(value) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a type", value);
     default: return PyWeakref_Check(value) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a weak reference", value);
     }
+}
+
+/* Where a function keeps what code may replace. */
+static int read_field(Builder *b, const OpSpec *spec, PyObject *value, Guard *g)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } fields[] = {
+        {"__code__", offsetof(PyFunctionObject, func_code)},
+        {"__defaults__", offsetof(PyFunctionObject, func_defaults)},
+        {"__kwdefaults__", offsetof(PyFunctionObject, func_kwdefaults)},
+    };
+    for (size_t i = 0; PyUnicode_Check(value) && i < Py_ARRAY_LENGTH(fields); i++)
+        if (PyUnicode_CompareWithASCIIString(value, fields[i].name) == 0) return g->a = (int64_t)fields[i].offset, 0;
+    return refuse(b, spec, PyExc_ValueError, "a field must be __code__, __defaults__ or __kwdefaults__", value);
 }
 
 static int read_operand(Builder *b, const OpSpec *spec, char kind, PyObject *value, Guard *g, int *n_slots, int *n_ints)
@@ -146,6 +165,7 @@ static int read_operand(Builder *b, const OpSpec *spec, char kind, PyObject *val
     case 'd': return read_destination(b, spec, value, &g->dst);
     case 'o': return g->obj = value, 0;
     case 'b': return g->base = value, 0;
+    case 'f': return read_field(b, spec, value, g);
     case 'n': return read_name(b, spec, value, g);
     case 'k':
         g->obj = value;
@@ -220,6 +240,9 @@ static int finish(Builder *b, const OpSpec *spec, PyObject *instruction, Guard *
         if (!PyLong_CheckExact(g->obj)) return refuse(b, spec, PyExc_TypeError, "expected an int", g->obj);
         g->a = PyLong_AsLongLongAndOverflow(g->obj, &overflow);
         g->b = !overflow;
+        return 0;
+    case G_FUNCTION_IS:
+        if (g->obj == Py_None) g->obj = NULL;       /* how functions keep it */
         return 0;
     case G_FLOAT_EQ:
         if (!PyFloat_CheckExact(g->obj)) return refuse(b, spec, PyExc_TypeError, "expected a float", g->obj);

@@ -357,6 +357,12 @@ static int run_code(ProgramObject *p, PyObject **slots, bool trust, bool room)
         case G_TYPE:
             if (unlikely((PyObject *)Py_TYPE(slots[g->src]) != g->obj)) goto done;
             break;
+        case G_HELD_TYPE:
+            if (unlikely((PyObject *)Py_TYPE(g->base) != g->obj)) goto done;
+            break;
+        case G_FUNCTION_IS:
+            if (unlikely(*(PyObject **)((char *)g->base + g->a) != g->obj)) goto done;
+            break;
         case G_IS:
             if (unlikely(slots[g->src] != g->obj)) goto done;
             break;

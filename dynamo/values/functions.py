@@ -18,7 +18,6 @@ from dynamo.sources import (
     ConstSource,
     DictAttrSource,
     DictItemSource,
-    ItemSource,
     Source,
     type_attribute,
 )
@@ -110,8 +109,7 @@ class FunctionValue(Value):
         cap.guard("is", source, real)
         if real is None:
             return []
-        held = ConstSource(real, source.name)
-        return [cap.lazy(v, ItemSource(held, i)) for i, v in enumerate(real)]
+        return [cap.lazy(v, ConstSource(v, f"{source.name}[{i}]")) for i, v in enumerate(real)]  # a tuple's items stay
 
     def kwdefaults(self, cap: Capture) -> dict[str, Value]:
         if self.real is None:

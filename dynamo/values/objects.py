@@ -237,25 +237,32 @@ class PythonModule(Value):
         self.source: Source = source
 
     def python_type(self) -> type:
-        return types.ModuleType
+        return type(self.module)
 
     def as_constant(self) -> Any:
         return self.module
 
+    @property
+    def name(self) -> str:
+        """Its own entry: the class may say something else."""
+        return str(types.ModuleType.__getattribute__(self.module, "__dict__").get("__name__", "?"))
+
     def describe(self) -> str:
-        return f"module {self.module.__name__}"
+        return f"module {self.name}"
 
     def truth(self, cap: Capture) -> bool:
-        return True
+        cls = type(self.module)
+        asks = cls is not types.ModuleType and any(cap.class_has(cls, name) for name in ("__bool__", "__len__"))
+        return super().truth(cap) if asks else True
 
     def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.module_attribute(self.module, name)
+        return cap.module_attribute(self, name)
 
     def same_object(self, cap: Capture, other: Value) -> bool:
         return isinstance(other, PythonModule) and other.module is self.module
 
     def reconstruct(self, cg: CodeGen) -> str:
-        return cg.bind(self.module, self.module.__name__.rpartition(".")[2])
+        return cg.bind(self.module, self.name.rpartition(".")[2])
 
 
 class SuperValue(Value):

@@ -47,6 +47,21 @@ static PyObject *py_set_mode_depth(PyObject *Py_UNUSED(m), PyObject *value)
 static PyObject *py_epoch(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyLong_FromUnsignedLongLong(g_epoch); }
 static PyObject *py_bump_epoch(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { g_epoch++; Py_RETURN_NONE; }
 
+/* As types written in C are: neither the class's attributes nor the class of an instance can change from now on. */
+static PyObject *py_seal_type(PyObject *Py_UNUSED(m), PyObject *cls)
+{
+    if (!PyType_Check(cls)) return PyErr_Format(PyExc_TypeError, "seal_type: expected a class, got a %s", Py_TYPE(cls)->tp_name);
+    PyTypeObject *type = (PyTypeObject *)cls;
+    PyObject *mro = type->tp_mro;
+    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(mro); i++)
+        if (!PyType_HasFeature((PyTypeObject *)PyTuple_GET_ITEM(mro, i), Py_TPFLAGS_IMMUTABLETYPE))
+            return PyErr_Format(PyExc_TypeError, "seal_type: %R can still change, and %R derives from it",
+                                PyTuple_GET_ITEM(mro, i), cls);
+    type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+    PyType_Modified(type);
+    return Py_NewRef(cls);
+}
+
 /* ---- threads and products ---- */
 
 Runtime g_runtime = {RUNTIME_ABI_VERSION, 1, threads_parallel_for, blas_gemm, threads_scratch, NULL};
@@ -139,6 +154,7 @@ static PyMethodDef methods[] = {
     {"set_mode_depth", py_set_mode_depth, METH_O, NULL},
     {"epoch", py_epoch, METH_NOARGS, "counter of parameter and module changes"},
     {"bump_epoch", py_bump_epoch, METH_NOARGS, "record such a change"},
+    {"seal_type", py_seal_type, METH_O, "seal_type(cls) -> cls, which is immutable from now on"},
     {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(op, fallback)"},
     {"fast_method", py_fast_method, METH_VARARGS, "fast_method(name, fallback)"},
     {"bind_op", py_bind_op, METH_VARARGS, "bind_op(op, name): the short ways that C has for it"},

@@ -22,8 +22,11 @@ parameter_registration_hooks: dict[int, Callable[..., Any]] = {}
 buffer_registration_hooks: dict[int, Callable[..., Any]] = {}
 
 
+@_native.seal_type  # so that what is known of a registry's class needs no check: no instance can change class
 class Registry(dict[Any, Any]):
     """A dict whose every change is counted in the epoch, so that writes past `__setattr__` are seen."""
+
+    __slots__ = ("__weakref__",)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.get(key, _MISSING) is not value:

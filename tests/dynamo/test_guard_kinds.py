@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import types
 
+import pytest
+
 import dynamo
 import eager as torch
+from eager import _native, nn
 from eager.amp import autocast_mode
 from tests.dynamo.states import STATES
 
@@ -44,3 +47,38 @@ def test_guards_run_no_python_code_and_name_their_line() -> None:
             assert isinstance(asked, types.BuiltinFunctionType) or asked in PYTHON_QUESTIONS, g.note
         assert g.origin is not None or g.kind in OF_THE_CALL, g.note
         assert g.note
+
+
+class _Chain(nn.Module):
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.ReLU()) for _ in range(n))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def _each_call(module: nn.Module) -> list[str]:
+    """The instructions of the module's guard program that no watched block holds."""
+    compiled = dynamo.compile(module, backend="eager")
+    compiled(torch.ones(2, 4))
+    (entry,) = compiled._compiled_call.entries()
+    return [text.split()[0] for _, text, _ in entry.program.describe() if not text.startswith("  ")]
+
+
+def test_a_module_tree_adds_nothing_to_what_each_call_checks() -> None:
+    assert _each_call(_Chain(12)) == _each_call(_Chain(1))
+
+
+def test_the_class_of_a_registry_is_sealed() -> None:
+    registry = nn.Linear(1, 1)._parameters
+    with pytest.raises(TypeError, match="__class__ assignment"):
+        registry.__class__ = type("Other", (dict,), {"__slots__": ("__weakref__",)})
+    with pytest.raises(TypeError, match="immutable type"):
+        type(registry).__len__ = lambda self: 0
+    with pytest.raises(TypeError, match="can still change"):
+        _native.seal_type(type("Derived", (type("Base", (), {}),), {}))
+    with pytest.raises(TypeError, match="expected a class"):
+        _native.seal_type(1)

@@ -151,6 +151,33 @@ def test_type_of_const_and_global() -> None:
     assert program.failed([POINT]) == (4, None)
 
 
+def test_held_objects_are_asked_without_a_fetch() -> None:
+    class Other(Point):
+        pass
+
+    def f(a: int = 1, *, b: int = 2) -> int:
+        return a + b
+
+    point = Point()
+    code, defaults, kwdefaults = f.__code__, f.__defaults__, f.__kwdefaults__
+    program = GuardProgram(
+        [("held_type", point, Point), ("function_is", f, "__code__", code), ("function_is", f, "__defaults__", defaults),
+         ("function_is", f, "__kwdefaults__", kwdefaults)], 0)
+    assert program.check([])
+    for field, value, failed in (("__code__", (lambda a, *, b: 0).__code__, 1), ("__defaults__", None, 2), ("__kwdefaults__", {}, 3)):
+        old = getattr(f, field)
+        setattr(f, field, value)
+        assert program.failed([]) == (failed, None)
+        setattr(f, field, old)
+    point.__class__ = Other
+    assert program.failed([]) == (0, None)
+    f.__defaults__ = f.__kwdefaults__ = None
+    none = GuardProgram([("function_is", f, "__defaults__", None), ("function_is", f, "__kwdefaults__", None)], 0)
+    assert none.check([])
+    f.__kwdefaults__ = {"b": 1}
+    assert none.failed([]) == (1, None)
+
+
 def test_weak_fails_once_the_referent_is_gone() -> None:
     point = Point()
     program = GuardProgram([("weak", weakref.ref(point), 1), ("same", 0, 1)], 1)
@@ -522,6 +549,8 @@ BAD = [
     (("shape", (0,), ("const", 1, "const", 1, "const", 1, "eq")), "at the end"), (("shape", (0,), ()), "steps"),
     (("watch", (), (("watch", (), ()),)), "nest"), (("tensor", 0, int, 0, 0, (), ()), "TensorBase"),
     (("tensor", 0, eager.Tensor, 0, 0, (1,), ()), "strides"), (("tensor", 0, eager.Tensor, 0, 0, (-3,), (1,)), "sizes must"),
+    (("held_type", 3, 3), "expected a type"), (("function_is", len, "__code__", None), "expected a Python function"),
+    (("function_is", _native.__class__, "__code__", None), "Python function"), (("function_is", lambda: 0, "__dict__", {}), "field"),
     (("dict_item", 0, [], 1), "unhashable"), (("distinct", [0]), "tuple of slots"), (("weak", 3, 1), "weak reference"),
 ]
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from eager import _logging
+from fxir import expr as E
 from inductor import ir
 from inductor.sizes import nominal
 from inductor.substitute import iterations, operation_count, producer_at, replace_loads, with_value
 
 FUSION: Final = _logging.artifact("fusion")
 CHEAP_OPERATIONS: Final = 6
+REPEATS: Final = 16  # times that a cheap value may be computed where it could be loaded
 LIMIT: Final = 400  # operations in one value: beyond it a kernel grows without getting faster
 EXPENSIVE: Final = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf erfc erfinv "
@@ -125,6 +127,31 @@ def _should_inline(program: ir.Program, b: ir.Buffer, pinned: set[str], readers:
     return True
 
 
+def _innermost(definition: ir.Definition) -> E.Expr | None:
+    """The loop variable that changes fastest."""
+    match definition:
+        case ir.Reduction():
+            return next((ir.reduced_axis(k, n) for k, n in reversed([*enumerate(definition.reduced)]) if n != 1), None)
+        case ir.Pointwise():
+            return next((ir.axis(k, n) for k, n in reversed([*enumerate(definition.ranges)]) if n != 1), None)
+    return None
+
+
+def _repeats(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list[str]) -> int:
+    """How often one element would be computed by the innermost loops of its readers, on average.
+
+    What does not change in an innermost loop is computed before it, and does not count.
+    """
+    found = 1
+    for r in readers:
+        definition = program.buffers[r].definition
+        assert definition is not None
+        inner = _innermost(definition)
+        if any(isinstance(v, ir.Load) and v.buffer == b.name and inner in v.index.symbols for v in ir.walk(ir.operands(definition))):
+            found = max(found, nominal(iterations(definition)) // max(nominal(iterations(d)), 1))
+    return found
+
+
 def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list[str], points: int) -> str:
     count = operation_count(d.value)
     if any(isinstance(v, ir.Index) for v in ir.walk([d.value])):
@@ -139,7 +166,8 @@ def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list
     if count > LIMIT:
         return f"its value has {count} operations already"
     if _is_cheap(d.value):
-        return ""
+        times = _repeats(program, b, d, readers) if sum(isinstance(v, ir.Op) for v in ir.walk([d.value])) > 1 else 1
+        return f"its reader would compute each element {times} times" if times >= REPEATS else ""
     if points > 1:
         return f"it is read at {points} places and costs {count} operations"
     definition = program.buffers[readers[0]].definition

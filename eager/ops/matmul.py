@@ -95,9 +95,16 @@ def _matmul(x: Any, other: Any) -> Any:
         return mm(rows, other).reshape(*x.shape[:-1], other.shape[1])
     lead = broadcast_shapes(x.shape[:-2], other.shape[:-2])
     count = math.prod(lead)  # -1 would be ambiguous where a matrix has no elements
-    a = OPS["expand"](x, (*lead, *x.shape[-2:])).reshape(count, *x.shape[-2:])
-    b = OPS["expand"](other, (*lead, *other.shape[-2:])).reshape(count, *other.shape[-2:])
-    return OPS["bmm"](a, b).reshape(*lead, x.shape[-2], other.shape[-1])
+    return OPS["bmm"](_batch(x, lead, count), _batch(other, lead, count)).reshape(*lead, x.shape[-2], other.shape[-1])
+
+
+def _batch(x: Any, lead: tuple[int, ...], count: int) -> Any:
+    """x: (*, m, n) -> (count, m, n), where * broadcasts to `lead`. Matrices that lie transposed in memory stay so: if
+    there must be a copy, it reads and writes in one order, and products read either way."""
+    row, column = x.stride()[-2:]
+    if isinstance(row, int) and row == 1 and not (isinstance(column, int) and column == 1):
+        return transpose_last(_batch(transpose_last(x), lead, count))
+    return OPS["expand"](x, (*lead, *x.shape[-2:])).reshape(count, *x.shape[-2:])
 
 
 def _matmul_samples(make: Any) -> Iterator[tuple[Any, ...]]:

@@ -193,14 +193,15 @@ static void edge_tile(long rows, long columns, long k, const T *a, long r, long 
       c[i * ldc + j] = add ? c[i * ldc + j] + whole[i * NR + j] : whole[i * NR + j];
 }
 
-/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are NR apart. */
-static inline void transpose(const T *from, long step, T *to) {
+/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
+   stands for those after it. */
+static inline void transpose(const T *from, long step, long count, T *to, long apart) {
   X r[L];
 #pragma GCC unroll 8
-  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + i * step);
+  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
 @TRANSPOSE@
 #pragma GCC unroll 8
-  for (int i = 0; i < L; i++) *(XU *)(to + i * NR) = r[i];
+  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
 }
 
 /* One panel: b[k][columns] -> panel[k][NR]. */
@@ -214,7 +215,7 @@ static void pack_panel(const T *b, long k, long columns, long b_row, long b_col,
     for (long r = 0; r < k * NR; r++) panel[r] = 0;
   long blocked_k = b_row == 1 ? k - k % L : 0, blocked_columns = columns - columns % L;
   for (long r = 0; r < blocked_k; r += L)
-    for (long j = 0; j < blocked_columns; j += L) transpose(b + r + j * b_col, b_col, panel + r * NR + j);
+    for (long j = 0; j < blocked_columns; j += L) transpose(b + r + j * b_col, b_col, L, panel + r * NR + j, NR);
   for (long r = 0; r < k; r++)
     for (long j = r < blocked_k ? blocked_columns : 0; j < columns; j++) panel[r * NR + j] = b[r * b_row + j * b_col];
 }
@@ -230,8 +231,22 @@ extern "C" void @SYMBOL@_pack(const void *b, long k, long n, long b_row, long b_
   pack_panels((const T *)b, k, n, b_row, b_col, (T *)panels, 0, (n + NR - 1) / NR);
 }
 
+/* a[rows][k] -> out[k][rows], in whole vectors where a allows it: the last vector of a column lies over the one before
+   it; that of fewer than L rows reaches into the next column, which comes later, or up to L - 1 numbers past the end. */
 static void pack_rows(const T *a, long rows, long k, long a_row, long a_col, T *out) {
-  for (long c = 0; c < k; c++)
+  long c = 0;
+  if (a_row == 1 && rows >= L)
+    for (; c < k; c++) {
+      for (long i = 0; i + L <= rows; i += L) *(XU *)(out + c * rows + i) = *(const XU *)(a + c * a_col + i);
+      *(XU *)(out + c * rows + rows - L) = *(const XU *)(a + c * a_col + rows - L);
+    }
+  else if (a_col == 1)
+    for (; c + L <= k; c += L) {
+      for (long i = 0; i + L <= rows; i += L) transpose(a + i * a_row + c, a_row, L, out + c * rows + i, rows);
+      long i = rows < L ? 0 : rows - L;
+      transpose(a + i * a_row + c, a_row, rows - i, out + c * rows + i, rows);
+    }
+  for (; c < k; c++)
     for (long i = 0; i < rows; i++) out[c * rows + i] = a[i * a_row + c * a_col];
 }
 
@@ -290,7 +305,7 @@ static long round_up(long x, long to) { return (x + to - 1) / to * to; }
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
   const GemmTask *g = job->g;
-  long a_size = g->a_direct ? 0 : job->rows * g->kc, n_panels = (g->n + NR - 1) / NR;
+  long a_size = g->a_direct ? 0 : job->rows * g->kc + L, n_panels = (g->n + NR - 1) / NR;
   long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : n_panels * g->k * NR;
   T *wa = (T *)job->rt->scratch(job->rt, 0, (a_size + round_up(b_size, 64) + 64) * (long)sizeof(T));
   if (!wa) { __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED); return; }

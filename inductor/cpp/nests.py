@@ -7,6 +7,7 @@ Owns the loops, accumulators and stores. Values are printed by `cpp.values`, loo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,8 @@ from inductor.substitute import at_point
 
 COLUMN_BLOCK: Final = 64
 REDUCTION_BLOCK: Final = 8192  # elements of one block of a reduction that has no rows
+LANE_BYTES: Final = 64  # of the running results of a reduction, side by side: one vector at least
+ACCURATE: Final = 4096  # elements after which a running sum of floats is put away, so that it stays small
 _PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # of one vectorised operation on one element
 
 
@@ -273,7 +276,9 @@ class _Printer:
         inner: list[str] = []
         scope = self._scope(body, inner, k, bundle.inner)
         ranges = (*rows, *bundle.inner)
-        accumulators = [_Accumulator(f"a_{m.buffer.name}", m) for m in bundle.members if m.kind == "reduce"]
+        reductions = [m for m in bundle.members if m.kind == "reduce"]
+        lanes = _lanes(bundle.inner, reductions)
+        accumulators = [_Accumulator(f"a_{m.buffer.name}", m, lanes) for m in reductions]
         by_name = {a.member.buffer.name: a for a in accumulators}
         for m in bundle.members:
             value = scope.print(m.value)
@@ -282,7 +287,7 @@ class _Printer:
             elif m.buffer.name in self.stored:
                 inner.append(self._store(m, self._position(ranges), value))
         body += [a.declare() for a in accumulators]
-        body += _loops(bundle.inner, k, inner, accumulators)
+        body += _loops(bundle.inner, k, inner, accumulators, lanes)
         for a in accumulators:
             self._finish(body, a, self._position(rows) if rows else "0")
 
@@ -304,10 +309,11 @@ class _Printer:
         saved = dict(self.known)
         axes = [ir.axis(k + extra + j, n) for j, n in enumerate(reduced) if n != 1]
         scope = Scope(middle, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
-        a = _Accumulator(f"a_{m.buffer.name}", m)
+        lanes = _lanes(reduced, [m])
+        a = _Accumulator(f"a_{m.buffer.name}", m, lanes)
         inner.append(a.step(scope.print(m.value)))
         middle.append(a.declare())
-        middle += _loops(reduced, k + extra, inner, [a])
+        middle += _loops(reduced, k + extra, inner, [a], lanes)
         self._finish(middle, a, self._position((*self.nest.rows, *kept)))
         self.known.clear()
         self.known.update(saved)
@@ -374,24 +380,25 @@ class _Printer:
         blocks = ceildiv(count, REDUCTION_BLOCK)
         n_count, n_blocks = size_source(count), size_source(blocks)
         starts = [size_source(product((8 * j, blocks))) for j in range(len(bundle.members) + 1)]
-        accumulators = [_Accumulator(f"a_{m.buffer.name}", m) for m in bundle.members]
+        lanes = _lanes((count,), bundle.members)
+        accumulators = [_Accumulator(f"a_{m.buffer.name}", m, lanes) for m in bundle.members]
         inner: list[str] = []
         outer: list[str] = []
         scope = self._scope(outer, inner, 0, (count,))
         inner += [a.step(scope.print(v)) for a, v in zip(accumulators, values, strict=True)]
-        loop = ["#pragma omp simd" + "".join(a.clause() for a in accumulators), "for (i64 i0 = first; i0 < last; i0++) {",
-                *(f"  {x}" for x in inner), "}"]  # fmt: skip
+        loop = _lane_loops("i0", "first", "last", None, inner, lanes)
         body = [*outer, "for (i64 at = begin; at < end; at++) {",
                 f"  const i64 first = at * {REDUCTION_BLOCK};",
                 f"  const i64 last = first + {REDUCTION_BLOCK} < {n_count} ? first + {REDUCTION_BLOCK} : {n_count};",
                 *(f"  {a.declare()}" for a in accumulators), *(f"  {x}" for x in loop),
-                *(f"  (({TYPE[a.dtype]}*)(parts + {starts[j]}))[at] = {a.name};" for j, a in enumerate(accumulators)),
+                *(f"  (({TYPE[a.dtype]}*)(parts + {starts[j]}))[at] = {a.folded()};" for j, a in enumerate(accumulators)),
                 "}"]  # fmt: skip
         finish: list[str] = []
         for j, a in enumerate(accumulators):
-            finish += [f"{TYPE[a.dtype]} {a.name} = {a.identity()};",
-                       f"for (i64 at = 0; at < {n_blocks}; at++) {a.combine(a.name, f'(({TYPE[a.dtype]}*)(parts + {starts[j]}))[at]')}",
-                       self._store(a.member, "0", a.result())]  # fmt: skip
+            whole = _Accumulator(a.name, a.member)
+            finish += [whole.declare(),
+                       f"for (i64 at = 0; at < {n_blocks}; at++) {whole.step(f'(({TYPE[a.dtype]}*)(parts + {starts[j]}))[at]')}",
+                       self._store(a.member, "0", whole.result())]  # fmt: skip
         pointers = self._pointer_lines(False)
         each = self._cost()
         if each.is_fixed():
@@ -413,15 +420,13 @@ class _Printer:
 
 
 class _Accumulator:
-    """The running result of a reduction."""
+    """The running result of a reduction. lanes: how many of them run side by side, `name[lane]` each; 1: just `name`."""
 
-    def __init__(self, name: str, member: Member) -> None:
-        self.name, self.member = name, member
+    def __init__(self, name: str, member: Member, lanes: int = 1) -> None:
+        self.name, self.member, self.lanes = name, member, lanes
         d = member.buffer.definition
         assert isinstance(d, ir.Reduction)
-        self.kind, self.dtype = d.kind, d.value.dtype
-        if self.kind in ("any", "all"):
-            self.dtype = dtypes.bool_
+        self.kind, self.dtype = d.kind, _accumulated(d)
 
     def identity(self) -> str:
         d = self.dtype
@@ -437,54 +442,99 @@ class _Accumulator:
         return literal({"sum": 0, "prod": 1, "any": 0, "all": 1}[self.kind], d)
 
     def declare(self) -> str:
-        return f"{TYPE[self.dtype]} {self.name} = {self.identity()};"
+        if self.lanes == 1:
+            return f"{TYPE[self.dtype]} {self.name} = {self.identity()};"
+        return f"alignas(64) {TYPE[self.dtype]} {self.name}[{self.lanes}]; {self.clear()}"
 
-    def combine(self, name: str, value: str) -> str:
-        form = {"sum": "{0} += {1};", "prod": "{0} *= {1};", "max": "{0} = fj_maximum({0}, {1});",
-                "min": "{0} = fj_minimum({0}, {1});", "any": "{0} |= {1} != 0;", "all": "{0} &= {1} != 0;"}[self.kind]  # fmt: skip
-        return form.format(name, value)
+    def clear(self) -> str:
+        return f"fj_fill({self.name}, {self.identity()});" if self.lanes > 1 else f"{self.name} = {self.identity()};"
 
     def step(self, value: str) -> str:
-        return self.combine(self.name, value)
+        """The statement that takes `value` in; of a lane if there are several."""
+        # New value first: where one of two compared is nan the second comes back, so its test is off the critical path.
+        form = {"sum": "{0} += {1};", "prod": "{0} *= {1};", "max": "{0} = fj_maximum({1}, {0});",
+                "min": "{0} = fj_minimum({1}, {0});", "any": "{0} |= {1} != 0;", "all": "{0} &= {1} != 0;"}[self.kind]  # fmt: skip
+        return form.format(f"{self.name}[lane]" if self.lanes > 1 else self.name, value)
 
-    def clause(self) -> str:
-        """The OpenMP clause that lets the loop keep one accumulator per vector lane."""
-        sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(self.kind)
-        if sign is None:
-            sign = "fj_max" if self.kind == "max" else "fj_min"
-        return f" reduction({sign}:{self.name})"
+    def set_aside(self) -> tuple[str, str, str]:
+        """(declaration of a total, statement that adds the running result to it, statement that takes it back)"""
+        total = f"{self.name}_total"
+        if self.lanes == 1:
+            return f"{TYPE[self.dtype]} {total} = {self.name};", f"{total} += {self.name};", f"{self.name} = {total};"
+        each = f"for (i64 lane = 0; lane < {self.lanes}; lane++)"
+        return (f"alignas(64) {TYPE[self.dtype]} {total}[{self.lanes}]; {each} {total}[lane] = {self.name}[lane];",
+                f"{each} {total}[lane] += {self.name}[lane];", f"{each} {self.name}[lane] = {total}[lane];")  # fmt: skip
+
+    def folded(self) -> str:
+        """The result of all lanes."""
+        return f"fj_fold_{self.kind}<{self.lanes}>({self.name})" if self.lanes > 1 else self.name
 
     def result(self) -> str:
         target = self.member.buffer.layout.dtype
-        if target is self.dtype:
-            return self.name
-        return cast(self.name, self.dtype, target)
+        return cast(self.folded(), self.dtype, target) if target is not self.dtype else self.folded()
 
 
 def _loop(axis: int, size: Size, body: list[str]) -> list[str]:
     return [f"for (i64 i{axis} = 0; i{axis} < {size_source(size)}; i{axis}++) {{", *(f"  {x}" for x in body), "}"]
 
 
-def _loops(sizes: tuple[Size, ...], first: int, body: list[str], accumulators: list[_Accumulator]) -> list[str]:
+def _accumulated(d: ir.Reduction) -> dtype:
+    """The type of a reduction's running result."""
+    return dtypes.bool_ if d.kind in ("any", "all") else d.value.dtype
+
+
+def _lanes(sizes: tuple[Size, ...], members: Sequence[Member]) -> int:
+    """How many running results each reduction over `sizes` keeps: a power of two that the innermost loop can fill."""
+    definitions = [m.buffer.definition for m in members]
+    itemsize = min((_accumulated(d).itemsize for d in definitions if isinstance(d, ir.Reduction)), default=LANE_BYTES)
+    lanes, innermost = LANE_BYTES // itemsize, next((n for n in reversed(sizes) if n != 1), 1)
+    if isinstance(innermost, int) and innermost < lanes:
+        return 1 << (innermost.bit_length() - 1) if innermost >= 4 else 1
+    return lanes
+
+
+def _lane_loops(axis: str, start: str, stop: str, count: int | None, body: list[str], lanes: int) -> list[str]:
+    """Loops over start..stop in which `body` sees `axis`, and in `lane` which of the running results is its own.
+
+    g++ folds the result of `reduction(...)` one lane after the other, which costs a short row more than all the rest.
+    count: of iterations, if known.
+    """
+    def sweep(head: str, place: str, n: str) -> list[str]:
+        return [head, "  #pragma omp simd", f"  for (i64 lane = 0; lane < {n}; lane++) {{",
+                f"    const i64 {axis} = {place} + lane;", *(f"    {x}" for x in body), "  }", "}"]  # fmt: skip
+
+    if count is not None and count % lanes == 0:
+        return sweep(f"for (i64 at_{axis} = {start}; at_{axis} < {stop}; at_{axis} += {lanes}) {{", f"at_{axis}", str(lanes))
+    whole = f"{stop} - ({stop} - {start}) % {lanes}"
+    rest = f"{stop} - last_{axis}" if count is None else str(count % lanes)
+    return [f"const i64 last_{axis} = {whole};",
+            *sweep(f"for (i64 at_{axis} = {start}; at_{axis} < last_{axis}; at_{axis} += {lanes}) {{", f"at_{axis}", str(lanes)),
+            *sweep("{", f"last_{axis}", rest)]  # fmt: skip
+
+
+def _loops(sizes: tuple[Size, ...], first: int, body: list[str], accumulators: list[_Accumulator], lanes: int) -> list[str]:
     """Nested loops, the innermost vectorised. Float sums go through a partial sum per innermost loop, for accuracy."""
     axes = [(first + j, n) for j, n in enumerate(sizes) if n != 1]
     if not axes:
         return ["{", *(f"  {x}" for x in body), "}"]
     axis, n = axes[-1]
-    pragma = "#pragma omp simd" + "".join(a.clause() for a in accumulators)
-    lines: list[str]
-    if E.as_expr(n).hi > 4096 and any(a.kind == "sum" and a.dtype.is_floating_point for a in accumulators):
-        partial = [f"{TYPE[a.dtype]} {a.name}_total = {a.name};" for a in accumulators]
-        merge = [a.combine(f"{a.name}_total", a.name) for a in accumulators]
-        end = size_source(n)
-        lines = [*partial, f"for (i64 block = 0; block < {end}; block += 4096) {{",
-                 f"  const i64 stop = block + 4096 < {end} ? block + 4096 : {end};",
-                 *(f"  {a.name} = {a.identity()};" for a in accumulators), f"  {pragma}",
-                 f"  for (i64 i{axis} = block; i{axis} < stop; i{axis}++) {{", *(f"    {x}" for x in body), "  }",
-                 *(f"  {x}" for x in merge), "}", *(f"{a.name} = {a.name}_total;" for a in accumulators)]  # fmt: skip
-        lines = ["{", *(f"  {x}" for x in lines), "}"]
+    end, count = size_source(n), n if isinstance(n, int) else None
+    if not accumulators:
+        lines = ["#pragma omp simd", *_loop(axis, n, body)]
+    elif lanes == 1:
+        lines = ["#pragma GCC unroll 3", *_loop(axis, n, body)]
+    elif E.as_expr(n).hi > ACCURATE and any(a.kind == "sum" and a.dtype.is_floating_point for a in accumulators):
+        sums = [a for a in accumulators if a.kind == "sum" and a.dtype.is_floating_point]
+        declare, add, take = zip(*(a.set_aside() for a in sums), strict=True)
+        lines = [*declare, f"for (i64 block = 0; block < {end}; block += {ACCURATE}) {{",
+                 f"  const i64 stop = block + {ACCURATE} < {end} ? block + {ACCURATE} : {end};",
+                 *(f"  {a.clear()}" for a in sums),
+                 *(f"  {x}" for x in _lane_loops(f"i{axis}", "block", "stop", None, body, lanes)),
+                 *(f"  {x}" for x in add), "}", *take]  # fmt: skip
     else:
-        lines = [pragma, *_loop(axis, n, body)]
+        lines = _lane_loops(f"i{axis}", "0", end, count, body, lanes)
+    if accumulators:
+        lines = ["{", *(f"  {x}" for x in lines), "}"]
     for axis, n in reversed(axes[:-1]):
         lines = _loop(axis, n, lines)
     return lines

@@ -108,6 +108,15 @@ FI f32 fj_erf(f32 x) {
 }
 """
 
+# By a constant whose inverse is high + low; `cpp.division` says for which the result is that of a division.
+_DIVIDE: Final = """\
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+FI T fj_divide(T x, T c, T high, T low) { return fj_fma(x, high, x * low); }
+#else
+FI T fj_divide(T x, T c, T high, T low) { return x / c; }
+#endif
+"""
+
 _FLOAT: Final = """\
 FI T fj_sqrt(T x) { return __builtin_sqrt@(x); }
 FI T fj_rsqrt(T x) { return (T)1 / __builtin_sqrt@(x); }
@@ -119,8 +128,8 @@ FI T fj_trunc(T x) { return __builtin_trunc@(x); }
 FI T fj_round(T x) { return __builtin_rint@(x); }
 FI T fj_copysign(T x, T y) { return __builtin_copysign@(x, y); }
 FI T fj_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
-FI T fj_maximum(T a, T b) { return (a > b) | (a != a) ? a : b; }
-FI T fj_minimum(T a, T b) { return (a < b) | (a != a) ? a : b; }
+FI T fj_maximum(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; }
+FI T fj_minimum(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; }
 FI b8 fj_isnan(T x) { return x != x; }
 FI b8 fj_isinf(T x) { return __builtin_fabs@(x) == (T)__builtin_inf(); }
 FI b8 fj_isfinite(T x) { return __builtin_fabs@(x) < (T)__builtin_inf(); }
@@ -224,12 +233,26 @@ FI i64 fj_philox(i64 seed, i64 low, i64 high, i64 lane) {
 """
 
 
-# max and min that pass nan on, for `reduction(fj_max: x)`; starting from the variable's own value changes nothing
-_REDUCTIONS: Final = "".join(
-    f"#pragma omp declare reduction(fj_{short}: {t}: omp_out = fj_{name}(omp_out, omp_in)) initializer(omp_priv = omp_orig)\n"
-    for t in ("f32", "f64", "i64", "i32", "i16", "i8", "u8", "u16", "u32", "u64")
-    for short, name in (("max", "maximum"), ("min", "minimum"))
-)
+# The running results of a reduction, `lanes` of them, become one by halves: log2(lanes) vector operations.
+_FOLDS: Final = """\
+template <class T, int lanes> FI void fj_fill(T (&a)[lanes], T x) { for (int i = 0; i < lanes; i++) a[i] = x; }
+template <int lanes, class T, class F> FI T fj_fold(const T* a, F f) {
+  if constexpr (lanes == 2) return f(a[0], a[1]);
+  else {
+    typedef T V __attribute__((vector_size(lanes / 2 * sizeof(T)), aligned(sizeof(T)), may_alias));
+    alignas(64) T half[lanes / 2];
+    *(V*)half = f(*(const V*)a, *(const V*)(a + lanes / 2));
+    return fj_fold<lanes / 2>(half, f);
+  }
+}
+""" + "".join(
+    f"template <int lanes, class T> FI T fj_fold_{name}(const T* a) {{\n"
+    f"  return fj_fold<lanes>(a, [](auto x, auto y) {{ return (decltype(x))({form}); }});\n}}\n"
+    for name, form in {
+        "sum": "x + y", "prod": "x * y", "any": "x | y", "all": "x & y",
+        "max": "(x > y) | (x != x) ? x : y", "min": "(x < y) | (x != x) ? x : y",
+    }.items()
+)  # fmt: skip
 
 
 def _vector_forms(vector_functions: frozenset[str], name: str, double: bool, arity: int) -> bool:
@@ -271,6 +294,7 @@ def _substitute(text: str, types: dict[str, str]) -> str:
 
 def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     """The prelude for a machine whose libmvec exports `vector_functions` (see `Toolchain.vector_functions`)."""
-    floats = _substitute(_FLOAT, {"T": "f32"}).replace("@(", "f(") + _substitute(_FLOAT, {"T": "f64"}).replace("@(", "(")
+    floats = _substitute(_DIVIDE + _FLOAT, {"T": "f32"}).replace("@(", "f(")
+    floats += _substitute(_DIVIDE + _FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
-    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ERF + declared + floats + _integers() + _SPECIAL + _REDUCTIONS
+    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ERF + declared + floats + _integers() + _SPECIAL + _FOLDS

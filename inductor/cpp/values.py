@@ -15,6 +15,7 @@ from eager.dtypes import Category, dtype
 from fxir import expr as E
 from fxir import expr_print
 from inductor import ir
+from inductor.cpp.division import split_inverse
 
 TYPE: Final[dict[dtype, str]] = {
     dtypes.bool_: "b8", dtypes.uint8: "u8", dtypes.int8: "i8", dtypes.int16: "i16", dtypes.int32: "i32",
@@ -106,7 +107,7 @@ class Scope:
         return any(self.is_inner[c] for c in v.children)
 
     def _define(self, v: ir.Value, inner: bool) -> None:
-        source = self._source(v)
+        source = self._source(v, inner)
         known = self.inner_known if inner else self.outer_known
         if isinstance(v, ir.Const):
             known[v] = source
@@ -116,7 +117,7 @@ class Scope:
         (self.inner if inner else self.outer).append(f"const {TYPE[v.dtype]} {name} = {source};")
         known[v] = name
 
-    def _source(self, v: ir.Value) -> str:
+    def _source(self, v: ir.Value, inner: bool) -> str:
         if isinstance(v, ir.Const):
             return literal(v.value, v.dtype)
         if isinstance(v, ir.Index):
@@ -128,7 +129,12 @@ class Scope:
                 return text
             return f"{self.name(v.mask)} ? {text} : {literal(0, v.dtype)}"
         assert isinstance(v, ir.Op)
-        return operation(v, [self.name(a) or "" for a in v.args])
+        args = [self.name(a) or "" for a in v.args]
+        if inner and v.name == "div" and isinstance(v.args[1], ir.Const):
+            parts = split_inverse(v.args[1].value, v.dtype)
+            if parts is not None:
+                return f"fj_divide({', '.join([*args, *(literal(part, v.dtype) for part in parts)])})"
+        return operation(v, args)
 
 
 def operation(v: ir.Op, args: list[str]) -> str:

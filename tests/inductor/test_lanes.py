@@ -1,0 +1,62 @@
+"""Reductions of every length around the number of running results, against numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eager as torch
+
+LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129, 4097)
+KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "sum": (lambda x: x.sum(-1), lambda x: x.sum(-1)),
+    "prod": (lambda x: x.prod(-1), lambda x: x.prod(-1)),
+    "amax": (lambda x: x.amax(-1), lambda x: x.max(-1)),
+    "amin": (lambda x: x.amin(-1), lambda x: x.min(-1)),
+    "any": (lambda x: (x == 1).any(-1), lambda x: (x == 1).any(-1)),
+    "all": (lambda x: (x != 2).all(-1), lambda x: (x != 2).all(-1)),
+}
+
+
+def _inputs(of: Any) -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(1)
+    if np.dtype(of).kind == "i":
+        return [rng.integers(-3, 4, (6, n)).astype(of) for n in LENGTHS]
+    return [rng.choice([-1.25, -1.0, 0.75, 1.0, 1.25, 2.0], (6, n)).astype(of) for n in LENGTHS]
+
+
+@pytest.mark.parametrize("of", ["float32", "float64", "int64", "int32", "uint8"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reduction_of_any_length(kind: str, of: str) -> None:
+    reduce, reference = KINDS[kind]
+    arrays = [a.astype(of) for a in _inputs("int64" if of == "uint8" else of)]
+    got = torch.compile(lambda xs: [reduce(x) for x in xs], fullgraph=True)([torch.from_numpy(a) for a in arrays])
+    for a, y in zip(arrays, got, strict=True):
+        want = reference(a if a.dtype.kind == "f" or kind not in ("sum", "prod") else a.astype("int64"))
+        np.testing.assert_allclose(y.numpy(), want, rtol=1e-5 if of == "float32" else 1e-12)
+
+
+def test_nan_reaches_the_result_from_every_position() -> None:
+    x = np.ones((40, 37), "float32")
+    for i in range(37):
+        x[i, i] = np.nan
+    high, low = torch.compile(lambda x: (x.amax(-1), x.amin(-1)), fullgraph=True)(torch.from_numpy(x))
+    for y in (high, low):
+        np.testing.assert_array_equal(np.isnan(y.numpy()), np.arange(40) < 37)
+
+
+def test_sums_of_long_rows_stay_accurate() -> None:
+    x = torch.full((2, 1 << 20), 0.1)
+    y = torch.compile(lambda x: x.sum(-1), fullgraph=True)(x)
+    np.testing.assert_allclose(y.numpy(), (1 << 20) * float(np.float32(0.1)), rtol=1e-5)  # adding one by one is off by 1e-2
+
+
+def test_reductions_of_two_types_in_one_loop() -> None:
+    x = torch.from_numpy(np.random.default_rng(2).standard_normal((5, 77)).astype("float32"))
+    total, wide, some = torch.compile(lambda x: (x.sum(-1), x.double().sum(-1), (x > 1).any(-1)), fullgraph=True)(x)
+    np.testing.assert_allclose(total.numpy(), x.numpy().sum(-1), rtol=1e-5)
+    np.testing.assert_allclose(wide.numpy(), x.numpy().astype("float64").sum(-1), rtol=1e-12)
+    np.testing.assert_array_equal(some.numpy(), (x.numpy() > 1).any(-1))

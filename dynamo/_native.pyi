@@ -357,5 +357,15 @@ def snapshot(
     For tests and for step breaks: frame is one whose tracing or monitoring callback is running.
     """
 
+def iterator_owner(iterator: Any, /) -> Any:
+    """What an iterator of CPython's own goes over: a list, a dict, an inner iterator, zip's tuple of them; a view's dict."""
+
+def iterator_state(iterator: Any, /) -> Any:
+    """A constant that tells where such an iterator stands; None at its end.
+
+    Over a list or tuple: the index. Over a range or text: (it, index). Over a dict: how many items are left. enumerate:
+    the number that comes next. zip: whether it is strict. Raises: RuntimeError if the dict changed its size.
+    """
+
 def make_cell(value: Any = ..., /) -> Any:
     """A new cell; empty if value is absent or NULL."""

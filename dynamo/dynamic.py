@@ -111,12 +111,21 @@ class Dynamic:
     static: dict[tuple[str, int], str] = field(default_factory=dict)
     _tensors: dict[tuple[str, int], _Seen] = field(default_factory=dict)
     _numbers: dict[tuple[type, str], str | None] = field(default_factory=dict)  # as text; None: it changed
+    _positions: dict[str, tuple[Any, ...] | None] = field(default_factory=dict)
 
     def forget(self) -> None:
         """As if nothing had been compiled."""
         self.static.clear()
         self._tensors.clear()
         self._numbers.clear()
+        self._positions.clear()
+
+    def stays(self, name: str, position: tuple[Any, ...]) -> bool:
+        """Whether the iterator at `name` stood here at every compilation so far. One that did not, because the loop over it
+        breaks each time round, is not worth a variant for each position."""
+        if self._positions.setdefault(name, position) != position:
+            self._positions[name] = None
+        return self._positions[name] is not None
 
     def see(self, name: str, t: Any) -> None:
         """Note the geometry of an input that is about to be compiled for."""

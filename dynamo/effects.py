@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo.values.base import Value
 from dynamo.values.functions import CellValue
+from dynamo.values.iterators import Iterator
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import DELETED, ExceptionValue, UserObject
 from dynamo.values.sequences import ListValue
@@ -85,7 +86,10 @@ class Effects:
 
     # -- replaying ---------------------------------------------------------------------------------------------
     def replay(self, cg: CodeGen) -> None:
-        """Emit every pending write to existing objects."""
+        """Emit every pending write to existing objects: first the steps of iterators, over what stands there still."""
+        moved = [v for v in self.written() if isinstance(v, Iterator)]
+        for iterator in sorted(moved, key=lambda v: -v.depth):
+            iterator.replay(cg)
         for asked in self._asked:
             cg.statement(f"{cg.helper('ask_again')}({cg.bind(asked, asked.fn.__name__)})")
         for value in self.written():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections import OrderedDict
 from types import FunctionType, MethodType, WrapperDescriptorType
 from typing import Any, Final
@@ -27,6 +29,18 @@ def skipped(iterator: Any, n: int) -> Any:
     return iterator
 
 
+def stepped(iterator: Any, n: int) -> None:
+    """Take n items, or as many as there are, from an iterator that is known to run no user code."""
+    for _ in itertools.islice(iterator, n):
+        pass
+
+
+def exhausted(iterator: Any) -> None:
+    """Bring an iterator over a list, a tuple or text to its end."""
+    iterator.__setstate__(sys.maxsize)
+    next(iterator, None)
+
+
 def dict_class(target: dict[Any, Any]) -> type[dict[Any, Any]]:
     """The built-in class that stores the entries of `target`: an OrderedDict keeps their order in a list beside the table."""
     return OrderedDict if isinstance(target, OrderedDict) else dict
@@ -38,17 +52,20 @@ def dict_setitem(target: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def dict_replace(target: dict[Any, Any], items: list[tuple[Any, Any]]) -> None:
-    """Give `target` exactly these items in this order. Entries that need not move are left alone."""
-    at = 0
+    """Give `target` exactly these items in this order. As many entries as can be stay where they are, the others go and come
+    back at the end: an iterator of the program may be going over them."""
     kind = dict_class(target)
-    for (old_key, old_value), (key, value) in zip(kind.items(target), items, strict=False):
-        if old_key is not key or old_value is not value:
-            break
-        at += 1
-    if at != len(target) or at != len(items):
-        kind.clear(target)
-        for key, value in items:
-            kind.__setitem__(target, key, value)
+    old = list(kind.items(target))
+    stays = 0  # so many of the first new keys are in `target` in this order
+    for key, value in old:
+        if stays < len(items) and items[stays][0] is key:
+            if items[stays][1] is not value:
+                kind.__setitem__(target, key, items[stays][1])
+            stays += 1
+        else:
+            kind.__delitem__(target, key)
+    for key, value in items[stays:]:
+        kind.__setitem__(target, key, value)
 
 
 def list_replace(target: list[Any], items: list[Any]) -> None:
@@ -140,9 +157,11 @@ HELPERS: Final[dict[str, Any]] = {
     "dict_update": dict_update,
     "drive": _native.drive,
     "enter_context": enter_context,
+    "exhausted": exhausted,
     "exception_link": exception_link,
     "exception_new": exception_new,
     "import_module": import_module,
+    "iterator_owner": _native.iterator_owner,
     "list_replace": list_replace,
     "make_cell": _native.make_cell,
     "object_delattr": object.__delattr__,
@@ -152,6 +171,7 @@ HELPERS: Final[dict[str, Any]] = {
     "set_annotations": set_annotations,
     "set_grad_enabled": eager_native.set_grad_enabled,
     "skipped": skipped,
+    "stepped": stepped,
     "switch_autocast": ambient.switch_autocast,
     "tail": _native.tail,
     "traceback_of": traceback_of,

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dynamo import _native
+
 if TYPE_CHECKING:
     from dynamo.codegen import CodeGen
     from dynamo.guards import ProgramBuilder
@@ -263,6 +265,26 @@ class CellContentsSource(ChildSource):
 
     def read(self, slots: tuple[Any, ...]) -> Any:
         return self.parent.read(slots).cell_contents
+
+
+class IteratorOwnerSource(ChildSource):
+    """What an iterator of CPython's own goes over: a list, a dict, an inner iterator, zip's tuple of them; or the dict of a
+    view. key is unused."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}.<owner>"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("iterator_owner", builder.slot(self.parent))
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.helper('iterator_owner')}({cg.source(self.parent)})"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return _native.iterator_owner(self.parent.read(slots))
 
 
 class ClosureCellSource(ChildSource):

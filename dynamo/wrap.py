@@ -27,14 +27,16 @@ from dynamo.sources import (
     DictAttrSource,
     DictItemSource,
     ItemSource,
+    IteratorOwnerSource,
     Source,
     TypeAttrSource,
 )
+from dynamo.standing import STANDING_TYPES, wrap_standing
 from dynamo.values.base import Lazy, Opaque, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant, guard_constant
 from dynamo.values.containers import ContainerObject, container_base
 from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, PartialValue
-from dynamo.values.mappings import DICT_TYPES, DictValue, ProxyValue, SetValue
+from dynamo.values.mappings import DICT_TYPES, DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.symint import SymFloatValue, SymIntValue
@@ -427,6 +429,14 @@ def _proxy(cap: Any, real: Any, source: Source) -> Value:
     return ProxyValue(cap.wrap(behind, ConstSource(behind, source.name)), source)
 
 
+def _view(cap: Any, real: Any, source: Source) -> Value:
+    behind = _native.iterator_owner(real)
+    if type(behind) not in DICT_TYPES or "__builtins__" in behind:
+        return Opaque(real, source)
+    cap.guard("type", source, type(real))
+    return DictView(cap.wrap(behind, IteratorOwnerSource(source, "")), _VIEWS[type(real)], source)
+
+
 def _set(cap: Any, real: Any, source: Source) -> Value:
     if not all(type(v) in CONSTANT_TYPES for v in real):
         return Opaque(real, source)
@@ -467,6 +477,7 @@ def _partial(cap: Any, real: Any, source: Source) -> Value:
     return PartialValue(fn, list(args.items), kwargs, source)
 
 
+_VIEWS: Final[dict[type, str]] = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 _MAKERS: Final[dict[type, Any]] = {
     tuple: _tuple,
     Size: _tuple,
@@ -482,6 +493,8 @@ _MAKERS: Final[dict[type, Any]] = {
     # No guard reads the items of a deque, so an existing one can only be passed along.
     collections.deque: lambda cap, real, source: Opaque(real, source),
     types.MappingProxyType: _proxy,
+    **dict.fromkeys(STANDING_TYPES, wrap_standing),
+    **dict.fromkeys(_VIEWS, _view),
 }
 
 BUILTINS_NAMESPACE: Final[dict[str, Any]] = vars(builtins)

@@ -17,6 +17,7 @@ static const OpSpec op_specs[] = {
     {"attr", G_ATTR, "snd", 3}, {"generic_attr", G_GENERIC_ATTR, "snd", 3}, {"dict_attr", G_DICT_ATTR, "snd", 3},
     {"type_attr", G_TYPE_ATTR, "snd", 3}, {"type_of", G_TYPE_OF, "sd", 2}, {"dict_item", G_DICT_ITEM, "skd", 3},
     {"item", G_ITEM, "sid", 3}, {"cell", G_CELL, "sd", 2}, {"closure", G_CLOSURE, "sid", 3},
+    {"iterator_owner", G_ITERATOR_OWNER, "sd", 2}, {"iterator_state", G_ITERATOR_STATE, "so", 2},
     {"held_type", G_HELD_TYPE, "bo:T", 2}, {"function_is", G_FUNCTION_IS, "b:Ffo", 3},
     {"type", G_TYPE, "so:T", 2}, {"is", G_IS, "so", 2}, {"is_not", G_IS_NOT, "so", 2}, {"int_eq", G_INT_EQ, "so", 2},
     {"float_eq", G_FLOAT_EQ, "so", 2}, {"str_eq", G_STR_EQ, "so", 2}, {"const_eq", G_CONST_EQ, "so", 2},

@@ -190,9 +190,9 @@ static bool dict_keys_are(PyObject *dict, PyObject *keys)
     return i == PyTuple_GET_SIZE(keys);
 }
 
-static bool call_returns(PyObject *callable, PyObject *want)
+/* Whether `value`, whose reference it takes, is a constant like `want`. */
+static bool is_constant(PyObject *value, PyObject *want)
 {
-    PyObject *value = PyObject_CallNoArgs(callable);
     if (!value) return false;
     bool same = same_constant(value, want);
     Py_DECREF(value);
@@ -278,6 +278,7 @@ static PyObject *fetch(const Guard *g, PyObject **slots)
     case G_ITEM: return sequence_item(slots[g->src], g->a);
     case G_CELL: return PyCell_Check(slots[g->src]) ? PyCell_Get(slots[g->src]) : NULL;
     case G_CLOSURE: return closure_item(slots[g->src], g->a);
+    case G_ITERATOR_OWNER: return iterator_owner(slots[g->src]);
     default: Py_UNREACHABLE();
     }
 }
@@ -312,7 +313,8 @@ static bool check(const Guard *g, PyObject **slots)
     case G_INT_RANGE: return int_value(o, &value) && value >= g->a && value <= g->b;
     case G_GRAD_MODE: return !eager_api->grad_enabled() == !g->a;
     case G_AMBIENT: return eager_api->mode_depth() >> EAGER_AMBIENT_SHIFT == g->a;
-    case G_CALL_EQ: return call_returns(g->base, g->obj);
+    case G_CALL_EQ: return is_constant(PyObject_CallNoArgs(g->base), g->obj);
+    case G_ITERATOR_STATE: return is_constant(iterator_state(o), g->obj);
     case G_TYPE_ABSENT: return PyType_Check(o) && !_PyType_Lookup((PyTypeObject *)o, g->obj);
     case G_SHAPE: return shape_holds(g->shape, slots);
     case G_SAME: return o == slots[g->src2];

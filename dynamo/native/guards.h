@@ -6,11 +6,11 @@
 
 typedef enum {
     G_CONST, G_WEAK, G_GLOBAL, G_ATTR, G_GENERIC_ATTR, G_DICT_ATTR, G_TYPE_ATTR, G_TYPE_OF, G_DICT_ITEM, G_ITEM,
-    G_CELL, G_CLOSURE,
+    G_CELL, G_CLOSURE, G_ITERATOR_OWNER,
     G_HELD_TYPE, G_FUNCTION_IS,
     G_TYPE, G_IS, G_IS_NOT, G_INT_EQ, G_FLOAT_EQ, G_STR_EQ, G_CONST_EQ, G_LEN, G_DICT_KEYS, G_NO_ATTR,
     G_DICT_ABSENT, G_CELL_EMPTY, G_TENSOR, G_INT_RANGE, G_GRAD_MODE, G_AMBIENT, G_CALL_EQ,
-    G_TYPE_ABSENT,
+    G_TYPE_ABSENT, G_ITERATOR_STATE,
     G_SHAPE, G_SAME, G_DISTINCT, G_ALIAS, G_NOT_ALIAS,
     G_BLOCK, G_BLOCK_END,
 } GuardOp;
@@ -85,6 +85,10 @@ int guard_arity(PyObject *name);
 int shape_build(PyObject *steps, Guard *g);     /* takes over g->slots */
 void shape_free(ShapeProgram *program);
 bool shape_holds(const ShapeProgram *program, PyObject **slots);
+
+/* --- iterators.c ----------------------------------------------------------------------------- */
+PyObject *iterator_owner(PyObject *iterator);
+PyObject *iterator_state(PyObject *iterator);
 
 /* --- dictwatch.c ----------------------------------------------------------------------------- */
 int dictwatch_init(void);

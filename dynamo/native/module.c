@@ -44,7 +44,7 @@ PyMODINIT_FUNC PyInit__native(void)
     if (add_types(module) < 0 || add_constants(module) < 0 || guards_init(module) < 0 || resume_init(module) < 0 ||
         hook_init(module) < 0 || PyModule_AddFunctions(module, hook_methods) < 0 ||
         PyModule_AddFunctions(module, resume_methods) < 0 || PyModule_AddFunctions(module, tail_methods) < 0 ||
-        PyModule_AddFunctions(module, entry_methods) < 0) {
+        PyModule_AddFunctions(module, entry_methods) < 0 || PyModule_AddFunctions(module, iterator_methods) < 0) {
         Py_DECREF(module);
         return NULL;
     }

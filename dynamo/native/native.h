@@ -171,7 +171,7 @@ void region_enter(SavedRegion *saved, RegionObject *region, int mode);
 void region_leave(SavedRegion *saved);
 /* Call fn with its own frame plain and its callees looked at in `region` (NULL: hook untouched). */
 PyObject *call_original(RegionObject *region, PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames);
-extern PyMethodDef hook_methods[], resume_methods[];
+extern PyMethodDef hook_methods[], resume_methods[], iterator_methods[];
 int hook_init(PyObject *module);
 int resume_init(PyObject *module);
 int guards_init(PyObject *module);

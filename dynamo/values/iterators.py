@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
+from dynamo.sources import Source
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.mappings import DictValue, SetValue
@@ -21,9 +22,35 @@ if TYPE_CHECKING:
 
 
 class Iterator(Value):
-    """Base: an iterator is its own iter()."""
+    """Base: an iterator is its own iter().
+
+    Of one that exists outside: steps, how often it was asked for an item; covered, how many of them enumerate() or zip()
+    asked for, whose own steps repeat them; depth, of what it goes over.
+    """
 
     kind: type = type(iter(()))
+    steps = 0
+    covered = 0
+    depth = 0
+
+    def step(self, cap: Capture) -> None:
+        """It is asked for an item."""
+        cap.mutating(self)
+        if self.source is not None:
+            self.born = cap.steps if self.born < 0 else self.born
+            self.steps += 1
+
+    def replay(self, cg: CodeGen) -> None:
+        """Emit what brings an existing one to where it stands now, before anything else is written."""
+        if self.steps > self.covered:
+            cg.statement(f"{cg.helper('stepped')}({cg.source_of(self)}, {self.steps - self.covered})")
+
+    def _replay_covering(self, cg: CodeGen, inner: list[Value]) -> None:
+        """replay() of an iterator over others."""
+        for iterator in inner:
+            if isinstance(iterator, SequenceIterator) and iterator.covered > iterator.left:
+                cg.impossible(self, "a list that grew while enumerate() or zip() went over it")
+        Iterator.replay(self, cg)
 
     def python_type(self) -> type:
         return self.kind
@@ -49,10 +76,12 @@ class Iterator(Value):
 class SequenceIterator(Iterator):
     """iter() of a sequence; of a list it sees later changes, as Python's does."""
 
-    def __init__(self, items: list[Value], owner: Value) -> None:
+    def __init__(self, items: list[Value], owner: Value, source: Source | None = None, at: int = 0, left: int = 0) -> None:
         self.items = items
         self.owner = owner
-        self.at = 0
+        self.source = source
+        self.at = at
+        self.left = left  # to an existing one when the capture began
         self.done = False
         self.size = len(owner.entries) if isinstance(owner, SetValue) else -1
         self.version = owner.version if isinstance(owner, ListValue) else 0
@@ -66,15 +95,24 @@ class SequenceIterator(Iterator):
             cap.raise_(RuntimeError, "Set changed size during iteration")
         if isinstance(self.owner, ListValue) and self.owner.cls is not list and self.owner.version != self.version:
             cap.raise_(RuntimeError, "deque mutated during iteration")
+        self.step(cap)
         if self.done or self.at >= len(self.items):
-            cap.mutating(self)
             self.done = True
             return None
-        cap.mutating(self)
         self.at += 1
         return self.items[self.at - 1]
 
+    def replay(self, cg: CodeGen) -> None:
+        if self.done:
+            cg.statement(f"{cg.helper('exhausted')}({cg.source_of(self)})")
+        elif self.steps > self.left:
+            cg.impossible(self, "an iterator over a list that grew")
+        else:
+            cg.statement(f"{cg.helper('advanced')}({cg.source_of(self)}, {self.at})")
+
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
         if self.done:
             return "iter(())"
         live = isinstance(self.owner, ListValue | TupleValue) and self.owner.items is self.items
@@ -113,35 +151,42 @@ class RangeIterator(Iterator):
 
     kind = type(iter(range(0)))
 
-    def __init__(self, value: range) -> None:
+    def __init__(self, value: range, source: Source | None = None) -> None:
         self.value = value
+        self.source = source
         self.at = 0
 
     def next(self, cap: Capture) -> Value | None:
-        cap.mutating(self)
+        self.step(cap)
         if self.at >= len(self.value):
             return None
         self.at += 1
         return Constant(self.value[self.at - 1])
 
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
         return f"iter({self.value[self.at :]!r})"
 
 
 class DictIterator(Iterator):
     """iter() of a dict or of one of its views."""
 
-    def __init__(self, owner: DictValue, kind: str) -> None:
+    def __init__(self, owner: DictValue, kind: str, source: Source | None = None, at: int = 0) -> None:
         self.owner = owner
         self.what = kind
+        self.source = source
         # The host's iterator over the host's dict: it sees the same changes, and complains as Python's would.
         self.items = iter(owner.entries.values())
-        self.at = 0
+        for _ in range(at):
+            next(self.items)
+        self.keys = list(owner.entries) if source is not None else []
+        self.at = at
         self.done = False
         self.kind = type(iter(getattr({}, kind)()))
 
     def next(self, cap: Capture) -> Value | None:
-        cap.mutating(self)
+        self.step(cap)
         found = cap.host(next, self.items, None)
         if found is None:
             self.done = True
@@ -152,11 +197,30 @@ class DictIterator(Iterator):
             return cap.make_tuple([k, v])
         return k if self.what == "keys" else v
 
+    def replay(self, cg: CodeGen) -> None:
+        if self.keys != list(self.owner.entries):
+            cg.impossible(self, "an iterator over a dict whose keys changed")
+        super().replay(cg)
+
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
         if self.done:
             return "iter(())"
         view = self.owner.view(cg, self.what)
         return f"iter({view})" if self.at == 0 else f"{cg.helper('skipped')}(iter({view}), {self.at})"
+
+
+def _depth(inner: list[Value]) -> int:
+    return 1 + max((i.depth for i in inner if isinstance(i, Iterator)), default=0)
+
+
+def _cover(outer: Iterator, inner: list[Value]) -> None:
+    """Note that a step of `outer`, which exists outside, is a step of each of `inner`."""
+    if outer.source is not None:
+        for iterator in inner:
+            assert isinstance(iterator, Iterator)
+            iterator.covered += 1
 
 
 class EnumerateIterator(Iterator):
@@ -164,19 +228,27 @@ class EnumerateIterator(Iterator):
 
     kind = enumerate
 
-    def __init__(self, inner: Value, start: int) -> None:
+    def __init__(self, inner: Value, start: int, source: Source | None = None) -> None:
         self.inner = inner
         self.at = start
+        self.source = source
+        self.depth = _depth([inner])
 
     def next(self, cap: Capture) -> Value | None:
         item = cap.next(self.inner)
         if item is None:
             return None
-        cap.mutating(self)
+        self.step(cap)
+        _cover(self, [self.inner])
         self.at += 1
         return TupleValue([Constant(self.at - 1), item])
 
+    def replay(self, cg: CodeGen) -> None:
+        self._replay_covering(cg, [self.inner])
+
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
         return f"enumerate({cg.value(self.inner)}, {self.at})"
 
 
@@ -185,9 +257,11 @@ class ZipIterator(Iterator):
 
     kind = zip
 
-    def __init__(self, inner: list[Value], strict: bool) -> None:
+    def __init__(self, inner: list[Value], strict: bool, source: Source | None = None) -> None:
         self.inner = inner
         self.strict = strict
+        self.source = source
+        self.depth = _depth(inner)
 
     def next(self, cap: Capture) -> Value | None:
         found: list[Value] = []
@@ -198,7 +272,13 @@ class ZipIterator(Iterator):
                     self._check(cap, i)
                 return None
             found.append(item)
+        if self.source is not None:
+            self.step(cap)
+            _cover(self, self.inner)
         return TupleValue(found) if self.inner else None
+
+    def replay(self, cg: CodeGen) -> None:
+        self._replay_covering(cg, self.inner)
 
     def _check(self, cap: Capture, i: int) -> None:
         plural = "argument 1" if i == 1 else f"arguments 1-{i}"
@@ -210,6 +290,8 @@ class ZipIterator(Iterator):
                 cap.raise_(ValueError, f"zip() argument {j + 1} is longer than {plural}")
 
     def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
         inner = "".join(cg.value(v) + ", " for v in self.inner)
         return f"zip({inner}strict={self.strict})"
 

@@ -277,9 +277,10 @@ _DICT_METHODS: Final[dict[str, Any]] = {
 class DictView(Value):
     """dict.keys(), .values() or .items() of a dict: always what the dict holds now."""
 
-    def __init__(self, owner: DictValue, kind: str) -> None:
+    def __init__(self, owner: DictValue, kind: str, source: Source | None = None) -> None:
         self.owner = owner
         self.kind = kind
+        self.source = source
 
     def python_type(self) -> type:
         return type(getattr({}, self.kind)())
@@ -319,7 +320,7 @@ class DictView(Value):
         raise Unsupported(breaks.OPAQUE_OBJECT, f"dict view .{name}()")
 
     def reconstruct(self, cg: CodeGen) -> str:
-        return self.owner.view(cg, self.kind)
+        return self.owner.view(cg, self.kind) if self.source is None else cg.source(self.source)
 
 
 class ProxyValue(Value):

@@ -239,3 +239,129 @@ def asserts(log, x):
         assert x.ndim == 3, f"ndim is {x.ndim}"
     except AssertionError as error:
         return x, str(error)
+
+
+# --- a loop that a graph break cut: what is left of it, over every kind of iterator ---------------------------------
+
+
+@PROGRAMS.program(lambda: (x23(), [1, 2, 3, 4, 5]), lambda: (x23(), [1, 2]), lambda: (x23(), []))
+def list_loop_cut_once(log, x, items):
+    for v in items:
+        if v == 1:
+            print(end="")
+        x = x * v + 1
+        log.append(v)
+    return x
+
+
+@PROGRAMS.program(lambda: (x23(), 12))
+def range_loop_cut_each_time(log, x, n):
+    for i in range(n):
+        x = x * 0.5 + i
+        print(end="")
+        log.append(i)
+    return x
+
+
+@PROGRAMS.program(lambda: (x23(), [1, 2, 3], {"a": 1, "b": 2, "c": 3, "d": 4}))
+def zip_and_enumerate_cut(log, x, items, table):
+    for i, (v, (k, w)) in enumerate(zip(items, table.items()), 2):
+        if i == 2:
+            print(end="")
+        x = x * v + w
+        log.append((i, k))
+    return x
+
+
+@PROGRAMS.program(lambda: (x23(), [1, 2, 3, 4, 5]))
+def list_that_changes_in_a_cut_loop(log, x, items):
+    for v in items:
+        if v == 1:
+            print(end="")
+        if v < 4:
+            items.append(v + 10)
+        if v == 3:
+            items.pop(0)
+        x = x + v
+        log.append(v)
+    return x
+
+
+@PROGRAMS.program(lambda: (x23(), [1, 2, 3, 4, 5]))
+def enumerated_list_that_grows_in_a_cut_loop(log, x, items):
+    for i, v in enumerate(items):
+        if i in (0, 6):
+            print(end="")
+        if v < 3:
+            items.append(v + 10)
+        x = x + v * i
+        log.append(v)
+    return x
+
+
+def _with_a_hole():
+    table = {"z": 0, "b": 1, "c": 2, "d": 3}
+    del table["z"]
+    return table
+
+
+@PROGRAMS.program(lambda: (x23(), _with_a_hole()))
+def dict_values_set_in_a_cut_loop(log, x, table):
+    for k in table:
+        if k == "b":
+            print(end="")
+        table[k] = table[k] * 2
+        x = x + table[k]
+        log.append(k)
+    return x, table
+
+
+@PROGRAMS.program(lambda: (x23(), {"a": 1, "b": 2, "c": 3}))
+def dict_whose_keys_change_in_a_cut_loop(log, x, table):
+    try:
+        for k in table:
+            if k == "a":
+                print(end="")
+            x = x + 1
+            if k == "b":
+                del table["a"]
+                table["a"] = 5
+            log.append(k)
+    except RuntimeError as e:
+        log.append(str(e))
+    return x, list(table)
+
+
+@PROGRAMS.program(lambda: (x23(), [1, 2, 3]))
+def iterator_in_a_variable_across_a_break(log, x, items):
+    it = iter(items)
+    next(it)
+    print(end="")
+    a = next(it)
+    for v in it:
+        x = x + v
+    items.append(9)
+    return x, a, list(it), next(it, None)
+
+
+@PROGRAMS.program(lambda: (x23(), list(range(1, 11))))
+def pairs_of_one_iterator_across_breaks(log, x, items):
+    it = iter(items)
+    next(it)
+    print(end="")
+    for a, b in zip(it, it):
+        if a == 2:
+            print(end="")
+        log.append((a, b))
+        x = x + a * b
+        if a == 6:
+            break
+    return x, list(it)
+
+
+@PROGRAMS.program(lambda: (x23(), iter([1, 2, 3]), iter("ab")), lambda: (x23(), iter([1]), iter("")))
+def iterators_as_arguments(log, x, numbers, letters):
+    for n, c in zip(numbers, letters):
+        x = x + n
+        log.append(c)
+    return x, list(numbers), list(letters)

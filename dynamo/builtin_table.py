@@ -23,6 +23,7 @@ import eager
 from dynamo import breaks
 from dynamo.errors import Raised, Unsupported
 from dynamo.operations import BINARY, COMPARE, INPLACE, UNARY
+from dynamo.set_history import History
 from dynamo.sources import ConstSource
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
@@ -36,7 +37,7 @@ from dynamo.values.iterators import (
     ReversedIterator,
     ZipIterator,
 )
-from dynamo.values.mappings import DictValue, SetValue
+from dynamo.values.mappings import DictValue, SetValue, constants_of, history_of
 from dynamo.values.objects import BuiltinMethod, BuiltinValue, ClassValue, ExceptionValue, SuperValue, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symint import SymbolicValue, SymIntValue, host_value
@@ -741,8 +742,15 @@ def _set_like(kind: type) -> Row:
             if kind is frozenset and isinstance(source, SetValue) and source.cls is frozenset:
                 return source
             items = list(source.entries.values()) if isinstance(source, SetValue) else cap.exhaust(cap.iterate(source))
-            for item in items:
+            for item in map(cap.realize, items):
                 new.entries.setdefault(cap.hash_key(item), item)
+            known = source.history if isinstance(source, SetValue) else constants_of(cap, items)
+            if isinstance(source, DictValue):
+                known = history_of(cap, source)
+            new.made = None if known is None else History(kind, (known,))
+        else:
+            new.made = History(kind)
+        new.born = cap.steps
         return new
 
     return row

@@ -32,6 +32,7 @@ class Effects:
         self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self._order: dict[int, Value] = {}  # existing things written, by first write
         self._asked: list[Asked] = []
+        self._set_again: set[tuple[int, str]] = set()  # attributes deleted and then set, which moves them to the end
 
     # -- recording ---------------------------------------------------------------------------------------------
     def touch(self, value: Value) -> None:
@@ -52,7 +53,8 @@ class Effects:
         cap.mutating(obj)
         pending = self._attributes.setdefault(id(obj), (obj, {}))[1]
         if pending.get(name) is DELETED:
-            del pending[name]  # deleted and set again: it moves to the end
+            del pending[name]
+            self._set_again.add((id(obj), name))
         pending[name] = value
 
     def delete_attribute(self, cap: Any, obj: Value, name: str) -> None:
@@ -98,10 +100,7 @@ class Effects:
             elif isinstance(value, DictValue) and value.mutated:
                 _dict(cg, value)
             elif isinstance(value, SetValue) and value.mutated:
-                items = "".join(cg.value(v) + ", " for v in value.entries.values())
-                new = cg.assign(f"({items})")
-                cg.statement(f"{cg.source_of(value)}.clear()")
-                cg.statement(f"{cg.source_of(value)}.update({new})")
+                value.replay(cg)
             elif isinstance(value, CellValue) and value.written:
                 _cell(cg, value)
             elif isinstance(value, ExceptionValue) and value.places:
@@ -109,6 +108,8 @@ class Effects:
                 places = cg.bind(tuple(value.places), "places")
                 cg.statement(f"{target}.__traceback__ = {cg.helper('traceback_of')}({places}, {target}.__traceback__)")
             for name, pending in self.attributes_of(value).items():
+                if (id(value), name) in self._set_again:
+                    _attribute(cg, value, name, DELETED)
                 _attribute(cg, value, name, pending)
         for namespace, pending_globals in self._globals.values():
             where = cg.bind(namespace, "globals")

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
+from dynamo.set_history import History
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.containers import ContainerObject
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
-from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue
+from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, constants_of
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.symint import host_value
@@ -453,8 +454,10 @@ class Operations:
 
     def set_of(self, items: list[Value]) -> SetValue:
         new = SetValue()
-        for item in items:
+        for item in map(self.realize, items):
             new.entries.setdefault(self.hash_key(item), item)
+        known = constants_of(self, items)  # type: ignore[arg-type]
+        new.made, new.born = None if known is None else History(set, (known,)), self.steps  # type: ignore[attr-defined]
         return new
 
     def sorted(self, items: list[Value], kwargs: dict[str, Value]) -> list[Value]:

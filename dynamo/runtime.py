@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from dynamo import _native
 from dynamo.cached import ask_again
+from dynamo.set_history import built
 from dynamo.sources import content_item, type_attribute
 from dynamo.tracebacks import caught, tidy_traceback, traceback_of, with_tracebacks
 from eager import _native as eager_native
@@ -147,6 +148,7 @@ HELPERS: Final[dict[str, Any]] = {
     "NULL": _native.NULL,
     "advanced": advanced,
     "ask_again": ask_again,
+    "built": built,
     "caught": caught,
     "call_in_region": _native.call_in_region,
     "clear_cell": clear_cell,

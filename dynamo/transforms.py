@@ -273,7 +273,7 @@ def _on_fakes(cap: Capture, run: Callable[[], Any]) -> Any:
     except NotImplementedError as error:
         raise Unsupported(breaks.UNKNOWN_CALL, f"in a function transform: {error}") from None
     except Exception as error:
-        raise Raised(cap.exception_from(error)) from error
+        raise Raised(cap.with_context(cap.exception_from(error))) from error
     finally:
         cap.transforming = before
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import _native, breaks, trust
 from dynamo.errors import GiveUp
+from dynamo.set_history import History
 from dynamo.sources import (
     AttrSource,
     CellContentsSource,
@@ -444,6 +445,8 @@ def _set(cap: Any, real: Any, source: Source) -> Value:
         cap.guard("const_eq", source, type(real)(real))
     value = SetValue(type(real), source)
     value.entries = {cap.hash_key(c): c for c in map(Constant, real)}
+    if isinstance(source, ConstSource) and type(real) is frozenset:
+        value.made = History(frozenset, (real,))  # itself
     return value
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
+from dynamo.set_history import History, dict_keys
 from dynamo.sources import Source
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -316,7 +317,9 @@ class DictView(Value):
         if name == "__reversed__":
             return cap.sequence_iterator(self.contents(cap)[::-1], self)
         if self.kind != "values" and name in SetValue.OPERATORS:
-            return cap.set_of(self.contents(cap)).call_method(cap, name, args, kwargs)
+            mine = cap.set_of(self.contents(cap))
+            mine.made, mine.methods = history_of(cap, self), type({}.keys())
+            return mine.call_method(cap, name, args, kwargs)
         raise Unsupported(breaks.OPAQUE_OBJECT, f"dict view .{name}()")
 
     def reconstruct(self, cg: CodeGen) -> str:
@@ -372,7 +375,8 @@ class _Element:
 class SetValue(Value):
     """set or frozenset. entries: hash key -> value, kept in insertion order.
 
-    Iteration order of a set with more than one element depends on hashes: constants give the host's own order.
+    made: how it was made, which decides about the order of its elements; None for an existing set, and where not all that
+    went into it are constants. calls: those that changed it since; of an existing set they are replayed.
     """
 
     OPERATORS: Final = frozenset(
@@ -389,12 +393,22 @@ class SetValue(Value):
         self.source = source
         self.entries: dict[Any, Value] = {}
         self.mutated = False
+        self.made: History | None = None
+        self.methods: type = cls  # whose operators are its own
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+
+    @property
+    def history(self) -> History | None:
+        """All the calls that made it as it is, if they are known."""
+        return self.made and History(self.made.make, self.made.args, tuple(self.calls))
 
     def python_type(self) -> type:
         return self.cls
 
     def as_constant(self) -> Any:
-        return frozenset(v.as_constant() for v in self.entries.values()) if self.cls is frozenset else super().as_constant()
+        if self.cls is not frozenset:
+            return super().as_constant()
+        return self.history.build() if self.history else frozenset(v.as_constant() for v in self.entries.values())
 
     def truth(self, cap: Capture) -> bool:
         return bool(self.entries)
@@ -407,13 +421,10 @@ class SetValue(Value):
         """Elements in the order that iteration would give. Ends the graph when that cannot be known."""
         if len(self.entries) < 2:
             return list(self.entries.values())
-        if all(isinstance(v, Constant) for v in self.entries.values()) and self.source is None:
-            by_value = {v.as_constant(): v for v in self.entries.values()}
-            host: set[Any] = set()
-            for value in by_value:
-                host.add(value)
-            return [by_value[value] for value in host]
-        raise Unsupported(breaks.OPAQUE_OBJECT, "the iteration order of a set")
+        if self.history is None:
+            raise Unsupported(breaks.OPAQUE_OBJECT, "the iteration order of a set")
+        by_value = {v.as_constant(): v for v in self.entries.values()}
+        return [by_value[value] for value in self.history.build()]
 
     def iterate(self, cap: Capture) -> Value:
         return cap.sequence_iterator(self.ordered(), self)
@@ -424,12 +435,14 @@ class SetValue(Value):
     def getattr(self, cap: Capture, name: str) -> Value:
         return cap.builtin_method(self, name)
 
-    def _other(self, cap: Capture, arg: Value) -> set[_Element] | list[_Element]:
-        """An operand as the host operates on it: a set is one, anything else is iterated over."""
+    def _other(self, cap: Capture, arg: Value) -> tuple[set[_Element] | list[_Element], Any]:
+        """An operand as the host operates on it, a set or what is iterated over; and its history, None if unknown."""
         value = cap.realize(arg)
         if isinstance(value, SetValue):
-            return set(starmap(_Element, value.entries.items()))
-        return [_Element(cap.hash_key(v), v) for v in cap.unpack(value)]
+            return set(starmap(_Element, value.entries.items())), value.history
+        items = [cap.realize(v) for v in cap.unpack(value)]
+        known = history_of(cap, value) if isinstance(value, DictView | DictValue) else constants_of(cap, items)
+        return [_Element(cap.hash_key(v), v) for v in items], known
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__len__":
@@ -449,49 +462,101 @@ class SetValue(Value):
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def _operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
-        # Which of two equal elements the result has is the host's own choice.
-        mine = set(starmap(_Element, self.entries.items()))
-        others = [self._other(cap, a) for a in args]
-        found = getattr(mine, name)(*(set(o) if name.startswith("__") else o for o in others))
-        if not isinstance(found, set):
+        others, known = self._others(cap, args)
+        found = self._elements(name, others)
+        if isinstance(found, bool):
             return Constant(found)
-        order = {e.key: i for i, e in enumerate((*starmap(_Element, self.entries.items()), *(e for o in others for e in o)))}
         new = SetValue(self.cls)
-        new.entries = {e.key: e.value for e in sorted(found, key=lambda e: order[e.key])}
+        new.entries, new.born = found, cap.steps
+        if self.history is not None and None not in known:
+            new.made = History(getattr(self.methods, name), (self.history, *known))
         return new
 
-    def _mutate(self, cap: Capture, name: str, args: list[Value]) -> Value:
-        if name == "add":
-            hashed = cap.hash_key(args[0])
-            self.changed(cap)
-            self.entries.setdefault(hashed, args[0])
-            return NONE
-        if name in ("discard", "remove"):
-            hashed = cap.hash_key(args[0])
-            if hashed not in self.entries:
-                return NONE if name == "discard" else cap.raise_values(KeyError, [args[0]])
-            self.changed(cap)
-            del self.entries[hashed]
-            return NONE
-        if name == "clear":
-            self.changed(cap)
-            self.entries.clear()
-            return NONE
-        if name == "pop":
-            if not self.entries:
-                return cap.raise_(KeyError, "pop from an empty set")
-            if len(self.entries) > 1:
-                raise Unsupported(breaks.OPAQUE_OBJECT, "which element set.pop() takes")
-            self.changed(cap)
-            return self.entries.pop(next(iter(self.entries)))
-        pure = {"update": "union", "__ior__": "__or__", "__iand__": "__and__", "__isub__": "__sub__", "__ixor__": "__xor__"}
-        result = self._operate(cap, pure.get(name, name.removesuffix("_update")), args)
-        assert isinstance(result, SetValue)
+    def _others(self, cap: Capture, args: list[Value]) -> tuple[list[Any], list[Any]]:
+        pairs = [self._other(cap, a) for a in args]
+        return [elements for elements, _ in pairs], [known for _, known in pairs]
+
+    def _elements(self, name: str, others: list[Any]) -> dict[Any, Value] | bool:
+        # Which of two equal elements the result has is the host's own choice.
+        mine = list(starmap(_Element, self.entries.items()))
+        found = getattr(set(mine), name)(*(set(o) if name.startswith("__") else o for o in others))
+        if not isinstance(found, set):
+            return bool(found)
+        order = {e.key: i for i, e in enumerate((*mine, *(e for o in others for e in o)))}
+        return {e.key: e.value for e in sorted(found, key=lambda e: order[e.key])}
+
+    def _change(self, cap: Capture, method: str, others: list[Any], known: list[Any]) -> None:
+        """Note a call that is about to change the set. known: the histories of the operands, None for unknown."""
+        for elements, history in zip(others, known, strict=True):
+            if self.source is not None and history is None and constants_of(cap, [e.value for e in elements]) is not None:
+                raise Unsupported(breaks.MUTATION, "an existing set is changed by one whose order is not known")
+        if self.source is None and None in known:
+            self.made = None
+        args = ([e.value for e in o] if k is None else k for o, k in zip(others, known, strict=True))
+        self.calls.append((method, tuple(args)))
         self.changed(cap)
-        self.entries = result.entries
+
+    def _mutate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+        if name in ("add", "discard", "remove"):
+            element = cap.realize(args[0])
+            hashed = cap.hash_key(element)
+            if (hashed in self.entries) == (name == "add"):
+                return NONE if name != "remove" else cap.raise_values(KeyError, [args[0]])
+            method = "update" if name == "add" else "difference_update"
+            self._change(cap, method, [[_Element(hashed, element)]], [constants_of(cap, [element])])
+            if name == "add":
+                self.entries[hashed] = element
+            else:
+                del self.entries[hashed]
+            return NONE
+        if name in ("clear", "pop"):
+            if name == "pop" and not self.entries:
+                return cap.raise_(KeyError, "pop from an empty set")
+            if name == "pop" and len(self.entries) > 1:
+                raise Unsupported(breaks.OPAQUE_OBJECT, "which element set.pop() takes")
+            self._change(cap, name, [], [])
+            popped = next(iter(self.entries.values()), NONE)
+            self.entries = {}
+            return popped if name == "pop" else NONE
+        pure = {"update": "union", "__ior__": "__or__", "__iand__": "__and__", "__isub__": "__sub__", "__ixor__": "__xor__"}
+        others, known = self._others(cap, args)
+        found = self._elements(pure.get(name, name.removesuffix("_update")), others)
+        assert isinstance(found, dict)
+        self._change(cap, name, others, known)
+        self.entries = found
         return self if name.startswith("__") else NONE
+
+    def replay(self, cg: CodeGen) -> None:
+        """Make the changes of an existing set again."""
+        for method, args in self.calls:
+            texts = [f"({''.join(cg.value(v) + ', ' for v in a)})" if isinstance(a, list) else _made_again(cg, a) for a in args]
+            cg.statement(f"{cg.source_of(self)}.{method}({', '.join(texts)})")
 
     def reconstruct(self, cg: CodeGen) -> str:
         if self.source is not None:
             return cg.source(self.source)
+        if self.history is not None:
+            return _made_again(cg, self.history)
+        if len(self.entries) > 1 and constants_of(cg.cap, self.entries.values()) is not None:
+            cg.impossible(self, "a set made from one whose order is not known")
         return f"{self.cls.__name__}(({''.join(cg.value(v) + ', ' for v in self.entries.values())}))"
+
+
+def constants_of(cap: Capture, values: Iterable[Value]) -> tuple[Any, ...] | None:
+    """What the values hold, if all are constants."""
+    found = [cap.realize(v) for v in values]
+    return tuple(v.as_constant() for v in found) if all(isinstance(v, Constant) for v in found) else None
+
+
+def history_of(cap: Capture, value: DictValue | DictView) -> Any:
+    """The history of a dict of constant keys, or of a view of them, for what a set makes of it; None if unknown."""
+    owner = value.owner if isinstance(value, DictView) else value
+    kind = value.kind if isinstance(value, DictView) else "dict"
+    keys = constants_of(cap, (k for k, _ in owner.entries.values())) if kind in ("keys", "dict") else None
+    if keys is None or owner.cls is not dict:
+        return keys
+    return History(dict_keys if kind == "keys" else dict.fromkeys, (keys,))
+
+
+def _made_again(cg: CodeGen, known: Any) -> str:
+    return f"{cg.helper('built')}({cg.bind(known, 'history')})" if isinstance(known, History) else cg.bind(known, "elements")

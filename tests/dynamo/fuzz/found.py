@@ -226,6 +226,37 @@ def f(log, x, n):
         for i in guarded(n):
             h()
 """),
+    "the order of a set is that of how it was made": ("default", """
+def f(log, x, n):
+    made, table = set([13, 5]), dict.fromkeys([40, 8, 16, 24, n - 2])
+    other = made ^ {1, 9}
+    made.discard(13)
+    made |= {21, 29}
+    dynamo.graph_break()
+    return list(other), list(set(table)), list(made), list(table.keys() - {8}), [i for i in frozenset([13, 5])]
+"""),
+    "what a tensor operation raises has a context": ("default", """
+def f(log, x, n):
+    try:
+        missing
+    finally:
+        try:
+            torch + x
+        finally:
+            shout = (lambda: dynamo.graph_break())()
+            del GD[str]
+"""),
+    "an attribute that is deleted and set again is the last one": ("default", """
+class Data:
+    def __init__(self):
+        self.n, self.t, self.items = 1, 2, 3
+HELD = [Data(), Data()]
+def f(log, x, n):
+    o = HELD[n - 1]
+    del o.t
+    o.t = x
+    return o
+"""),
 }  # fmt: skip
 
 

@@ -1,0 +1,37 @@
+"""How a set came about: the calls that made it, of constants, to be made again.
+
+The order of a set depends on more than its elements: on collisions, on what was removed, on how far its table had grown.
+A set that is made by the same calls has the same order. Knows nothing of captured values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """make(*args), then the methods of `calls` on what it gave. Arguments are constants or histories of their own."""
+
+    make: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    calls: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+    def build(self) -> Any:
+        """A new object with this history."""
+        made = self.make(*map(built, self.args))
+        for method, args in self.calls:
+            getattr(made, method)(*map(built, args))
+        return made
+
+
+def built(arg: Any) -> Any:
+    """An argument as it was: what has a history is made anew."""
+    return arg.build() if isinstance(arg, History) else arg
+
+
+def dict_keys(keys: tuple[Any, ...]) -> Any:
+    """A view of the keys of a dict that has these."""
+    return dict.fromkeys(keys).keys()

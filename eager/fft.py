@@ -14,6 +14,7 @@ from eager.dtypes import scalar_name
 from eager.functions.creation import finish
 from eager.ops.fft import frequencies, half
 from eager.ops.table import OPS, from_array, write_out
+from eager.refusal import make_refusing
 from eager.spec import normalize_dim
 
 TensorBase = _native.TensorBase
@@ -281,3 +282,6 @@ def fftshift(input: Any, dim: Any = None) -> Any:
 def ifftshift(input: Any, dim: Any = None) -> Any:
     """The inverse of `fftshift`."""
     return _shift(input, dim, False)
+
+
+make_refusing(globals())

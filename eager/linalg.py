@@ -9,6 +9,7 @@ from eager.dtypes import scalar_name
 from eager.ops.linalg import LinAlgError, check_matrix, check_square
 from eager.ops.matmul import transpose_last
 from eager.ops.table import OPS, write_out
+from eager.refusal import make_refusing
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase
@@ -454,6 +455,8 @@ def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     n = x.shape[-1] if N is None else N
     return OPS["stack"]([OPS["pow"](x, i) for i in range(n)], x.ndim)
 
+
+make_refusing(globals())
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",

@@ -37,6 +37,7 @@ from eager.functions import (
 )
 from eager.functions.keywords import accept_numpy_names
 from eager.functions.results import TAKE_OUT, takes_out, wants_tensor
+from eager.refusal import all_refusing
 from eager.tensor import Tensor, attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, random, matmul, indexing, joining, shape, sorting,
@@ -55,8 +56,8 @@ FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     accept_numpy_names(_family.FUNCTIONS)
     accept_numpy_names(_family.METHODS)
-    FUNCTIONS.update(listed(_family.FUNCTIONS))
-    attach(listed(_family.METHODS))
+    FUNCTIONS.update(all_refusing(listed(_family.FUNCTIONS)))
+    attach(all_refusing(listed(_family.METHODS)))
 for _name in _native.FAST_METHODS:  # with a short way in C before the function, under all names that it has
     _plain = getattr(Tensor, _name)
     attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))

@@ -1,13 +1,13 @@
 """Public pointwise functions, the Tensor operators and the in-place forms."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from eager import _native, dtypes
+from eager.callers import warn
 from eager.dtypes import Category, scalar_name
 from eager.ops.table import OPS, Op, from_array, write_out
 from eager.promotion import result_type
@@ -258,8 +258,8 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 def check_condition(condition: Any) -> None:
     """Raise RuntimeError unless a condition is bool (or, with a warning, uint8)."""
     if condition.dtype is dtypes.uint8:
-        warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
-                      "PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=3)  # fmt: skip
+        warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+             "PyTorch. Use a boolean condition instead.")  # fmt: skip
     elif condition.dtype is not dtypes.bool_:
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {scalar_name(condition.dtype)}")
 

@@ -103,6 +103,11 @@ def _fits(wanted: str, value: Any, numbers: bool) -> bool:
         return isinstance(value, str)
     if wanted == "dtype":
         return hasattr(value, "is_floating_point") and not hasattr(value, "stride")
+    return is_number(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` may stand for a number: a tensor of one element may."""
     return not isinstance(value, _NO_NUMBER) and not (hasattr(value, "stride") and value.numel() != 1)
 
 

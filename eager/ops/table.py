@@ -7,7 +7,6 @@ Execution without gradients stands here too; what surrounds it is `eager.dispatc
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, NoReturn
@@ -17,6 +16,7 @@ import numpy as np
 from eager import _native, dispatch, dtypes, float8
 from eager.autograd import hooks, inplace
 from eager.autograd.node import op_node_class
+from eager.callers import warn
 from eager.device import device
 from eager.dtypes import Category, dtype, scalar_name
 from eager.fake import DataDependentError, fake
@@ -617,10 +617,10 @@ _native.register_engine(None, fit, cast_to)
 def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     """Give an `out=` tensor the shape of its result; one with elements is resized with torch's warning."""
     if out.numel():
-        warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
-                      f"the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
-                      "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
-                      "resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=4)  # fmt: skip
+        warn(f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
+             f"the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
+             "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
+             "resizing it, inplace, to zero elements with t.resize_(0).")  # fmt: skip
     out._set_impl(empty(TensorSpec(shape, out.dtype, strides, out.device)))
 
 

@@ -136,13 +136,16 @@ from eager.nn.functional.loss import (
     triplet_margin_with_distance_loss,
 )
 from eager.nn.functional.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
+from eager.refusal import all_refusing
 from eager.tensor import attach
 
-globals().update(listed({name: value for name, value in globals().items() if not name.startswith("_")}))
+_OF_THIS_FILE = {"accept_numpy_names", "all_refusing", "attach", "listed"}
+_public = {name: value for name, value in globals().items() if not name.startswith("_") and name not in _OF_THIS_FILE}
+globals().update(all_refusing(listed(_public)))
 
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
 TOP_LEVEL: dict[str, Any] = {
-    **listed(aten.FUNCTIONS), "hardshrink": hardshrink, "max_pool1d_with_indices": max_pool1d_with_indices,
+    **all_refusing(listed(aten.FUNCTIONS)), "hardshrink": hardshrink, "max_pool1d_with_indices": max_pool1d_with_indices,
     "bilinear": bilinear, "celu": celu,
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
     "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle, "log_softmax": log_softmax,

@@ -1,11 +1,11 @@
 """Activation functions: plain Python over ops. All keep the shape of their input."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes
+from eager.callers import warn
 from eager.ops.table import OPS, cast_to
 from eager.random import state_for
 
@@ -230,12 +230,11 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return a * OPS["sigmoid"](b)
 
 
-def _dim_of(who: str, dim: int | None, ndim: int, stacklevel: int) -> int:
+def _dim_of(who: str, dim: int | None, ndim: int) -> int:
     """The dim, or the one that was once the default."""
     if dim is not None:
         return dim
-    warnings.warn(f"Implicit dimension choice for {who} has been deprecated. Change the call to include dim=X as an argument.",
-                  stacklevel=stacklevel + 1)  # fmt: skip
+    warn(f"Implicit dimension choice for {who} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -246,19 +245,19 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """
     if dtype is not None:
         input = cast_to(input, dtype)
-    return OPS["softmax"](input, _dim_of("softmax", dim, input.ndim, _stacklevel))
+    return OPS["softmax"](input, _dim_of("softmax", dim, input.ndim))
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Logarithm of softmax, computed without underflow."""
     if dtype is not None:
         input = cast_to(input, dtype)
-    return OPS["log_softmax"](input, _dim_of("log_softmax", dim, input.ndim, _stacklevel))
+    return OPS["log_softmax"](input, _dim_of("log_softmax", dim, input.ndim))
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax of -x."""
-    return softmax(-input, _dim_of("softmin", dim, input.ndim, _stacklevel), dtype=dtype)
+    return softmax(-input, _dim_of("softmin", dim, input.ndim), dtype=dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:

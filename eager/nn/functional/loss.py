@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from eager.callers import warn
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import cosine_similarity, pairwise_distance
 from eager.ops.table import OPS, cast_to
@@ -19,7 +19,7 @@ def resolve_reduction(reduction: str, size_average: bool | None = None, reduce: 
     if size_average is not None or reduce is not None:
         mean = size_average is None or size_average
         reduction = "none" if reduce is False else "mean" if mean else "sum"
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+        warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
@@ -35,9 +35,8 @@ def _pairwise(name: str, input: Tensor, target: Tensor, rule: Callable[[Tensor, 
               weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Reduce `rule(input, target)`, with torch's warning where the two only fit by broadcasting."""
     if tuple(input.shape) != tuple(target.shape):
-        warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will "
-                      "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-                      stacklevel=3)  # fmt: skip
+        warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will "
+             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.")  # fmt: skip
         broadcast_shapes(input.shape, target.shape)
     loss = rule(input, target)
     if weight is None:
@@ -134,9 +133,9 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
         loss = kl_div(input, target, reduction="sum", log_target=log_target)
         return loss / input.shape[0] if input.ndim else loss
     if reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only "
-                      "by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
-                      "'batchmean' in the next major release.", stacklevel=3)  # fmt: skip
+        warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only "
+             "by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
+             "'batchmean' in the next major release.")  # fmt: skip
     reduction = resolve_reduction(reduction, size_average, reduce)
     if log_target:
         return _reduce(OPS["exp"](target) * (target - input), reduction)

@@ -1,0 +1,135 @@
+"""Wrong types of arguments: a call that failed is looked at again, and refused with torch's TypeError where a type was wrong.
+
+A body takes its arguments for what they should be, so that a call pays nothing for checks; what then fails inside it
+(an attribute of an int, a comparison with a string) is no answer to the caller. Which type an argument should have is
+read from the function's annotations and, where these say `Any`, from its name: torch's names are used alike throughout.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from eager.ops.schema import is_number
+
+
+def _named(kind: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), kind)
+
+
+# What an argument of that name must be, where its annotation leaves it open.
+_BY_NAME: Final = {
+    **_named("Tensor", "input self x y v A B L tensor mat1 mat2 vec vec1 vec2 batch1 batch2 mask index tensor1 tensor2 mat prob "
+             "LU_data LU_pivots x1 x2 weight count src"),
+    **_named("tuple of ints", "dim dims s kernel_size dilation output_size size sizes shape order repeats split_sizes normalized_shape"),
+    **_named("torch.dtype", "dtype"),
+    **_named("tuple of Tensors", "tensors operands"),
+    **_named("Number", "alpha beta other min max value exponent"),
+}
+# Where a name means something else than elsewhere.
+_EXCEPT: Final = {
+    ("lerp", "weight"): "Number", ("lerp_", "weight"): "Number", ("scatter", "src"): "Number",
+    # one argument for several overloads: of any type
+    ("type_", "dtype"): "", ("view", "sizes"): "", ("repeat_interleave", "repeats"): "", ("tensordot", "dims"): "",
+    **{(f, "dim"): "" for f in "var std var_mean std_mean max min".split()},
+    **{(f, "other"): "Tensor" for f in "kron inner equal cross isclose allclose is_same_size type_as is_set_to dist".split()},
+}  # fmt: skip
+_BY_ANNOTATION: Final = {"int": "int", "bool": "bool", "float": "float", "str": "str", "Tensor": "Tensor"}
+_FAILURES: Final = (AttributeError, TypeError, ValueError, LookupError, RuntimeError, AssertionError, ArithmeticError)
+
+
+def _is_tensor(value: Any) -> bool:
+    """Tensors, sparse ones, specs, and what users made to be taken for one."""
+    return (hasattr(value, "dtype") and not isinstance(value, (np.ndarray, np.generic))) or hasattr(value, "__torch_function__")
+
+
+def _is_int(value: Any) -> bool:
+    return is_number(value) and not isinstance(value, (bool, float, complex, np.floating, np.bool_))
+
+
+def _is_ints(value: Any) -> bool:
+    return all(_is_int(v) for v in value) if isinstance(value, (list, tuple)) else _is_int(value)
+
+
+def _is_tensors(value: Any) -> bool:
+    return _is_tensor(value) or (isinstance(value, (list, tuple)) and all(_is_tensor(v) for v in value))
+
+
+_FITS: Final[dict[str, Callable[[Any], bool]]] = {
+    "Tensor": _is_tensor,
+    "tuple of Tensors": _is_tensors,
+    "int": _is_int,
+    "tuple of ints": _is_ints,
+    "float": lambda value: is_number(value) and not isinstance(value, complex),
+    "Number": lambda value: _is_tensor(value) or is_number(value),
+    "bool": lambda value: isinstance(value, (bool, np.bool_)) or type(value).__name__ == "SymBool",
+    "str": lambda value: isinstance(value, str),
+    "torch.dtype": lambda value: hasattr(value, "is_floating_point") and not _is_tensor(value),
+}
+
+
+@functools.cache
+def _wanted(fn: Callable[..., Any]) -> dict[str, str]:
+    """What each parameter of `fn` must be, for those of which anything is known."""
+    found = {}
+    for p in inspect.signature(fn).parameters.values():
+        if p.kind is p.VAR_KEYWORD:
+            continue
+        of_name = _EXCEPT.get((fn.__name__, p.name), _BY_NAME.get(p.name))
+        kind = _BY_ANNOTATION.get(str(p.annotation).split(" | ")[0]) or of_name
+        if kind and not fn.__name__.startswith("_foreach_"):
+            found[p.name] = kind
+    return found
+
+
+def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raise TypeError, with torch's text, for the first argument that is not what its parameter must be.
+
+    A default passes, and what does not bind to the parameters at all is left to Python's own error.
+    """
+    try:
+        signature, wanted = inspect.signature(fn), _wanted(fn)
+        given = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # it does not bind, or is an op under another name, which has no signature
+        return
+    position = 0
+    for parameter in signature.parameters.values():
+        kind, several = wanted.get(parameter.name), parameter.kind is parameter.VAR_POSITIONAL
+        value = given.get(parameter.name, () if several else parameter.default)
+        if kind is not None and several and not value and not kwargs:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "{parameter.name}"') from None
+        for item in value if several else (value,):
+            position += 1
+            if kind is not None and item is not parameter.default and not _FITS[kind](item):
+                raise TypeError(f"{name}(): argument '{parameter.name}' (position {position}) must be {kind}, not "
+                                f"{type(item).__name__}") from None  # fmt: skip
+
+
+@functools.cache
+def refusing(fn: types.FunctionType) -> Callable[..., Any]:
+    """`fn`, whose failures over an argument of a wrong type are TypeErrors that name the argument."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except _FAILURES:
+            refuse(fn.__name__, fn, args, kwargs)
+            raise
+
+    return call
+
+
+def all_refusing(functions: Mapping[str, Any]) -> dict[str, Any]:
+    """A namespace with its plain functions `refusing`. Ops among the values refuse by their schema."""
+    return {name: refusing(fn) if isinstance(fn, types.FunctionType) else fn for name, fn in functions.items()}
+
+
+def make_refusing(module: dict[str, Any]) -> None:
+    """Replace the public functions that a module defines; for the end of the module."""
+    own = {name: fn for name, fn in module.items() if not name.startswith("_") and getattr(fn, "__module__", "") == module["__name__"]}
+    module.update(all_refusing(own))

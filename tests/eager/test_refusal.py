@@ -1,0 +1,55 @@
+"""Arguments of a wrong type are TypeErrors that name them, whatever the body made of them; other errors stay what they are."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eager as torch
+from eager import fft  # noqa: F401 - reached as `torch.fft`
+from eager.nn import functional as F  # noqa: N812 - torch's name
+
+X = torch.ones(2, 3)
+WRONG: list[tuple[Any, tuple[Any, ...], str]] = [
+    (torch.softmax, (3,), r"softmax\(\): argument 'input' \(position 1\) must be Tensor, not int"),
+    (torch.softmax, (X, "a"), r"argument 'dim' \(position 2\) must be int, not str"),
+    (torch.softmax, (X, 0.5), r"argument 'dim' \(position 2\) must be int, not float"),
+    (torch.sort, (None,), r"argument 'input' \(position 1\) must be Tensor, not NoneType"),
+    (torch.argsort, (np.ones(2),), r"argument 'input' \(position 1\) must be Tensor, not ndarray"),
+    (torch.flatten, ([X],), r"argument 'input' \(position 1\) must be Tensor, not list"),
+    (torch.block_diag, (X, 1), r"argument 'tensors' \(position 2\) must be tuple of Tensors, not int"),
+    (torch.permute, (X,), r"permute\(\) missing 1 required positional arguments"),
+    (F.conv2d, (X, 7), r"argument 'weight' \(position 2\) must be Tensor, not int"),
+    (F.max_pool2d, (X[None], "a"), r"argument 'kernel_size' \(position 2\) must be tuple of ints, not str"),
+    (torch.linalg.norm, (1,), r"must be Tensor, not int"), (torch.fft.fftshift, ([1],), r"must be Tensor, not list"),
+    (torch.Tensor.softmax, (X, "a"), r"argument 'dim' \(position 2\) must be int, not str"),
+]  # fmt: skip
+RIGHT: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
+    (torch.softmax, (X, 5), IndexError, "Dimension out of range"),
+    (torch.lerp, (X, torch.ones(4), 0.5), RuntimeError, "size of tensor"),
+    (torch.reshape, (X, (4,)), RuntimeError, "invalid for input of size"),
+    (torch.var, (torch.ones(3, dtype=torch.int64), False), RuntimeError, "floating point"),
+    (F.conv2d, (X, X), RuntimeError, "Expected 3D"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fn", "args", "text"), WRONG)
+def test_a_wrong_type_is_named(fn: Any, args: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        fn(*args)
+
+
+@pytest.mark.parametrize(("fn", "args", "error", "text"), RIGHT)
+def test_an_error_over_right_types_is_left_alone(fn: Any, args: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        fn(*args)
+
+
+def test_warnings_name_the_line_of_the_caller() -> None:
+    calls = [lambda: F.softmax(X), lambda: F.mse_loss(X, X[:1]), lambda: torch.exp(X, out=torch.ones(2)),
+             lambda: torch.nn.Softmax()(X), lambda: torch.where(torch.ones(2, dtype=torch.uint8), 1, 2)]  # fmt: skip
+    for call in calls:
+        with pytest.warns(UserWarning) as caught:
+            call()
+        assert {w.filename for w in caught} == {__file__}

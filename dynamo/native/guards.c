@@ -436,7 +436,7 @@ static int run_copied(ProgramObject *p, PyObject **slots, bool trust)
         PyErr_NoMemory();
         return -1;
     }
-    memcpy(copy, slots, (size_t)p->n_inputs * sizeof(PyObject *));
+    if (p->n_inputs) memcpy(copy, slots, (size_t)p->n_inputs * sizeof(PyObject *));      /* an empty list has no items at all */
     int failed = run_slots(p, copy, trust, true);
     PyMem_Free(copy);
     return failed;
@@ -602,7 +602,7 @@ static PyObject *program_bench(ProgramObject *self, PyObject *args)
         Py_DECREF(fast);
         return NULL;
     }
-    memcpy(buffer.slots, PySequence_Fast_ITEMS(fast), (size_t)self->n_inputs * sizeof(PyObject *));
+    if (self->n_inputs) memcpy(buffer.slots, PySequence_Fast_ITEMS(fast), (size_t)self->n_inputs * sizeof(PyObject *));
     struct timespec start, end;
     int held = 1;
     clock_gettime(CLOCK_MONOTONIC, &start);

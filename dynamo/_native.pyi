@@ -313,7 +313,7 @@ class Tail:
 def tail(target: Callable[..., Any], /, *args: Any) -> Tail:
     """To be returned: whoever called runs target(*args) when this frame is gone."""
 
-def drive(target: Callable[..., Any], /, *args: Any) -> Any:
+def drive(tail: Any, /) -> Any:
     """target(*args), and the tails it returns, to the end."""
 
 # --- re-entry ---------------------------------------------------------------------------------

@@ -444,7 +444,7 @@ class _BreakWriter:
         result = cg.fresh("result")
         inner = k == len(self.frames) - 1
         if inner and self.performed is None:
-            self._shown(k, f"{result} = {self._reenter(k, frame.ins.start, self._state[k][1], 'None', tail=k == 0)}")
+            self._resume(k, result, self._reenter(k, frame.ins.start, self._state[k][1], "None"), ())
             return result
         handler = frame.decoded.handler(frame.ins.index)
         if handler is None:
@@ -462,10 +462,12 @@ class _BreakWriter:
         cg.statement(f"    {done} = {cg.helper('caught')}({error}, {k})")
         cg.statement(f"if {done} is not None:")
         stack = self._state[k][1]
-        self._shown(k, f"    {result} = {self._reenter(k, frame.ins.start, stack, done, tail=k == 0)}")
+        cg._indent += "    "
+        self._resume(k, result, self._reenter(k, frame.ins.start, stack, done), (done,))
+        cg._indent = outer
         cg.statement("else:")
         cg._indent += "    "
-        self._go_on(k, result, outcomes, tail=k == 0)
+        self._go_on(k, result, outcomes)
         cg._indent = outer
         return result
 
@@ -475,8 +477,28 @@ class _BreakWriter:
         self.cg.statement(statement)
         self.cg.mark = before
 
+    def _resume(self, k: int, result: str, tail: str, names: tuple[str, ...]) -> None:
+        """Go on in frame k. The outermost goes on when the generated function has returned, and what it held is gone; for
+        one inside, the function lets go of what only that frame has. names: variables beside the frame's state."""
+        self._shown(k, f"{result} = {tail}")
+        if k == 0:
+            return
+        outer = set().union(*map(self._names_of, range(k)))
+        own = (self._names_of(k) | set(names)) - outer
+        local = [n for n in own if n not in self.cg.namespace and (n.startswith("_") or n in self.cg._slot_names)]
+        if local:
+            self._shown(k, f"{' = '.join(sorted(local))} = None")
+        self._shown(k, f"{result} = {self.cg.helper('drive')}({result})")
+
+    def _names_of(self, k: int) -> set[str]:
+        """The variables that frame k needs."""
+        locals_, stack = self._state[k]
+        handled = self.frames[k].handled
+        texts = {*locals_.values(), *stack, *([self.cg.value(handled)] if handled is not None else ())}
+        return {text for text in texts if _IDENTIFIER.match(text)}
+
     def _step(self, k: int, result: str, inner: bool) -> None:
-        self._go_on(k, result, self._inner(k, inner), tail=k == 0)
+        self._go_on(k, result, self._inner(k, inner))
 
     def _inner(self, k: int, inner: bool) -> tuple[int, tuple[Outcome, ...]]:
         """Run the instruction, or the frame that it called. Returns what it pops and the ways on."""
@@ -488,7 +510,7 @@ class _BreakWriter:
         value = self._frame(k + 1)
         return 0, (Outcome(None, self.frames[k].pc, (value,)),)
 
-    def _go_on(self, k: int, result: str, ways: tuple[int, tuple[Outcome, ...]], tail: bool) -> None:
+    def _go_on(self, k: int, result: str, ways: tuple[int, tuple[Outcome, ...]]) -> None:
         pops, outcomes = ways
         cg = self.cg
         for outcome in outcomes:
@@ -499,10 +521,10 @@ class _BreakWriter:
             elif len(outcomes) > 1:
                 cg.statement("else:")
                 cg._indent += "    "
-            self._shown(k, f"{result} = {self._continue(k, pops, outcome, tail)}")
+            self._continue(k, result, pops, outcome)
             cg._indent = indent
 
-    def _continue(self, k: int, pops: int, outcome: Outcome, tail: bool) -> str:
+    def _continue(self, k: int, result: str, pops: int, outcome: Outcome) -> None:
         frame, cg = self.frames[k], self.cg
         locals_, stack = self._state[k]
         nulls = [v is NULL for v in frame.stack]
@@ -511,16 +533,18 @@ class _BreakWriter:
         whole = [*kept, *((p, p == null) for p in outcome.pushes)]
         short = self._returns_at_once(frame, outcome.index, [text for text, _ in whole])
         if short is not None:
-            return short
+            self._shown(k, f"{result} = {short}")
+            return
         if k < len(self.frames) - 1 and frame.handled is not None:
             start = frame.decoded.instructions[outcome.index].start
-            return self._reenter(k, start, [text for text, _ in whole], "None", tail=False)
+            self._resume(k, result, self._reenter(k, start, [text for text, _ in whole], "None"), outcome.pushes)
+            return
         live = frame.decoded.live_slots(outcome.index)
         slots = [i for i in locals_ if live >> i & 1]
         target = cg.plan.continuation(frame, outcome.index, slots, tuple(n for _, n in whole))
         args = [locals_[i] for i in slots] + [text for text, n in whole if not n]
-        name = "tail" if tail else "drive"
-        return f"{cg.helper(name)}({', '.join([cg.bind(target, 'continuation'), *args])})"
+        tail = f"{cg.helper('tail')}({', '.join([cg.bind(target, 'continuation'), *args])})"
+        self._resume(k, result, tail, outcome.pushes)
 
     def _returns_at_once(self, frame: Frame, index: int, stack: list[str]) -> str | None:
         """The returned expression if nothing but a return follows."""
@@ -536,8 +560,8 @@ class _BreakWriter:
             return self.cg.value(frame.constant(frame.code.co_consts[ins.arg]))
         return None
 
-    def _reenter(self, k: int, offset: int, stack: list[str], exc: str, tail: bool) -> str:
-        """The original frame in plain Python from `offset` on. tail: after the generated function has returned."""
+    def _reenter(self, k: int, offset: int, stack: list[str], exc: str) -> str:
+        """A tail: the original frame in plain Python from `offset` on."""
         frame, cg = self.frames[k], self.cg
         locals_ = self._state[k][0]
         null = cg.helper("NULL")
@@ -548,8 +572,7 @@ class _BreakWriter:
             handled = cg.value(frame.handled)
             items = f"{cg.helper('with_tracebacks')}({handled}, {items})"
         reenter = cg.bind(cg.plan.reenter(frame), "reenter")
-        name = "tail" if tail else "drive"
-        return f"{cg.helper(name)}({reenter}, {offset}, [{every}], {items}, {exc}, {handled})"
+        return f"{cg.helper('tail')}({reenter}, {offset}, [{every}], {items}, {exc}, {handled})"
 
 
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:

@@ -85,18 +85,17 @@ static PyObject *py_tail(PyObject *module, PyObject *const *args, Py_ssize_t nar
     return (PyObject *)self;
 }
 
-static PyObject *py_drive(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_drive(PyObject *module, PyObject *tail)
 {
     (void)module;
-    if (nargs < 1) return PyErr_Format(PyExc_TypeError, "drive: no arguments; expected a continuation and its arguments");
-    PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)(nargs - 1), NULL);
-    if (!result) tidy_error();
-    return tail_drive(result);
+    if (!Py_IS_TYPE(tail, &TailType) || !((TailObject *)tail)->target)
+        return PyErr_Format(PyExc_TypeError, "drive: given a %s; expected a Tail that has not run", Py_TYPE(tail)->tp_name);
+    Py_CLEAR(((TailObject *)tail)->frame);      /* it goes on running */
+    return tail_drive(Py_NewRef(tail));
 }
 
 PyMethodDef tail_methods[] = {
     {"tail", (PyCFunction)(void (*)(void))py_tail, METH_FASTCALL, "tail(target, *args): a Tail, to be returned."},
-    {"drive", (PyCFunction)(void (*)(void))py_drive, METH_FASTCALL,
-     "drive(target, *args): call a continuation, and those it goes on with, to the end."},
+    {"drive", py_drive, METH_O, "drive(tail): run a continuation, and those it goes on with, to the end."},
     {NULL},
 };

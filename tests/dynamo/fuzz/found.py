@@ -257,6 +257,15 @@ def f(log, x, n):
     o.t = x
     return o
 """),
+    "what an inlined frame drops dies while the frame goes on": ("leaf", """
+def h(n):
+    for i in range(n + 2):
+        next(guarded(G))
+        note(i)
+def f(log, x, n):
+    h(n)
+    return x, [next(guarded(G)) for i in range(n)]
+"""),
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from dynamo.calls import DISABLED
 from dynamo.compiler import REGIONS, CompiledRegion
 from dynamo.compiler import stance as current_stance
 from dynamo.decode import argument_count
-from dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
+from dynamo.dynamic import mark_dynamic, mark_static, mark_static_address, maybe_mark_dynamic
 from dynamo.guards import Failure, Guard, guard_cost_ns, when
 from dynamo.module import OptimizedModule
 from eager import _logging, _settings
@@ -40,6 +40,7 @@ __all__ = [
     "lookup_backend",
     "mark_dynamic",
     "mark_static",
+    "mark_static_address",
     "maybe_mark_dynamic",
     "optimize",
     "register_backend",

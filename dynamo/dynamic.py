@@ -23,6 +23,7 @@ _DYNAMIC: Final = "_dynamo_dynamic_indices"
 _WEAK: Final = "_dynamo_weak_dynamic_indices"
 _STATIC: Final = "_dynamo_static_indices"
 _RANGE: Final = "_dynamo_dynamic_range"
+_ADDRESS: Final = "_dynamo_static_input_type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,18 @@ def mark_static(t: Any, index: int | Sequence[int] | None = None) -> None:
     if index is None:
         index = range(t.ndim) if isinstance(t, Tensor) else ()
     _note(t, _STATIC, list(index) if not isinstance(index, int) else index, "mark_static")
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Say that `t`, though no parameter, stays where it lies, as a cache of keys and values does.
+
+    torch then spares recorded CUDA graphs a copy of it. Compiled code here reads every input where it lies and keeps no
+    address, so there is nothing to spare and, with `guard`, nothing to check: the mark stands on the tensor, under torch's
+    name. Raises: TypeError unless `t` is a tensor.
+    """
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_static_address expects a tensor but received {type(t)}")
+    t.__dict__[_ADDRESS] = "guarded" if guard else "unguarded"
 
 
 @dataclass(frozen=True, slots=True)

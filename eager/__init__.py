@@ -127,8 +127,8 @@ compile = compiler.compile  # noqa: A001 - torch's name
 _ON_FIRST_USE = {
     "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir",
     **{name: f"eager.{name}" for name in (
-        "__config__ accelerator as_torch backends library cpu distributed distributions fft func hub jit multiprocessing overrides "
-        "profiler special testing types utils version xpu").split()},
+        "__config__ _higher_order_ops accelerator as_torch backends library cpu distributed distributions fft func hub jit "
+        "multiprocessing overrides profiler special testing types utils version xpu").split()},
 }  # fmt: skip
 
 

@@ -219,7 +219,7 @@ def _negated(op: str, a: Expr, b: Expr) -> Relation:
     return Relation("<=" if op == "<" else "<", b, a)
 
 
-def _least(d: Expr) -> Bound:
+def least(d: Expr) -> Bound:
     """A lower bound of `d`: each symbol counted from its own lower bound, so that s*t - s is seen to be positive."""
     if d.lo >= 0:
         return d.lo
@@ -231,7 +231,7 @@ def _prove_eq(a: Expr, b: Expr) -> bool | None:
     d = a - b
     if isinstance(d, Int):
         return d.value == 0
-    if _least(d) > 0 or _least(-d) > 0:
+    if least(d) > 0 or least(-d) > 0:
         return False
     const, terms = terms_of(d)  # sum of multiples of g cannot be -const unless g divides const
     g = (d - const).multiple_of if terms else 0
@@ -239,9 +239,9 @@ def _prove_eq(a: Expr, b: Expr) -> bool | None:
 
 
 def _prove_lt(a: Expr, b: Expr) -> bool | None:
-    if _least(b - a) > 0:
+    if least(b - a) > 0:
         return True
-    return False if _least(a - b) >= 0 else None
+    return False if least(a - b) >= 0 else None
 
 
 def _prove_ne(a: Expr, b: Expr) -> bool | None:
@@ -250,9 +250,9 @@ def _prove_ne(a: Expr, b: Expr) -> bool | None:
 
 
 def _prove_le(a: Expr, b: Expr) -> bool | None:
-    if _least(b - a) >= 0:
+    if least(b - a) >= 0:
         return True
-    return False if _least(a - b) > 0 else None
+    return False if least(a - b) > 0 else None
 
 
 _PROOFS: Final[dict[str, Callable[[Expr, Expr], bool | None]]] = {

@@ -94,7 +94,8 @@ class TorchFinder(MetaPathFinder):
 def _spec_of(real: str) -> ModuleSpec | None:
     """The spec of our module, or None where there is none, or where its name is taken by something else.
 
-    `torch.tensor` is a function; that `eager/tensor.py` exists must not put a module in its place.
+    `torch.tensor` is a function; that `eager/tensor.py` exists must not put a module in its place. A package may show a
+    function in the place of the module of its own name that it comes from: both are found, as in torch.
     """
     parent, _, child = real.rpartition(".")
     if parent:
@@ -102,7 +103,7 @@ def _spec_of(real: str) -> ModuleSpec | None:
             taken = vars(importlib.import_module(parent)).get(child)
         except ModuleNotFoundError:
             return None
-        if taken is not None and not isinstance(taken, types.ModuleType):
+        if taken is not None and not isinstance(taken, types.ModuleType) and getattr(taken, "__module__", None) != real:
             return None
     return importlib.util.find_spec(real)
 

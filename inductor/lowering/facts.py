@@ -12,7 +12,7 @@ from typing import Any
 
 from eager.symint import SymInt
 from fxir import expr as E
-from fxir.shapes import NeedsStatic, Relation, map_ints, prove
+from fxir.shapes import NeedsStatic, Relation, least, map_ints, prove
 from inductor.sizes import nominal, plain
 
 __all__ = ["Facts"]
@@ -24,15 +24,16 @@ class Facts:
     def __init__(self, relations: Iterable[Relation] = ()) -> None:
         self.what = "the graph"
         self._unequal: list[E.Expr] = []  # these are not 0
-        self._at_most_0: list[E.Expr] = []
+        self._at_most_0: dict[E.Expr, None] = {}  # as a set in order: loops over sizes decide the same again and again
+        self._proved: dict[E.Expr, bool] = {}  # what `_never_positive` has said
         for r in relations:
             d = r.left - r.right
             if r.op == "!=":
                 self._unequal.append(d)
             else:
-                self._at_most_0.append(d + 1 if r.op == "<" else d)
+                self._at_most_0[d + 1 if r.op == "<" else d] = None
                 if r.op == "==":
-                    self._at_most_0.append(-d)
+                    self._at_most_0[-d] = None
 
     # -- in and out --------------------------------------------------------------------------------------------
     def lift(self, x: Any) -> Any:
@@ -86,7 +87,12 @@ class Facts:
         return (op == "!=") if differs else None
 
     def _never_positive(self, d: E.Expr) -> bool:
-        return any(prove("<=", d, known) for known in self._at_most_0)
+        """Whether some known expression is at most 0 and at least `d`. One without a symbol of `d` says nothing of it."""
+        found = self._proved.get(d)
+        if found is None:
+            found = any(least(known - d) >= 0 for known in self._at_most_0 if not known.symbols.isdisjoint(d.symbols))
+            self._proved[d] = found
+        return found
 
     def _refusal(self, a: E.Expr, b: E.Expr, asked: str) -> NeedsStatic:
         return NeedsStatic(_symbols((a, b)), f"{self.what} depends on {asked}")

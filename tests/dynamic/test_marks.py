@@ -1,4 +1,4 @@
-"""mark_dynamic, maybe_mark_dynamic, mark_static."""
+"""mark_dynamic, maybe_mark_dynamic, mark_static, mark_static_address."""
 
 from __future__ import annotations
 
@@ -84,3 +84,15 @@ def test_wrong_marks() -> None:
         dynamo.mark_dynamic(3, 0)
     with pytest.raises(NotImplementedError, match="specialize_on"):
         dynamo.mark_dynamic(torch.randn(2), 0, specialize_on=[lambda n: n == 2])
+
+
+def test_mark_static_address_leaves_results_and_recompilations_as_they_are() -> None:
+    compiles: list[int] = []
+    f = torch.compile(lambda cache, x: cache + x, backend=lambda gm, inputs: compiles.append(1) or gm.forward)
+    caches = [torch.zeros(3), torch.ones(3)]
+    for guard, cache in zip((False, True), caches, strict=True):
+        dynamo.mark_static_address(cache, guard=guard)
+        assert f(cache, torch.ones(3)).tolist() == (cache + 1).tolist()
+    assert len(compiles) == 1
+    with pytest.raises(TypeError, match="mark_static_address expects a tensor but received <class 'int'>"):
+        dynamo.mark_static_address(3)

@@ -18,6 +18,7 @@ from eager.fake import fake
 from eager.nn import functional as F
 from eager.spec import TensorSpec
 from fxir import expr as E
+from fxir import shapes
 from fxir.graph import Graph
 from fxir.options import CompileOptions, GraphKind
 from fxir.shapes import NeedsStatic, Relation, ShapeEnv
@@ -25,6 +26,7 @@ from fxir.trace import TraceMode
 from inductor.artifact import ArtifactPlan
 from inductor.compiled import load
 from inductor.cpp.products import Problem
+from inductor.lowering import facts as lowering_facts
 from inductor.lowering import lower
 from inductor.lowering.facts import Facts
 from inductor.memory import ALIGNMENT, Lifetime, plan_arena
@@ -242,6 +244,18 @@ def test_facts_follow_from_relations() -> None:
     for unknown in (lambda: size > 6, lambda: other == 8, lambda: size == other, lambda: int(size)):
         with pytest.raises(NeedsStatic):
             unknown()
+
+
+def test_facts_look_only_at_relations_that_can_say_something_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model with hundreds of relations took minutes: every question went through all of them, each time it was asked."""
+    sizes = [E.sym(f"n{i}", 2, 1 << 62) for i in range(200)]
+    facts = Facts([Relation("<", E.as_expr(5), n) for n in sizes for _ in range(3)])
+    asked: list[Any] = []
+    monkeypatch.setattr(lowering_facts, "least", lambda d: asked.append(d) or shapes.least(d))
+    n = facts.wrap(sizes[7])
+    for _ in range(10):
+        assert n > 5 and not n <= 5
+    assert 0 < len(asked) < 5
 
 
 # --------------------------------------------------------------------------- plans on disk

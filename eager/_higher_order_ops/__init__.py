@@ -1,0 +1,4 @@
+"""Functions that take functions of tensors, under torch's private name for them: libraries import them from here."""
+from eager._higher_order_ops.associative_scan import associative_scan
+
+__all__ = ["associative_scan"]

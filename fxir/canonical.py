@@ -27,6 +27,7 @@ from fxir.graph import Graph
 from fxir.node import Node
 from fxir.printer import dotted_name
 from fxir.shapes import Relation, SymbolSource, map_ints
+from fxir.tighten import tightened
 
 # A backend may bake values of this size into code, so they are part of what is computed; larger ones may not be.
 SMALL_BYTES: Final = 4096
@@ -68,14 +69,16 @@ def _node(graph: Graph, node: Node, numbers: dict[Node, int], names: dict[Sym, S
 # -- symbols -----------------------------------------------------------------------------------------------------
 def canonical_symbols(graph: Graph) -> dict[Sym, Sym]:
     """Each symbol of the graph with the one that stands for it wherever its name must not matter: `n<k>`, in the order
-    of the inputs that they are read from, with the same bounds."""
+    of the inputs that they are read from, with its bounds as close as the relations make them (see `fxir.tighten`)."""
 
     def place(entry: tuple[Sym, SymbolSource]) -> tuple[int, str, int]:
         return entry[1].input, entry[1].kind, entry[1].dim
 
     found: dict[Sym, Sym] = {}
+    near = tightened(graph.symbols, relied_upon(graph)) if graph.symbols else {}
     for k, (s, _) in enumerate(sorted(graph.symbols.items(), key=place)):
-        found[s] = sym(f"n{k}", s.lo, s.hi, s.multiple)  # type: ignore[assignment]
+        lo, hi = near.get(s, (s.lo, s.hi))
+        found[s] = sym(f"n{k}", lo, hi, s.multiple)  # type: ignore[assignment]
     return found
 
 

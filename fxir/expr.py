@@ -114,7 +114,7 @@ def _linear(const: int, sums: dict[Expr, int]) -> Expr:
     live = {t: c for t, c in sums.items() if c} if 0 in sums.values() else sums
     if len(live) > 1:
         for t in live:
-            if t.rank in _DIVISION_RANKS:
+            if t.rank in _DIVISION_RANKS or (t.rank == Mul.rank and any(f.rank in _DIVISION_RANKS for f in factors_of(t))):
                 const, live = _apply_sum_rules(const, live)
                 break
     if not live:
@@ -406,17 +406,30 @@ def _low_part(a: Expr, d: int) -> tuple[int, Expr, Expr] | None:
     return None
 
 
+def _scaled_divisor(b: Expr) -> int:
+    """The constant factor of a divisor that is a constant, or a multiple of one term and at least 1; else 1."""
+    if isinstance(b, Int):
+        return b.value
+    const, terms = terms_of(b)
+    return terms[0][1] if const == 0 and len(terms) == 1 and b.lo >= 1 else 1
+
+
+def _without_factor(b: Expr, g: int) -> Expr:
+    const, terms = terms_of(b)
+    return _raw(const // g, tuple((t, c // g) for t, c in terms))
+
+
 def _div_low_part(a: Expr, b: Expr) -> Expr | None:
-    part = _low_part(a, b.value) if isinstance(b, Int) else None
-    return None if part is None or not isinstance(b, Int) else floordiv(part[1], b.value // part[0])
+    part = _low_part(a, d) if (d := _scaled_divisor(b)) > 1 else None
+    return None if part is None else floordiv(part[1], _without_factor(b, part[0]))
 
 
 def _mod_low_part(a: Expr, b: Expr) -> Expr | None:
-    part = _low_part(a, b.value) if isinstance(b, Int) else None
-    if part is None or not isinstance(b, Int):
+    part = _low_part(a, d) if (d := _scaled_divisor(b)) > 1 else None
+    if part is None:
         return None
     g, p, s = part
-    return mod(p, b.value // g) * g + s
+    return mod(p, _without_factor(b, g)) * g + s
 
 
 def _div_known_multiple(a: Expr, b: Expr) -> Expr | None:
@@ -519,13 +532,16 @@ def _plus(sums: dict[Expr, int], e: Expr, k: int) -> tuple[int, dict[Expr, int]]
 
 
 def _sum_whole(sums: dict[Expr, int]) -> _Changed:
-    """c*(m*(x // m) + x % m) = c*x."""
+    """c*f*(m*(x // m) + x % m) = c*f*x."""
     for t, c in sums.items():
-        if isinstance(t, Mod):
-            const, parts = terms_of(mul(floordiv(t.a, t.b), t.b))
+        for i, part in enumerate(factors := factors_of(t)):
+            if not isinstance(part, Mod):
+                continue
+            others = product((*factors[:i], *factors[i + 1 :]))
+            const, parts = terms_of(mul(others, mul(floordiv(part.a, part.b), part.b)))
             if const == 0 and len(parts) == 1 and sums.get(parts[0][0]) == c * parts[0][1]:
                 rest = {u: d for u, d in sums.items() if u is not t and u is not parts[0][0]}
-                return _plus(rest, t.a, c)
+                return _plus(rest, mul(others, part.a), c)
     return None
 
 

@@ -180,6 +180,7 @@ def test_sums_have_one_form_whatever_the_order(terms, const):
 i, j, k, n, t = (SYMS[x] for x in "ijknt")
 x = sym("x", 0, 1000)
 y = sym("y", 0, 1000)
+p = sym("p", 0, 31)
 LAWS = [
     ((4 * x + j) // 4, x),
     ((4 * x + j) % 4, j),
@@ -202,6 +203,10 @@ LAWS = [
     ((n * x + j * n + n) // n, x + j + 1),
     ((n * x + n) % n, integer(0)),
     (n * (x // n) + x % n, x),
+    ((32 * x + p) // (32 * n), x // n),
+    ((32 * x + p) % (32 * n), 32 * (x % n) + p),
+    (n * ((x // n) % n) + n * n * (x // (n * n)), n * (x // n)),
+    (p + 32 * n * n * ((32 * x + p) // (32 * n * n)) + 32 * n * (((32 * x + p) // (32 * n)) % n) + 32 * (x % n), 32 * x + p),
     (i // 6, integer(0)),
     (i % 6, i),
     (x // -1, -x),

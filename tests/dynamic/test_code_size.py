@@ -1,0 +1,51 @@
+"""Code for all sizes stays as small as code for one: index arithmetic that goes round a layout and back cancels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eager as torch
+from eager import _settings, nn
+from inductor import toolchain
+from tests.dynamic.support import assert_same
+
+
+class Mixer(nn.Module):
+    """A block of ConvNeXt: channels to the back for its linear layers, and to the front again."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.depthwise = nn.Conv2d(d, d, 7, padding=3, groups=d)
+        self.norm, self.up, self.down = nn.LayerNorm(d), nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+
+    def forward(self, x: Any) -> Any:
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        return x + self.down(nn.functional.gelu(self.up(y))).permute(0, 3, 1, 2)
+
+
+def test_a_change_of_layout_leaves_no_divisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sources: list[str] = []
+    build = toolchain._run
+
+    def run(command: Sequence[str], source: Path | None) -> str:
+        if source is not None:
+            sources.append(source.read_text())
+        return build(command, source)
+
+    monkeypatch.setattr(toolchain, "_run", run)
+    model = nn.Sequential(nn.Conv2d(3, 8, 4, stride=4), Mixer(8))
+    made = torch.compile(model, dynamic=True)
+    with _settings.scope(cache_dir=tmp_path):
+        for n in (32, 40, 24):
+            x = torch.randn(2, 3, n, n, requires_grad=True)
+            y = x.detach().clone().requires_grad_()
+            made(x).square().sum().backward()
+            model(y).square().sum().backward()
+            assert_same(x.grad, y.grad)
+    assert sources
+    longest = max(len(line) for text in sources for line in text.splitlines())
+    assert longest < 2000, f"a line of {longest} characters: index arithmetic did not cancel"

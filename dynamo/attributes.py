@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks, trust
@@ -449,10 +450,12 @@ class AttributeAccess:
             return self.wrap_static(getattr(cls, name))
         if name == "__class__":
             return self.wrap_static(meta)
-        if name in ("__mro__", "__bases__", "__base__", "__dict__", "__subclasses__", "__annotations__"):
+        if name in ("__mro__", "__bases__", "__base__", "__dict__", "__annotations__"):
             if name in ("__mro__", "__bases__"):
                 return TupleValue([self.wrap_static(c) for c in getattr(cls, name)])
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name}")
+        if name == "__subclasses__" and meta in (type, ABCMeta):
+            return self.wrap_static(type.__subclasses__.__get__(cls))
         raw = self.class_lookup(cls, name)
         from_meta = self.class_lookup(meta, name) if meta is not type else _ABSENT
         if meta is not type and self.class_lookup(meta, "__getattribute__") is not type.__getattribute__:

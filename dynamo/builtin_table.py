@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import collections
-import copy
 import functools
 import gc
 import importlib
@@ -28,7 +27,7 @@ from dynamo.sources import ConstSource
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
 from dynamo.values.containers import container_base, new_container
-from dynamo.values.functions import CellValue, FunctionValue, PartialValue
+from dynamo.values.functions import CellValue, PartialValue
 from dynamo.values.iterators import (
     CallIterator,
     EnumerateIterator,
@@ -38,7 +37,7 @@ from dynamo.values.iterators import (
     ZipIterator,
 )
 from dynamo.values.mappings import DictValue, SetValue, constants_of, history_of
-from dynamo.values.objects import BuiltinMethod, BuiltinValue, ClassValue, ExceptionValue, SuperValue, UserObject
+from dynamo.values.objects import BuiltinMethod, ClassValue, ExceptionValue, SuperValue, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symint import SymbolicValue, SymIntValue, host_value
 from dynamo.values.tensor import TensorMethod, TensorValue
@@ -88,6 +87,8 @@ class Builtins:
     """Part of Capture: the look-up."""
 
     def builtin_function(self, fn: Any) -> Row | None:
+        if isinstance(getattr(fn, "__self__", None), type) and fn.__name__ == "__subclasses__":
+            return _asked(fn)  # another object each time
         try:
             return FUNCTIONS.get(fn)
         except TypeError:  # not hashable: not in the table
@@ -181,7 +182,7 @@ def _asked(fn: Any) -> Row:
     def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         answer = cap.host(fn)
         cap.guards.add("call_eq", (), fn, answer, origin=cap.origin)
-        return Constant(answer)
+        return cap.wrap_new(answer)
 
     return row
 
@@ -818,49 +819,6 @@ def _partial(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return PartialValue(fn, list(args[1:]), dict(kwargs))
 
 
-# --- copy ------------------------------------------------------------------------------------------------------
-
-
-def _copy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    value = cap.realize(args[0])
-    if isinstance(value, Constant | TupleValue | FunctionValue | ClassValue | BuiltinValue):
-        return value
-    if isinstance(value, ListValue | DictValue) and value.python_type() in (list, dict):
-        return cap.call_method(value, "copy", [], {})
-    raise Unsupported(breaks.UNKNOWN_CALL, f"copy.copy() of {value.describe()}")
-
-
-def _deepcopy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    if len(args) != 1 or kwargs:
-        raise Unsupported(breaks.UNKNOWN_CALL, "copy.deepcopy() with a memo")
-    return _deep(cap, args[0], {})
-
-
-def _deep(cap: Capture, part: Value, memo: dict[int, Value]) -> Value:
-    """A deep copy. What cannot be copied here ends the graph at the call, not deep inside the copy module."""
-    value = cap.realize(part)
-    if isinstance(value, Constant | FunctionValue | ClassValue | BuiltinValue):
-        return value
-    if id(value) in memo:
-        return memo[id(value)]
-    if isinstance(value, ListValue) and value.cls is list:
-        made = memo[id(value)] = ListValue([])
-        made.items += [_deep(cap, item, memo) for item in value.items]
-        return made
-    if isinstance(value, DictValue) and value.cls is dict:
-        new = memo[id(value)] = DictValue()
-        for key, item in list(value.entries.values()):
-            new.set(cap, _deep(cap, key, memo), _deep(cap, item, memo))
-        return new
-    if isinstance(value, TupleValue) and value.cls is tuple:
-        items = [_deep(cap, item, memo) for item in value.items]
-        changed = any(new is not cap.realize(old) for new, old in zip(items, value.items, strict=True))
-        return memo.setdefault(id(value), TupleValue(items) if changed else value)
-    raise Unsupported(breaks.UNKNOWN_CALL, f"copy.deepcopy() of {value.describe()}")
-
-
-SPECIAL[copy.copy] = _copy
-SPECIAL[copy.deepcopy] = _deepcopy
 SPECIAL[importlib.import_module] = _named(importlib.import_module, breaks.IMPORT)
 FUNCTIONS[builtins.__import__] = _named(builtins.__import__, breaks.IMPORT)
 

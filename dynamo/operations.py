@@ -17,7 +17,7 @@ from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.set_history import History
 from dynamo.values.base import NotConstant, Value
-from dynamo.values.constant import Constant
+from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.containers import ContainerObject
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
@@ -245,7 +245,10 @@ class Operations:
                 if not self.class_has(left.cls, name):
                     continue
                 if not isinstance(left, ContainerObject):
-                    return self._no_compare(a, b)
+                    found = self._compare_members(raw, left, right)
+                    if found is NotImplemented:
+                        continue
+                    return Constant(found)
             result = self.realize(self.call_method(left, name, [right], {}))
             if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                 return result
@@ -253,6 +256,17 @@ class Operations:
             return Constant(self.same_object(a, b) == (fn is operator.eq))
         message = f"'{_SYMBOLS[fn]}' not supported between instances of '{ta.__name__}' and '{tb.__name__}'"
         return self.raise_type_error(message)  # type: ignore[no-any-return]
+
+    def _compare_members(self, raw: Any, left: UserObject, right: Value) -> Any:
+        """raw(left, right) for a member of an enum that is a str or a number too, by whose comparison it compares."""
+        other = right.real if isinstance(right, UserObject) and isinstance(right.real, enum.Enum) else None
+        known = other is not None
+        if isinstance(right, Constant):
+            other = host_value(right)
+            known = type(other) in CONSTANT_TYPES
+        if not (known and isinstance(left.real, enum.Enum) and getattr(raw, "__objclass__", None) in CONSTANT_TYPES):
+            return self._no_compare(left, right)
+        return self.host(raw, left.real, other)
 
     def same_object(self, a: Value, b: Value) -> bool:
         """a is b"""

@@ -129,6 +129,12 @@ def is_own(code: CodeType) -> bool:
 _OPAQUE_PACKAGES: Final = ("numpy", "rich", "tqdm", "pytest", "_pytest", "bytecode")
 
 
+def is_own_module(name: str) -> bool:
+    """Whether importing the module `name`, not loaded yet, runs only this project's code: its package is one of ours."""
+    package = sys.modules.get(name.partition(".")[0])
+    return (getattr(package, "__file__", None) or "").startswith(_OWN_DIRS)
+
+
 def _is_installed(path: str) -> bool:
     return "site-packages" in path or "dist-packages" in path
 

@@ -298,9 +298,10 @@ def import_name(frame: Frame, ins: Instruction) -> None:
 
 def _import_now(frame: Frame, name: str) -> ModuleType:
     """Import a module at capture, on behalf of this call: later calls find it. What the module's code could see must be as
-    it is in the user's program, so nothing may have changed before; one that cannot be imported ends the graph."""
+    it is in the user's program, so nothing may have changed before, unless the module is of this project and looks at nothing
+    of the user's; one that cannot be imported ends the graph."""
     cap = frame.cap
-    changed = cap.outside or cap.writes_inputs or cap.effect_nodes
+    changed = (cap.outside or cap.writes_inputs or cap.effect_nodes) and not trust.is_own_module(name)
     if changed or BUILTINS_NAMESPACE["__import__"] is not _IMPORT or importlib.util.find_spec(name.partition(".")[0]) is None:
         raise Unsupported(breaks.IMPORT, f"import {name}")
     try:

@@ -426,3 +426,40 @@ def test_tuples_of_user_classes() -> None:
         return point, point.norm() * held[0].norm() + a + b, tagged, tagged + (1,), tagged.tag, held[0] == (2, 3)  # type: ignore[attr-defined]  # noqa: RUF005
 
     agree(fn, lambda: held.__setitem__(0, Point(5, 6)))
+
+
+def test_subclasses_are_asked_for_again() -> None:
+    """A library that looks for its backends among the subclasses of a base."""
+
+    class Base:
+        factor = 1
+
+    class First(Base):
+        factor = 2
+
+    def f(x):
+        for kind in Base.__subclasses__():
+            x = x * kind.factor
+        return x
+
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
+
+    class Second(Base):
+        factor = 3
+
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 6.0)), Second
+
+
+def test_a_module_of_this_project_is_imported_at_capture_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x, log):
+        log.append(1)
+        import eager.hub
+
+        return x + 1, eager.hub.__name__
+
+    monkeypatch.delitem(sys.modules, "eager.hub", raising=False)
+    log: list[int] = []
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+    assert compiled(torch.ones(2), log)[1] == "eager.hub"
+    assert log == [1]

@@ -1,9 +1,10 @@
 """Classes, instances, descriptors, modules, dataclasses, enums."""
-# ruff: noqa: B905, C400, C405, C408, C409, C416, F821, F841, PIE804, RET503, RET504, UP031, SIM105 - odd code is the point
+# ruff: noqa: UP042, RUF012, SIM300, B905, C400, C405, C408, C409, C416, F821, F841, PIE804, RET503, RET504, UP031, SIM105 - odd code is the point
 
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import enum
 import functools
@@ -315,3 +316,75 @@ def training_step():
         return loss.detach(), grads, [p.detach().clone() for p in net.parameters()]
 
     return f
+
+
+# --- copies, and members of enums that are text or numbers too --------------------------------------------------------
+
+
+class _Layout(str, enum.Enum):
+    ROWS = "rows"
+    COLUMNS = "columns"
+
+
+class _Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class _Config:
+    def __init__(self):
+        self.size = 2
+        self.layers = [1, 2]
+        self.me = self
+        self.layout = _Layout.ROWS
+
+
+class _Renamed:
+    names = {"count": "size"}
+    asked: list[str] = []
+
+    def __init__(self):
+        self.size = 3
+        self.inner = _Config()
+
+    def __getattribute__(self, key):
+        if key not in ("names", "asked"):
+            self.asked.append(key)
+            key = self.names.get(key, key)
+        return super().__getattribute__(key)
+
+
+@PROGRAMS.program(lambda: (x23(), _Config()))
+def deepcopy_of_an_object(log, x, config):
+    d = copy.deepcopy(config)
+    d.size += 1
+    d.layers.append(x)
+    d.me.extra = 1
+    log.append((d.me is d, d is config, len(config.layers), d.layout is _Layout.ROWS, list(d.__dict__)))
+    return x * d.size, d.layers is config.layers
+
+
+@PROGRAMS.program(lambda: (x23(), _Config()))
+def copy_of_an_object(log, x, config):
+    d = copy.copy(config)
+    d.size = 7
+    log.append((d.me is config, d.layers is config.layers, config.size))
+    return x * d.size, type(d).__name__
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def deepcopy_asks_what_the_class_answers(log, x):
+    config = _Renamed()
+    config.asked.clear()
+    d = copy.deepcopy(config)
+    d.count, d.inner.size = 5, 6
+    y = x * d.count + config.inner.size
+    log.append([a for a in config.asked if not a.startswith("_")])
+    return y, config.size, d.inner is config.inner
+
+
+@PROGRAMS.program(lambda: (x23(), _Layout.COLUMNS), lambda: (x23(), _Layout.ROWS))
+def members_compare_as_what_they_are(log, x, layout):
+    log.append((layout == _Layout.ROWS, "rows" == layout, layout != "rows", layout == 3, layout < "m"))
+    log.append((_Level.LOW < _Level.HIGH, _Level.HIGH == 2, 1 < _Level.HIGH, _Level.LOW == "x", _Level.LOW != 1))
+    return x + 1 if layout == _Layout.ROWS else x - 1

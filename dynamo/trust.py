@@ -17,6 +17,7 @@ from typing import Any, Final
 import eager
 import eager.nn
 import eager.nn.functional
+from eager import refusal
 from eager.ops.table import OPS, Op
 
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
@@ -45,7 +46,7 @@ _INLINED_OWN: Final = (
 # Parts whose functions compute on tensors and plain values, with no state of their own.
 _LIBRARY: Final = (
     *(os.path.join(_EAGER_DIR, package, "") for package in ("functions", "ops")),
-    *(os.path.join(_EAGER_DIR, f"{module}.py") for module in ("fft", "linalg", "special")),
+    *(os.path.join(_EAGER_DIR, f"{module}.py") for module in ("fft", "linalg", "special", "symint")),
 )
 # Standard library modules whose Python code is looked into.
 _INLINED_STDLIB: Final = frozenset(
@@ -113,7 +114,8 @@ def is_constant_result(fn: Any) -> bool:
 
 def is_library_function(fn: types.FunctionType) -> bool:
     """Whether `fn` is one of ours that works on tensors alone, below the public names: a node where it meets tensors."""
-    return fn.__code__.co_filename.startswith(_LIBRARY) and fn.__name__ not in _NOT_IN_GRAPH
+    body: Any = fn.__dict__["__wrapped__"] if fn.__code__.co_filename == refusal.__file__ else fn  # what looks at a failed call stands before it
+    return body.__code__.co_filename.startswith(_LIBRARY) and fn.__name__ not in _NOT_IN_GRAPH
 
 
 def substitute_of(fn: Any) -> Callable[..., Any] | None:

@@ -114,7 +114,8 @@ def is_constant_result(fn: Any) -> bool:
 
 def is_library_function(fn: types.FunctionType) -> bool:
     """Whether `fn` is one of ours that works on tensors alone, below the public names: a node where it meets tensors."""
-    body: Any = fn.__dict__["__wrapped__"] if fn.__code__.co_filename == refusal.__file__ else fn  # what looks at a failed call stands before it
+    refusing = fn.__code__.co_filename == refusal.__file__  # what looks at a failed call stands before it
+    body: Any = fn.__dict__["__wrapped__"] if refusing else fn
     return body.__code__.co_filename.startswith(_LIBRARY) and fn.__name__ not in _NOT_IN_GRAPH
 
 

@@ -99,6 +99,7 @@ globals().update(_STORAGE_TYPES)
 vars(cuda).update(_CUDA_TENSOR_TYPES)
 globals().update(nn.functional.TOP_LEVEL)
 globals().update(sparse.TOP_LEVEL)
+Stream, Event = cuda.Stream, cuda.Event  # of an accelerator: CUDA is the only one
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
 
@@ -125,9 +126,9 @@ compile = compiler.compile  # noqa: A001 - torch's name
 # Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
 # and parts of this one that many programs never touch.
 _ON_FIRST_USE = {
-    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir",
+    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "torch": "eager",
     **{name: f"eager.{name}" for name in (
-        "__config__ _higher_order_ops accelerator as_torch backends library cpu distributed distributions fft func hub jit "
+        "__config__ _higher_order_ops _subclasses accelerator as_torch backends library cpu distributed distributions fft func hub jit "
         "multiprocessing overrides profiler special testing types utils version xpu").split()},
 }  # fmt: skip
 

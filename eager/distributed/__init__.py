@@ -6,6 +6,7 @@ raises what torch raises where none was made, and making one raises NotImplement
 from __future__ import annotations
 
 import enum
+import importlib
 from typing import Any, NoReturn
 
 __all__ = [
@@ -105,3 +106,10 @@ all_reduce, all_gather, all_gather_object = (_needs_group(n) for n in ("all_redu
 broadcast, broadcast_object_list, reduce = (_needs_group(n) for n in ("broadcast", "broadcast_object_list", "reduce"))
 gather, scatter, reduce_scatter = (_needs_group(n) for n in ("gather", "scatter", "reduce_scatter"))
 all_to_all, send, recv = (_needs_group(n) for n in ("all_to_all", "send", "recv"))
+
+
+def __getattr__(name: str) -> Any:
+    """Modules that torch imports with the package and that few ask for."""
+    if name in ("device_mesh", "nn"):
+        return importlib.import_module(f"eager.distributed.{name}")
+    raise AttributeError(f"module 'eager.distributed' has no attribute {name!r}")

@@ -5,10 +5,9 @@ import math
 from typing import Any
 
 from eager.distributions import constraints
-from eager.distributions._functions import randn
 from eager.distributions.distribution import LOG_2PI
 from eager.distributions.exp_family import ExponentialFamily
-from eager.distributions.utils import broadcast_all
+from eager.distributions.utils import _standard_normal, broadcast_all
 from eager.tensor import Tensor
 
 __all__ = ["Normal"]
@@ -47,7 +46,7 @@ class Normal(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return self.loc + randn(shape, dtype=self.loc.dtype, device=self.loc.device) * self.scale
+        return self.loc + _standard_normal(shape, self.loc.dtype, self.loc.device) * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -1,11 +1,19 @@
 """What several distributions need: broadcasting parameters, probabilities and logits, lazily computed attributes."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager.autograd.grad_mode import enable_grad
-from eager.distributions._functions import broadcast_tensors, diag_embed, finfo, get_default_dtype, tensor, tril_indices
+from eager.distributions._functions import (
+    broadcast_tensors,
+    diag_embed,
+    finfo,
+    get_default_dtype,
+    randn,
+    tensor,
+    tril_indices,
+)
 from eager.ops.table import OPS
 from eager.spec import broadcast_shapes
 from eager.tensor import Tensor
@@ -48,6 +56,14 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 def sum_rightmost(value: Any, dims: int) -> Any:
     """`value` summed over its last `dims` dims."""
     return value if dims == 0 else value.reshape(*value.shape[: value.ndim - dims], -1).sum(-1)
+
+
+_sum_rightmost = sum_rightmost  # torch's name: libraries import it
+
+
+def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    """Independent draws of mean 0 and variance 1. Libraries import it under torch's name."""
+    return randn(shape, dtype=dtype, device=device)
 
 
 class lazy_property:  # noqa: N801 - torch's name

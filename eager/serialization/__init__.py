@@ -18,10 +18,10 @@ from eager.serialization.settings import (
     set_default_load_endianness,
     set_default_mmap_options,
 )
-from eager.serialization.write import save
+from eager.serialization.write import DEFAULT_PROTOCOL, save
 
 __all__ = [
-    "MAP_PRIVATE", "MAP_SHARED", "LoadEndianness", "add_safe_globals", "clear_safe_globals", "get_default_load_endianness",
-    "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "load_safetensors",
-    "safe_globals", "save", "save_safetensors", "set_default_load_endianness", "set_default_mmap_options",
+    "DEFAULT_PROTOCOL", "MAP_PRIVATE", "MAP_SHARED", "LoadEndianness", "add_safe_globals", "clear_safe_globals",
+    "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
+    "load_safetensors", "safe_globals", "save", "save_safetensors", "set_default_load_endianness", "set_default_mmap_options",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from eager.tensor import Size, Tensor
 
 _ALIGNMENT = 64
 _ZIP64_FROM, _ZIP64_EXTRA = 2**31 - 1, 20
+DEFAULT_PROTOCOL = 2  # of pickle, in files
 _LEGACY_MAGIC, _LEGACY_PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 
 
@@ -146,7 +147,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
     dispatch[types.FunctionType] = save_global
 
 
-def save(obj: Any, f: PathLike | BinaryIO, pickle_module: Any = pickle, pickle_protocol: int = 2,
+def save(obj: Any, f: PathLike | BinaryIO, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
          _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False) -> None:  # fmt: skip
     """Write an object with its tensors; views that share memory share it again when loaded.
 

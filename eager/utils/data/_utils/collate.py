@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from eager.tensor import Tensor
 CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]
 
 _NOT_NUMBERS = "SaUO"  # kinds of arrays that hold text or objects
+np_str_obj_array_pattern = re.compile(f"[{_NOT_NUMBERS}]")  # torch's name: libraries import it
 _REFUSAL = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 

@@ -1,0 +1,1 @@
+"""Tensors without data, under torch's private name for them."""

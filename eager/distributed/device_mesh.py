@@ -1,0 +1,20 @@
+"""`torch.distributed.device_mesh`: grids of devices of several processes. There is one process: the names can be imported."""
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from eager.distributed import missing
+
+__all__ = ["DeviceMesh", "init_device_mesh"]
+
+
+class DeviceMesh:
+    """A grid of devices. There are none. Raises: NotImplementedError."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        missing("device_mesh.DeviceMesh")
+
+
+def init_device_mesh(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not available. Raises: NotImplementedError."""
+    missing("device_mesh.init_device_mesh")

@@ -213,6 +213,8 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
 
 def householder_product(A: Any, tau: Any, *, out: Any = None) -> Any:  # noqa: N803
     """The first columns of the product of reflectors I - tau_i v_i v_i^H, v_i below the diagonal of A: (*, m, n)."""
+    if A.ndim < 2:
+        raise RuntimeError("torch.linalg.householder_product: input must have at least 2 dimensions.")
     m, n = A.shape[-2:]
     if m < n:
         raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
@@ -262,13 +264,41 @@ def lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
     return return_types.linalg_lu(_permutation(OPS["pivot_order"](pivots, A.shape[-2]), A.dtype), lower, upper)
 
 
+def _conj_transpose(x: Any) -> Any:
+    """Matrices transposed and conjugated."""
+    x = transpose_last(x)
+    return OPS["conj"](x) if x.dtype.is_complex else x
+
+
+def check_pivots(who: str, LU: Any, pivots: Any) -> None:  # noqa: N803
+    """Raise RuntimeError unless `pivots` is what `lu_factor` gives beside `LU`."""
+    wanted = (*LU.shape[:-2], min(LU.shape[-2:]))
+    if pivots.dtype is not dtypes.int32:
+        raise RuntimeError(f"{who}: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {pivots.dtype}")
+    if tuple(pivots.shape) != wanted:
+        raise RuntimeError(f"{who}: Number of pivots per batch should be same as the dimension of the matrix: expected a shape of "
+                           f"{list(wanted)}, got {list(pivots.shape)}")  # fmt: skip
+
+
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
-    """X with A @ X = B, from the factors of A that `lu_factor` gave."""
-    if not left or adjoint:
-        raise NotImplementedError("linalg.lu_solve: only left=True, adjoint=False is implemented")
+    """X with A @ X = B (X @ A = B unless `left`), from the factors of A that `lu_factor` gave; of A^H with `adjoint`."""
+    if not left:
+        return _conj_transpose(lu_solve(LU, pivots, _conj_transpose(B), adjoint=not adjoint))
+    check_square("linalg.lu_solve", LU)
+    check_matrix("linalg.lu_solve", B)
+    check_pivots("linalg.lu_solve", LU, pivots)
+    if LU.dtype is not B.dtype:
+        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {scalar_name(LU.dtype)} and B "
+                           f"of type {scalar_name(B.dtype)} instead")  # fmt: skip
     lower, upper = _unpack(LU)
     order = OPS["pivot_order"](pivots, LU.shape[-2])
+    if adjoint:  # A^H = U^H L^H P^T, where P^T A = L U
+        y = OPS["solve_triangular"](*_batched(_conj_transpose(upper), B), False, False)
+        y = OPS["solve_triangular"](*_batched(_conj_transpose(lower), y), True, True)
+        order, B = OPS["argsort"](order, order.ndim - 1, False, True), y
     rows = OPS["gather"](B, B.ndim - 2, OPS["expand"](OPS["unsqueeze"](order, order.ndim), tuple(B.shape)))
+    if adjoint:
+        return rows
     y = OPS["solve_triangular"](*_batched(lower, rows), False, True)
     return OPS["solve_triangular"](*_batched(upper, y), True, False)
 
@@ -284,6 +314,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any =
     """Number of singular values above the tolerance."""
     s = OPS["svdvals"](A)
     last = s.ndim - 1
+    if s.shape[-1] == 0:
+        return OPS["full"](tuple(s.shape[:-1]), 0, dtypes.int64, A.device)
     if tol is None:
         largest = OPS["amax"](s, (last,), True)
         relative = rtol if rtol is not None else 0.0 if atol is not None else max(A.shape[-2:]) * dtypes_eps(A.dtype)
@@ -451,8 +483,11 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
 
 
 def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
-    """Powers 0, 1, 2, ... of a vector's elements, as columns."""
-    n = x.shape[-1] if N is None else N
+    """Powers 0, 1, 2, ... of vectors' elements, as columns. Raises RuntimeError for N < 1."""
+    n = (x.shape[-1] if x.ndim else 0) if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    x = OPS["to_dtype"](x, dtypes.int64) if x.dtype.is_integral else x
     return OPS["stack"]([OPS["pow"](x, i) for i in range(n)], x.ndim)
 
 

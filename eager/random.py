@@ -39,10 +39,12 @@ class Generator:
         return self._seed
 
     def take(self, n: int) -> tuple[int, int]:
-        """(seed, offset) of the next `n` values, which are thereby used up."""
+        """(seed, offset) of the next `n` values, which are thereby used up. Raises OverflowError for n of 2**63 and more."""
+        if n >= 1 << 63:
+            raise OverflowError(f"Generator: {n} values in one draw; allowed: below 2**63")
         with self._lock:
             offset = self._offset
-            self._offset += n
+            self._offset = (offset + n) & 0xFFFFFFFFFFFFFFFF  # the counter is of 64 bits, and starts again
         return self._seed, offset
 
     def get_state(self) -> Any:

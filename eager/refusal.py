@@ -117,9 +117,13 @@ def refusing(fn: types.FunctionType) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return fn(*args, **kwargs)
-        except _FAILURES:
+        except _FAILURES as error:
             refuse(fn.__name__, fn, args, kwargs)
+            if isinstance(error, OverflowError):
+                raise ValueError("Overflow when unpacking long long") from None
             raise
+        except MemoryError as error:
+            raise RuntimeError(f"{fn.__name__}: out of CPU memory: {error}") from None
 
     return call
 

@@ -121,7 +121,7 @@ class SparseTensor:
             part = OPS["select"](self._at, 0, d) * step
             result = part if result is None else result + part
             step *= self.shape[d]
-        return result
+        return OPS["full"]((self._nnz(),), 0, dtypes.int64, self.device) if result is None else result
 
     def coalesce(self) -> SparseTensor:
         """The same tensor with positions in order, each once."""
@@ -275,8 +275,7 @@ class SparseTensor:
         return self.to_dense()[index]
 
     def __repr__(self) -> str:
-        inner = printing.values_text(self._at, len("tensor(indices=tensor(")) if self._nnz() else "[]"
-        values = printing.values_text(self._held, len("       values=tensor(")) if self._nnz() else "[]"
+        inner, values = _text(self._at, "tensor(indices=tensor("), _text(self._held, "       values=tensor(")
         more = "" if self.device.type == "cpu" else f"device='{self.device}', "
         kind = "" if self.dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_) else f", dtype={self.dtype}"
         grad = ", requires_grad=True" if self.requires_grad else ""
@@ -297,6 +296,8 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     at = OPS["to_dtype"](creation.as_tensor(indices, device=held.device), dtypes.int64)
     at = OPS["unsqueeze"](at, 0) if at.ndim == 1 else at
     held = OPS["unsqueeze"](held, 0) if held.ndim == 0 else held
+    if at.ndim != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(at.shape)}")
     if at.shape[1] != held.shape[0]:
         raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {at.shape[1]}, nnz from values: "
                            f"{held.shape[0]}")  # fmt: skip
@@ -316,8 +317,17 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     return SparseTensor(at, held, shape, is_coalesced)
 
 
+def _text(part: Any, before: str) -> str:
+    """The elements of indices or values as they print behind `before`."""
+    if part.numel():
+        return printing.values_text(part, len(before))
+    return "[]" if part.ndim == 1 else f"[], size={tuple(part.shape)}"
+
+
 def _at(dense: Any, indices: Any) -> Any:
     """Elements of a dense tensor at the columns of `indices`."""
+    if indices.shape[0] == 0:
+        return OPS["expand"](OPS["unsqueeze"](dense, 0), (indices.shape[1], *dense.shape))
     return OPS["index"](dense, [OPS["select"](indices, 0, d) for d in range(indices.shape[0])])
 
 
@@ -326,6 +336,10 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None) -
     if layout not in (None, sparse_coo):
         raise NotImplementedError(f"to_sparse: layout {layout} is not implemented; allowed: torch.sparse_coo")
     d = self.ndim if sparse_dim is None else sparse_dim
+    if not 0 <= d <= self.ndim:
+        raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in [0,{self.ndim}] range, but {d} is given")
+    if d == 0 < self.ndim:
+        raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
     there = self.detach() != 0
     if d < self.ndim:
         there = OPS["any"](there, tuple(range(d, self.ndim)), False)
@@ -358,6 +372,10 @@ def FloatTensor(indices: Any, values: Any, size: Any = None) -> SparseTensor:  #
     return sparse_coo_tensor(indices, values, size, dtype=dtypes.float32)
 
 
+def _no_coalescence(self: Any) -> bool:
+    raise RuntimeError("is_coalesced expected sparse coordinate tensor layout but got Strided")
+
+
 def _compressed(name: str) -> Any:
     def make(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{name}: compressed sparse formats are not implemented; use sparse_coo_tensor")
@@ -372,7 +390,7 @@ TOP_LEVEL: dict[str, Any] = {
                                             "sparse_compressed_tensor")},
 }  # fmt: skip
 METHODS: dict[str, Any] = {
-    "to_sparse": to_sparse, "to_sparse_coo": to_sparse, "sparse_mask": sparse_mask, "is_coalesced": lambda self: False,
+    "to_sparse": to_sparse, "to_sparse_coo": to_sparse, "sparse_mask": sparse_mask, "is_coalesced": _no_coalescence,
     "to_dense": lambda self, dtype=None: self if dtype is None else self.to(dtype),
     **{name: _compressed(name) for name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")},
 }  # fmt: skip

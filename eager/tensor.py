@@ -287,14 +287,19 @@ class Tensor(_native.TensorBase):
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
         return bool(self.item())
 
+    def _number(self) -> Any:
+        if self.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()
+
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number())
 
     def __index__(self) -> int:
         if not self.dtype.is_integral:

@@ -73,10 +73,15 @@ def _adjoint(self: Any) -> Any:
     return conj(self.transpose(-2, -1))
 
 
+def adjoint(input: Any) -> Any:  # noqa: A002
+    """Matrices transposed and conjugated; a tensor of no dims conjugated."""
+    return conj(input) if input.ndim == 0 else _adjoint(input)
+
+
 FUNCTIONS: dict[str, Any] = {
     "real": real, "imag": imag, "conj": conj, "conj_physical": conj, "resolve_conj": resolve_conj, "angle": angle,
     "complex": complex_, "polar": polar, "view_as_real": view_as_real, "view_as_complex": view_as_complex, "isreal": isreal,
-    "sgn": OPS["sgn"], "is_complex": is_complex, "adjoint": _adjoint,
+    "sgn": OPS["sgn"], "is_complex": is_complex, "adjoint": adjoint,
 }  # fmt: skip
 METHODS: dict[str, Any] = {
     "sgn_": OPS["sgn_"], "conj_physical_": lambda self: self.copy_(conj(self)),

@@ -120,6 +120,8 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
     """(*, c, h * r, w * r) -> (*, c * r * r, h, w)."""
     r = downscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)")
     *lead, c, h, w = input.shape
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")

@@ -261,7 +261,10 @@ def _size_class(shape: tuple[int, ...]) -> Any:
 
 
 def cartesian_prod(*tensors: Any) -> Any:
-    """All combinations of the vectors' elements, one per row."""
+    """All combinations of the vectors' elements, one per row. Raises RuntimeError for what is no vector."""
+    for t in tensors:
+        if t.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     return OPS["stack"]([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)

@@ -140,6 +140,9 @@ def einsum(*args: Any) -> Any:
 
     Operands are contracted from left to right. Raises RuntimeError where equation and operands do not fit.
     """
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+                         "subscripts list")  # fmt: skip
     if isinstance(args[0], str):
         equation, operands = args[0], list(args[1:])
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
@@ -168,6 +171,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
@@ -221,7 +226,12 @@ def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) ->
 
 
 def chain_matmul(*matrices: Any) -> Any:
-    """Product of several matrices in the cheapest order."""
+    """Product of several matrices in the cheapest order. Raises RuntimeError for no matrices, and for what is none."""
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for m in matrices:
+        if m.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")
     return linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
 
 
@@ -374,6 +384,8 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
 
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
     """P, L and U from what `linalg.lu_factor` gives."""
+    if unpack_pivots:
+        linalg.check_pivots("torch.lu_unpack", LU_data, LU_pivots)
     blank = OPS["full"]((0,), 0.0, LU_data.dtype, LU_data.device)
     lower, upper = linalg._unpack(LU_data) if unpack_data else (blank, blank)
     turned = blank
@@ -389,6 +401,8 @@ def geqrf(input: Any) -> Any:  # noqa: A002
 
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:  # noqa: A002
     """`other` multiplied by the whole Q of reflectors (or its conjugate transpose), from the left or the right."""
+    if input.ndim < 2:
+        raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     m = input.shape[-2]
     square = OPS["constant_pad_nd"](input, (0, m - input.shape[-1]), 0) if input.shape[-1] < m else input
     q = linalg.householder_product(square, tau)

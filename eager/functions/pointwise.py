@@ -196,8 +196,9 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any 
     return _out(input + _scaled(tensor1 / tensor2, value), out)
 
 
-def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Replace nan and the infinities; the latter by the dtype's extremes unless given."""
+    nan = 0.0 if nan is None else nan
     if input.dtype.is_integral:
         return OPS["clone"](input)
     if input.dtype.is_complex:
@@ -321,6 +322,8 @@ def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     return OPS["clamp_"](self, min, max)
 
 

@@ -229,8 +229,11 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803 - torch's name
-    """Powers of a vector's elements, as columns."""
+    """Powers of a vector's elements, as columns. Raises RuntimeError for what is no vector."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[0] if N is None else N
+    x = OPS["to_dtype"](x, dtypes.int64) if x.dtype.is_integral else x
     columns = [OPS["pow"](x, i) for i in range(n)]
     return OPS["stack"](columns if increasing else columns[::-1], 1) if n else x.new_empty((x.shape[0], 0))
 

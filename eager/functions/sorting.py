@@ -200,6 +200,8 @@ def logcumsumexp(input: Any, dim: int) -> Any:  # noqa: A002
 
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:  # noqa: A002
     """`n`-th differences of neighbours along `dim`."""
+    if input.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
     d = normalize_dim(dim, input.ndim)
     parts = [t for t in (prepend, input, append) if t is not None]
     x = OPS["cat"](parts, d) if len(parts) > 1 else input
@@ -210,6 +212,8 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
 
 
 def _trapezoid(y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
+    if y.ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = normalize_dim(dim, y.ndim)
     area = (OPS["slice"](y, d, 1, None, 1) + OPS["slice"](y, d, 0, -1, 1)) * 0.5
     if x is None:

@@ -21,7 +21,7 @@ def _poisson(xp: Any, out: Any, state: Any, rate: Any) -> None:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     finite = np.isfinite(means)
     large = finite & (means > 1e15)  # numpy draws 64-bit counts; from here on the normal limit is exact in float64
-    drawn = generator(state).poisson(np.where(finite & ~large, means, 0.0)).astype(np.float64)
+    drawn = np.asarray(generator(state).poisson(np.where(finite & ~large, means, 0.0)), np.float64)
     if large.any():
         normal = generator(state).standard_normal(means.shape)
         drawn = np.where(large, np.rint(means + np.sqrt(np.where(large, means, 0.0)) * normal), drawn)
@@ -43,7 +43,8 @@ def _binomial(xp: Any, out: Any, state: Any, count: Any, prob: Any) -> None:
 
 POISSON = declare("poisson(Tensor state, Tensor rate) -> Tensor", Kind.RANDOM, meta=_like_rate, kernel=_poisson, nondifferentiable=True,
                   samples=lambda make: iter([
-                      (make.state(), make(3, 4, low=0.2, high=30.0)), (make.state(), make(0, low=1.0, high=2.0))]))  # fmt: skip
+                      (make.state(), make(3, 4, low=0.2, high=30.0)), (make.state(), make(low=2.0, high=3.0)),
+                      (make.state(), make(0, low=1.0, high=2.0))]))  # fmt: skip
 
 BINOMIAL = declare("binomial(Tensor state, Tensor count, Tensor prob) -> Tensor", Kind.RANDOM, meta=_broadcast, kernel=_binomial,
                    nondifferentiable=True, samples=lambda make: iter([

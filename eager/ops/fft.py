@@ -115,5 +115,9 @@ FFT_C2R = declare("fft_c2r(Tensor x, int[] dims, float scale, int last_size) -> 
 
 
 def frequencies(n: int, d: float, real: bool) -> np.ndarray[Any, Any]:
-    """The frequencies of the points of a spectrum of n samples, d apart."""
+    """The frequencies of the points of a spectrum of n samples, d apart. Raises: RuntimeError for n < 0."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if n == 0:
+        return np.full(int(real), np.nan)
     return np.fft.rfftfreq(n, d) if real else np.fft.fftfreq(n, d)

@@ -482,6 +482,8 @@ LU_FACTOR = declare("lu_factor(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta
 
 
 def _pivot_order(xp: Any, out: Any, pivots: Any, n: int) -> None:
+    if out.size == 0:
+        return
     rows = out.reshape(-1, n)
     rows[...] = xp.arange(n)
     for order, swaps in zip(rows, pivots.reshape(rows.shape[0], -1), strict=True):

@@ -521,7 +521,7 @@ TRIU = declare("triu(Tensor x, int diagonal=0) -> Tensor", Kind.COMPOSITE, meta=
 def _diag_embed(x: Any, offset: int, dim1: int, dim2: int) -> Any:
     """Matrices whose diagonal `offset` is the last dim of `x`; they span dims `dim1` and `dim2` of the result."""
     if x.ndim == 0:
-        raise RuntimeError("diag_embed: expected a tensor of at least 1 dim, got a 0-d tensor")
+        raise IndexError("diag_embed: expected a tensor of at least 1 dim, got a 0-d tensor")
     n, ndim = x.shape[-1] + abs(offset), x.ndim + 1
     a, b = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if a == b:

@@ -152,7 +152,7 @@ def _clamped(bound: int | None, n: int, default: int) -> int:
 def _slice(x: SpecLike, dim: int, start: int | None, end: int | None, step: int) -> Geometry:
     d = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
         raise RuntimeError(f"slice step must be positive, got {step}")
     sizes, strides = list(x.shape), list(x.stride())

@@ -125,6 +125,19 @@ T.lstm_cell(t('f4', 2, 3), (t('f4', 2, 4), t('f4', 2, 4, seed=.6)), t('f4', 16, 
 T.cov(t('i8', 2, 3)) | T.corrcoef(t('u1', 2, 3)) | T.histogram(t('f4', 4)).hist.shape | t('f4', 1).expand(3, 4).ravel() | t('f4', 3, 4).ravel() | t('f4', 4, 3).t().ravel() | t('f4', 2).new().shape | T.svd_lowrank(T.eye(3))[1].shape | T.linalg.lu_factor_ex(t('f4', 2, 0, 3)) | T.cosine_similarity(t('f4'), t('f4', 3, 2))
 T.matmul(t('f4', 3), 2.) | T.linalg.cholesky(None) | F.linear(t('f4', 2), 'a') | t('f4', 3).logit(t('f4', 4)) | T.mm(t('f4', 2, 2), [1]) | T.gather(t('f4', 3), 0, 'a') | T.bmm(None, t('f4', 1, 2, 2))
 """
+REFUSED = """
+float(t('f4', 2)) | int(t('i8', 0)) | complex(t('f4', 2, 2)) | T.einsum() | T.diff(t('f4')) | T.trapezoid(t('f4')) | T.cumulative_trapezoid(t('f4')) | T.vander(t('f4')) | T.vander(t('f4', 2, 2))
+T.vander(t('u1', 3)) | T.linalg.vander(t('i4', 3)) | T.linalg.vander(t('f4')) | T.linalg.vander(t('f4', 3), N=1) | T.linalg.lu(t('f4', 0, 3)) | T.linalg.matrix_rank(t('f4', 0, 3)) | T.chain_matmul() | T.chain_matmul(t('f4', 3))
+T.tensordot(t('f4', 3), t('f4', 3)) | T.cartesian_prod(t('f4', 2, 2)) | T.cartesian_prod(t('f4')) | t('f4', 3).clamp_() | t('f4', 3).clip_() | t('f4', 3).is_coalesced() | t('f4').adjoint() | t('c8').adjoint()
+T.linalg.householder_product(t('f4', 3), t('f4', 3)) | T.ormqr(t('f4', 3), t('f4', 3), t('f4', 3, 3)) | T.lu_unpack(t('f4', 3, 3), t('f4', 3)) | T.linalg.lu_solve(t('f4', 3, 3), t('f4', 3), t('f4', 3, 1))
+T.linalg.lu_solve(*T.linalg.lu_factor(t('f8', 3, 3)), t('f4', 3, 1)) | T.linalg.lu_solve(*T.linalg.lu_factor(t('f8', 2, 3, 3)), t('f8', 2, 3, 2), adjoint=True) | T.linalg.lu_solve(*T.linalg.lu_factor(t('c16', 3, 3)), t('c16', 2, 3), left=False)
+T.linalg.lu_solve(*T.linalg.lu_factor(t('c16', 3, 3)), t('c16', 2, 3), left=False, adjoint=True) | T.diag_embed(t('f4')) | T.slice_copy(t('f4')) | T.pixel_unshuffle(t('f4'), 2) | T.fft.fftfreq(0) | T.fft.rfftfreq(0) | T.fft.fftfreq(-4)
+F.nll_loss(t('f4'), t('i8')) | F.dropout(t('i8', 3)) | F.dropout2d(t('f4', 3)) | F.dropout3d(t('f4')) | F.relu6(t('i8', 3)) | F.hardtanh(t('i4', 3)) | F.hardtanh(t('u1', 3)) | F.hardtanh(t('b1', 3)) | T.poisson(t('f4').abs() * 0)
+T.nan_to_num_(special('f4'), None) | t('f4', 3, 3).to_sparse(-2) is None | t('f4', 3, 3).to_sparse(3) is None | t('f4', 3, 3).to_sparse(0) is None | text(lambda: t('f4').to_sparse()) | text(lambda: T.zeros(0, 3).to_sparse(1))
+t('f4').to_sparse().to_dense() | T.sparse_coo_tensor(-1, -5) | T.hann_window(2**63) | T.randperm(2**63) | T.softmax(3, 0) | T.softmax(t('f4', 3), 'a') | T.sort(None) | T.flatten([t('f4', 3)]) | T.trapezoid(0) | T.permute(t('f4', 3))
+t('f4', 3).expand() | T.linalg.norm(1) | T.fft.fftshift(1) | T.block_diag(t('f4', 3), 1) | T.meshgrid(t('f4', 3), 1) | F.conv2d(t('f4', 3, 4), 7) | T.kron(t('f4', 3), 1) | T.equal(t('f4', 3), 1) | T.inner(t('f4', 3), 'a')
+"""
+
 ROWS_MORE: dict[str, list[Row]] = {
     "views": [Row("", "", VIEWS), Row("", "", META)],
     "casts": [Row("", ALL, CASTS), Row("", "", CASTS_ONCE)],
@@ -145,4 +158,5 @@ ROWS_MORE: dict[str, list[Row]] = {
     "meta": [Row("", "", METAS)],
     "aten": [Row("", "", ATEN)],
     "sparse": [Row("", "f4 f8 i8", SPARSE), Row("", "", SPARSE_ONCE)],
+    "refused": [Row("", "", REFUSED)],
 }

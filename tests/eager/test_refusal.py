@@ -46,6 +46,17 @@ def test_an_error_over_right_types_is_left_alone(fn: Any, args: Any, error: Any,
         fn(*args)
 
 
+def test_a_draw_that_cannot_be_leaves_the_generator_able_to_draw() -> None:
+    state = torch.get_rng_state()
+    try:
+        with pytest.raises(ValueError, match="Overflow when unpacking"):
+            torch.randperm(2**63)
+        torch.default_generator._offset = 2**64 - 2
+        assert torch.randn(4).isfinite().all() and torch.randperm(5).sort()[0].tolist() == [0, 1, 2, 3, 4]
+    finally:
+        torch.set_rng_state(state)
+
+
 def test_warnings_name_the_line_of_the_caller() -> None:
     calls = [lambda: F.softmax(X), lambda: F.mse_loss(X, X[:1]), lambda: torch.exp(X, out=torch.ones(2)),
              lambda: torch.nn.Softmax()(X), lambda: torch.where(torch.ones(2, dtype=torch.uint8), 1, 2)]  # fmt: skip

@@ -133,12 +133,22 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return where(OPS["abs"](input) <= lambd, 0, input)
 
 
+def _integral_hardtanh(input: Tensor, min_val: float, max_val: float) -> Tensor:
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if not input.dtype.is_signed and min_val < 0:
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return OPS["clamp"](input, int(min_val), int(max_val))
+
+
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x clamped to [min_val, max_val]; the gradient is zero on the bounds too."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if inplace:
         return _into(input, hardtanh, min_val, max_val)
+    if input.dtype.is_integral:
+        return _integral_hardtanh(input, min_val, max_val)
     clamped = OPS["clamp"](input, min_val, max_val)
     return where((input > min_val) & (input < max_val), input, clamped.detach())
 

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from eager import dtypes
+from eager.dtypes import scalar_name
 from eager.ops.table import OPS
 from eager.random import state_for
 
@@ -29,6 +30,8 @@ def _drop(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpla
     if p == 1.0:
         result = input * 0.0
     else:
+        if input.dtype.is_integral:
+            raise RuntimeError(f"result type Float can't be cast to the desired output type {scalar_name(input.dtype)}")
         result = OPS["where"](_keep(input, shape, p), input * (1.0 / (1.0 - p)), 0)
     return OPS["copy_"](input, result) if inplace else result
 
@@ -46,6 +49,11 @@ def _per_channel(input: Tensor, batched: bool) -> tuple[int, ...]:
     return tuple(input.shape[:lead]) + (1,) * (input.ndim - lead)
 
 
+def _check_channels(input: Tensor) -> None:
+    if input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+
+
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drop whole channels. input: (n, c, l) or (c, l)."""
     if input.ndim not in (2, 3):
@@ -57,11 +65,13 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drop whole channels. input: (n, c, h, w); (n, c, l) counts as batched too, as torch has it."""
+    _check_channels(input)
     return _drop(input, _per_channel(input, True), p, training, inplace)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drop whole channels. input: (n, c, d, h, w) or (c, d, h, w)."""
+    _check_channels(input)
     return _drop(input, _per_channel(input, input.ndim != 4), p, training, inplace)
 
 

@@ -24,6 +24,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """y[o] = x1^T weight[o] x2 + bias[o]. input1: (*, a), input2: (*, b), weight: (out, a, b), bias: (out,)."""
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}")
+    if weight.ndim != 3:
+        raise RuntimeError(f"bilinear(): expected a weight of 3 dims (out, in1, in2), got {list(weight.shape)}")
     out, a, b = weight.shape
     if input1.shape[-1] != a or input2.shape[-1] != b:
         raise RuntimeError(f"bilinear(): input1 size does not match weight size: got {input1.shape[-1]}, {input2.shape[-1]} "

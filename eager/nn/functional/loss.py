@@ -183,6 +183,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     Raises: IndexError for a target that is no class; ValueError for batch sizes that differ.
     """
     reduction = resolve_reduction(reduction, size_average, reduce)
+    if input.ndim == 0:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
     shape = tuple(target.shape)
     rows, target = _rows(input, target, "nll_loss")
     losses = OPS["nll"](rows, target, weight, ignore_index)

@@ -65,6 +65,12 @@ _NOT_IN_GRAPH: Final = frozenset(
 )
 
 
+def _body(fn: Any) -> Any:
+    """A function of ours, behind what looks at its failed calls."""
+    guarded = isinstance(fn, types.FunctionType) and fn.__code__.co_filename == refusal.__file__
+    return fn.__dict__.get("__wrapped__", fn) if guarded else fn
+
+
 @functools.cache
 def graph_functions() -> frozenset[int]:
     """ids of the public functions that become nodes when called with tensors."""
@@ -74,7 +80,7 @@ def graph_functions() -> frozenset[int]:
             if name.startswith("_") or name in _NOT_IN_GRAPH or isinstance(fn, type):
                 continue
             if isinstance(fn, Op) or (isinstance(fn, types.FunctionType) and is_own(fn.__code__)):
-                found.add(id(fn))
+                found |= {id(fn), id(_body(fn))}
     return frozenset(found)
 
 
@@ -114,9 +120,7 @@ def is_constant_result(fn: Any) -> bool:
 
 def is_library_function(fn: types.FunctionType) -> bool:
     """Whether `fn` is one of ours that works on tensors alone, below the public names: a node where it meets tensors."""
-    refusing = fn.__code__.co_filename == refusal.__file__  # what looks at a failed call stands before it
-    body: Any = fn.__dict__["__wrapped__"] if refusing else fn
-    return body.__code__.co_filename.startswith(_LIBRARY) and fn.__name__ not in _NOT_IN_GRAPH
+    return _body(fn).__code__.co_filename.startswith(_LIBRARY) and fn.__name__ not in _NOT_IN_GRAPH
 
 
 def substitute_of(fn: Any) -> Callable[..., Any] | None:

@@ -114,10 +114,44 @@ for _name in (
     "MambaForCausalLM"
 ).split():
     _transformers(_name, **_SMALL)
-for _name in "LlamaForCausalLM MistralForCausalLM MixtralForCausalLM Qwen2ForCausalLM GemmaForCausalLM PhiForCausalLM".split():
+for _name in "LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM GemmaForCausalLM PhiForCausalLM".split():
     _transformers(_name, num_key_value_heads=2, head_dim=8, **_SMALL)
+# torch's grouped products, which the experts are run by otherwise, refuse float64
+_transformers("MixtralForCausalLM", num_key_value_heads=2, head_dim=8, experts_implementation="eager", **_SMALL)
 _transformers("GPT2LMHeadModel", n_embd=32, n_layer=2, n_head=4, vocab_size=100, n_positions=64)
 _transformers("DistilBertModel", dim=32, n_layers=2, n_heads=4, hidden_dim=64, vocab_size=100)
 _transformers("T5ForConditionalGeneration", [tokens(), np.ones((2, 32), np.int64), tokens(2, 8)], d_model=32, d_kv=8, d_ff=64,
               num_layers=2, num_heads=4, vocab_size=100)  # fmt: skip
 _transformers("ViTModel", [images()], image_size=64, **{k: v for k, v in _SMALL.items() if k != "vocab_size"})
+
+_SAMPLES = {"sample_size": 16, "layers_per_block": 1, "norm_num_groups": 8}
+
+
+def _diffusers(name: str, inputs: list[Any], *, argument: str | None = None, **options: Any) -> None:
+    """A model of diffusers: on a sample and a time, its first result."""
+
+    def build(torch: Any) -> tuple[Any, list[Any]]:
+        return getattr(importlib.import_module("diffusers"), name)(**options), inputs
+
+    CASES[f"diffusers/{name}"] = build
+
+
+_diffusers("UNet2DModel", [vectors(2, 3, 16, 16), np.array([3, 7])], block_out_channels=(16, 32), **_SAMPLES,
+           down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D"))  # fmt: skip
+_diffusers("UNet2DConditionModel", [vectors(2, 4, 16, 16), np.array([3, 7]), vectors(2, 5, 32)], block_out_channels=(16, 32), **_SAMPLES,
+           down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+           cross_attention_dim=32, attention_head_dim=8)  # fmt: skip
+_diffusers("VQModel", [images(1, 32)], block_out_channels=(16,), norm_num_groups=8, latent_channels=4)
+_diffusers("DiTTransformer2DModel", [vectors(2, 4, 16, 16), np.array([3, 7]), np.array([1, 2])], num_attention_heads=2,
+           attention_head_dim=16, num_layers=2, sample_size=16, num_embeds_ada_norm=10)  # fmt: skip
+_add("monai", "unet", "monai.networks.nets.UNet", [vectors(1, 1, 32, 32)], spatial_dims=2, in_channels=1, out_channels=2,
+     channels=(8, 16, 32), strides=(2, 2), num_res_units=1)  # fmt: skip
+_add("monai", "unet_3d", "monai.networks.nets.UNet", [vectors(1, 1, 16, 16, 16)], spatial_dims=3, in_channels=1, out_channels=2,
+     channels=(4, 8), strides=(2,))  # fmt: skip
+_add("monai", "segresnet", "monai.networks.nets.SegResNet", [vectors(1, 1, 32, 32)], spatial_dims=2, init_filters=8)
+_add("monai", "unetr", "monai.networks.nets.UNETR", [vectors(1, 1, 32, 32)], 1, 2, 32, feature_size=8, hidden_size=32, mlp_dim=64,
+     num_heads=4, spatial_dims=2)  # fmt: skip
+_add("monai", "dynunet", "monai.networks.nets.DynUNet", [vectors(1, 1, 32, 32)], 2, 1, 2, [3, 3, 3], [1, 2, 2], [2, 2])
+_add("monai", "densenet", "monai.networks.nets.DenseNet", [vectors(1, 1, 32, 32)], 2, 1, 2, init_features=8, growth_rate=4,
+     block_config=(2, 2))  # fmt: skip
+_add("monai", "attention_unet", "monai.networks.nets.AttentionUnet", [vectors(1, 1, 32, 32)], 2, 1, 2, channels=(8, 16), strides=(2,))

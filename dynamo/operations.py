@@ -172,7 +172,7 @@ class Operations:
         if isinstance(a, ListValue):
             return method in ("__iadd__", "__imul__")
         if isinstance(a, SetValue):
-            return a.cls is set and method in SetValue.MUTATORS and isinstance(b, SetValue | DictView)
+            return a.cls is set and method in SetValue.MUTATORS and isinstance(b, SetValue)  # with a view it is a new set
         return isinstance(a, DictValue) and method == "__ior__"
 
     def unary(self, fn: Any, a: Value) -> Value:

@@ -7,6 +7,7 @@ else by identity. A key whose class defines its own __eq__ or __hash__ ends the 
 from __future__ import annotations
 
 import collections
+import operator
 import types
 from collections.abc import Iterable
 from itertools import starmap
@@ -469,7 +470,9 @@ class SetValue(Value):
         new = SetValue(self.cls)
         new.entries, new.born = found, cap.steps
         if self.history is not None and None not in known:
-            new.made = History(getattr(self.methods, name), (self.history, *known))
+            # an operator asks both sides: a set leaves a view of a dict to the view
+            make = getattr(operator, name) if name.startswith("__") else getattr(self.methods, name)
+            new.made = History(make, (self.history, *known))
         return new
 
     def _others(self, cap: Capture, args: list[Value]) -> tuple[list[Any], list[Any]]:

@@ -266,6 +266,13 @@ def f(log, x, n):
     h(n)
     return x, [next(guarded(G)) for i in range(n)]
 """),
+    "sets and views of dicts give new sets": ("default", """
+def f(log, x, n):
+    table, made = {13: 1, 5: 2}, {5, 1}
+    old = made
+    made |= table.keys()
+    return made, old, {2} | table.keys(), table.keys() - {5}, table.keys() ^ {1, 9}, {1, 5} - table.keys()
+"""),
 }  # fmt: skip
 
 

@@ -94,7 +94,7 @@ static inline TensorObject *new_tensor(int code, int ndim, const int64_t *sizes)
         strides[i] = step;
         step *= sizes[i] > 1 ? sizes[i] : 1;
     }
-    StorageObject *s = storage_alloc(count_elements(sizes, ndim) * g_itemsize[code]);
+    StorageObject *s = storage_alloc(row_major_bytes(ndim, sizes, g_itemsize[code]));
     if (!s) return NULL;
     TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, ndim), ndim, sizes, strides, 0);
     Py_DECREF(s);

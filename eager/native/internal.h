@@ -23,7 +23,19 @@ PyObject *pool_stats(PyObject *self, PyObject *unused);
 PyObject *pool_set_limit(PyObject *self, PyObject *limit);
 
 /* storage.c */
+/* Memory from the pool. A negative count is one that overflowed: RuntimeError, as for too much memory. */
 StorageObject *storage_alloc(int64_t nbytes);
+/* Bytes of so many elements of so many bytes, row-major; -1 where that is beyond 63 bits. */
+static inline int64_t row_major_bytes(int ndim, const int64_t *sizes, int64_t itemsize)
+{
+    int64_t bytes = itemsize;
+    bool over = false;
+    for (int i = 0; i < ndim; i++) {
+        if (sizes[i] == 0) return 0;
+        over |= __builtin_mul_overflow(bytes, sizes[i], &bytes);
+    }
+    return over ? -1 : bytes;
+}
 StorageObject *storage_without_memory(int64_t nbytes, int device_type, int device_index);
 PyObject *storage_from_memory(PyObject *self, PyObject *args);
 PyObject *storage_from_fd(PyObject *self, PyObject *args);

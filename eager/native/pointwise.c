@@ -181,7 +181,7 @@ static PyObject *result_like(const Shape *r, int code)
         strides[i] = step;
         step *= r->sizes[i] > 1 ? r->sizes[i] : 1;
     }
-    StorageObject *s = storage_alloc(step * g_itemsize[code]);
+    StorageObject *s = storage_alloc(row_major_bytes(r->ndim, r->sizes, g_itemsize[code]));
     if (!s) return NULL;
     TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, r->ndim), r->ndim, r->sizes, strides, 0);
     Py_DECREF(s);

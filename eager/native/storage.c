@@ -17,6 +17,10 @@ static StorageObject *storage_raw(int64_t nbytes, int device_type, int device_in
 
 StorageObject *storage_alloc(int64_t nbytes)
 {
+    if (nbytes < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "Storage size calculation overflowed: the tensor has more bytes than 2**63 - 1");
+        return NULL;
+    }
     char *data = pool_alloc(nbytes);
     if (!data) return NULL;
     StorageObject *s = storage_raw(nbytes, EAGER_CPU, 0);

@@ -202,15 +202,17 @@ PyObject *py_make(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t n
     return fake ? with_symbols(make_plain, args, nargs, 3) : make_plain(args, nargs);
 }
 
-/* Bytes that a view of these sizes and strides spans. */
+/* Bytes that a view of these sizes and strides spans; -1 where that is beyond 63 bits. */
 static int64_t span_bytes(int ndim, const int64_t *sizes, const int64_t *strides, int itemsize)
 {
-    int64_t last = 0;
+    int64_t bytes = 1, step;
+    bool over = false;
     for (int i = 0; i < ndim; i++) {
         if (sizes[i] == 0) return 0;
-        last += (sizes[i] - 1) * strides[i];
+        over |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(bytes, step, &bytes);
     }
-    return (last + 1) * itemsize;
+    over |= __builtin_mul_overflow(bytes, itemsize, &bytes);
+    return over ? -1 : bytes;
 }
 
 /* empty(dtype_code, sizes, strides): a new CPU tensor over memory from the pool. */
@@ -268,13 +270,14 @@ static uint64_t meta_of_view(uint64_t meta, uint64_t viewed)
 /* Whether elements at these places all lie within `bytes`; false with an exception. */
 static bool within_storage(const TensorObject *x, uint64_t meta, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
-    int64_t low = offset, high = offset, itemsize = g_itemsize[EAGER_META_DTYPE(meta)];
+    int64_t low = offset, high = offset, itemsize = g_itemsize[EAGER_META_DTYPE(meta)], step;
+    bool over = false;
     for (int i = 0; i < ndim; i++) {
         if (sizes[i] == 0) return true;
-        if (strides[i] < 0) low += (sizes[i] - 1) * strides[i];
-        else high += (sizes[i] - 1) * strides[i];
+        int64_t *end = strides[i] < 0 ? &low : &high;
+        over |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(*end, step, end);
     }
-    if (low >= 0 && (high + 1) * itemsize <= x->storage->nbytes) return true;
+    if (!over && low >= 0 && high < x->storage->nbytes / itemsize) return true;
     PyErr_Format(PyExc_RuntimeError, "setStorage: a view of elements %lld..%lld is out of bounds for storage of size %lld",
                  (long long)low, (long long)high, (long long)(x->storage->nbytes / itemsize));
     return false;

@@ -349,6 +349,8 @@ class AttributeAccess:
         if isinstance(raw, types.FunctionType):
             func = self.wrap_class_attribute(cls, name, raw)
             return BoundMethod(obj, func)
+        if isinstance(raw, types.ClassMethodDescriptorType):
+            return self.wrap_static(raw.__get__(None, obj.python_type()))
         if isinstance(raw, _METHOD_DESCRIPTORS):
             return bind_descriptor(self, self.wrap_class_attribute(cls, name, raw), raw, obj, cls)  # type: ignore[arg-type]
         if hasattr(type(raw), "__get__"):

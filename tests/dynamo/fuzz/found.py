@@ -273,6 +273,12 @@ def f(log, x, n):
     made |= table.keys()
     return made, old, {2} | table.keys(), table.keys() - {5}, table.keys() ^ {1, 9}, {1, 5} - table.keys()
 """),
+    "a class method of C, read through an instance": ("default", """
+class Table(dict):
+    pass
+def f(log, x, n):
+    return Table().fromkeys('ab', n), Table.fromkeys('a'), n.from_bytes(b'a', 'big')
+"""),
 }  # fmt: skip
 
 

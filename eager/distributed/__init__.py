@@ -6,12 +6,15 @@ raises what torch raises where none was made, and making one raises NotImplement
 from __future__ import annotations
 
 import enum
-import importlib
 from typing import Any, NoReturn
+
+from eager.distributed import device_mesh
+from eager.distributed._missing import missing
 
 __all__ = [
     "Backend", "GroupMember", "ProcessGroup", "ReduceOp", "all_gather", "all_gather_object", "all_reduce", "all_to_all", "barrier",
-    "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank", "get_world_size", "group",
+    "broadcast", "broadcast_object_list", "destroy_process_group", "device_mesh",
+    "gather", "get_backend", "get_rank", "get_world_size", "group",
     "init_process_group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
     "is_torchelastic_launched", "new_group", "recv", "reduce", "reduce_scatter", "scatter", "send",
 ]  # fmt: skip
@@ -54,10 +57,6 @@ class GroupMember:
 
 
 group = GroupMember
-
-
-def missing(what: str) -> NoReturn:
-    raise NotImplementedError(f"distributed.{what}: framejit runs in one process; ask distributed.is_available() first, it is False")
 
 
 def is_available() -> bool:
@@ -106,10 +105,3 @@ all_reduce, all_gather, all_gather_object = (_needs_group(n) for n in ("all_redu
 broadcast, broadcast_object_list, reduce = (_needs_group(n) for n in ("broadcast", "broadcast_object_list", "reduce"))
 gather, scatter, reduce_scatter = (_needs_group(n) for n in ("gather", "scatter", "reduce_scatter"))
 all_to_all, send, recv = (_needs_group(n) for n in ("all_to_all", "send", "recv"))
-
-
-def __getattr__(name: str) -> Any:
-    """Modules that torch imports with the package and that few ask for."""
-    if name in ("device_mesh", "nn"):
-        return importlib.import_module(f"eager.distributed.{name}")
-    raise AttributeError(f"module 'eager.distributed' has no attribute {name!r}")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from eager.distributed import missing
+from eager.distributed._missing import missing
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 

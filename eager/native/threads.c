@@ -1,6 +1,7 @@
 /* The thread pool of native loops, eager's and the compiled ones: a few pthreads that sleep between graphs.
  *
- * One loop at a time. The calling thread works too and never waits for a worker that has not begun,
+ * One loop at a time. Every thread has a stretch of it, the same in each loop of that length, so that what a loop wrote
+ * is in the cache of the core whose thread reads it in the next one; who is done helps the others. The calling thread works too and never waits for a worker that has not begun,
  * so on a busy machine a loop degrades to a serial one instead of stalling. Cost on a quiet
  * two-core machine: 0.3 us while workers spin, 8-19 us when one has to be woken (and then the
  * caller has usually taken its shares already). */
@@ -29,13 +30,19 @@ enum {
 typedef struct {
     LoopFn body;
     void *context;
-    long n, share;
-    int limit; /* workers with a number below this take part */
+    long share;
+    int threads; /* workers with a number below this take part; the calling thread has number 0 */
 } Loop;
+
+/* What of a loop is one thread's to begin with. */
+typedef struct {
+    _Alignas(64) atomic_long next; /* first iteration not yet claimed */
+    long end;
+} Stretch;
 
 static struct {
     _Alignas(64) atomic_uint epoch;    /* one more for each loop published */
-    _Alignas(64) atomic_long next;     /* first element not yet claimed */
+    Stretch stretches[MAX_THREADS];
     _Alignas(64) atomic_int active;    /* workers that may be looking at `loop` */
     atomic_int open;                   /* whether `loop` may be entered */
     _Alignas(64) atomic_int sleepers;
@@ -55,14 +62,17 @@ static _Thread_local bool inside_loop;
 
 /* ------------------------------------------------------------------ shares */
 
-static void take_shares(const Loop *loop)
+static void take_shares(const Loop *loop, int number)
 {
-    for (;;) {
-        long begin = atomic_fetch_add_explicit(&pool.next, loop->share, memory_order_relaxed);
-        if (begin >= loop->n)
-            return;
-        long end = begin + loop->share;
-        loop->body(loop->context, begin, end < loop->n ? end : loop->n);
+    for (int k = 0; k < loop->threads; k++) {
+        Stretch *mine = &pool.stretches[(number + k) % loop->threads];
+        for (;;) {
+            long begin = atomic_fetch_add_explicit(&mine->next, loop->share, memory_order_relaxed);
+            if (begin >= mine->end)
+                break;
+            long end = begin + loop->share;
+            loop->body(loop->context, begin, end < mine->end ? end : mine->end);
+        }
     }
 }
 
@@ -99,8 +109,8 @@ static void *worker_main(void *argument)
         /* `active` is raised before `open` is read, and the owner lowers `open` before it reads
          * `active`: either the owner sees us, or we see that the loop is closed. */
         atomic_fetch_add(&pool.active, 1);
-        if (atomic_load(&pool.open) && number < pool.loop.limit)
-            take_shares(&pool.loop);
+        if (atomic_load(&pool.open) && number < pool.loop.threads)
+            take_shares(&pool.loop, number);
         if (atomic_fetch_sub(&pool.active, 1) == 1 && atomic_load(&pool.join_waits)) {
             pthread_mutex_lock(&pool.mutex);
             pthread_cond_signal(&pool.done);
@@ -158,8 +168,11 @@ void threads_parallel_for(const Runtime *rt, LoopFn body, void *context, long n,
     spawn_up_to(threads - 1);
     long share = n / ((long)threads * SHARES_PER_THREAD);
     share = share < grain ? grain : share;
-    pool.loop = (Loop){body, context, n, share < 1 ? 1 : share, threads};
-    atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
+    pool.loop = (Loop){body, context, share < 1 ? 1 : share, threads};
+    for (int k = 0; k < threads; k++) {
+        atomic_store_explicit(&pool.stretches[k].next, n * k / threads, memory_order_relaxed);
+        pool.stretches[k].end = n * (k + 1) / threads;
+    }
     atomic_store(&pool.open, 1);
     atomic_fetch_add(&pool.epoch, 1);
     if (atomic_load(&pool.sleepers) > 0) {
@@ -168,7 +181,7 @@ void threads_parallel_for(const Runtime *rt, LoopFn body, void *context, long n,
         pthread_mutex_unlock(&pool.mutex);
     }
     inside_loop = true;
-    take_shares(&pool.loop);
+    take_shares(&pool.loop, 0);
     inside_loop = false;
     atomic_store(&pool.open, 0);
     join_workers();

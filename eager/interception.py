@@ -8,6 +8,7 @@ imported before, and tables keyed by function, go on to hold. Knows nothing of w
 """
 from __future__ import annotations
 
+import dis
 import importlib
 import inspect
 import sys
@@ -325,6 +326,7 @@ def _op_call(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _ASKS: Final = "asks_first"
+_NO_LOCATION: Final = bytes((0x80 | 15 << 3,))  # of one code unit; CPython's Objects/locations.md
 
 
 def _template(*args: Any, **kwargs: Any) -> Any:
@@ -342,10 +344,22 @@ def _replace_body(fn: Any, make_handler: Callable[[Callable[..., Any], Any], Han
     original = types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     original.__kwdefaults__ = fn.__kwdefaults__
     handler = make_handler(original, reported)
-    template, old = _template.__code__, fn.__code__
-    consts = tuple(handler if c == "the handler" else c for c in template.co_consts)
-    fn.__code__ = template.replace(co_consts=consts, co_freevars=old.co_freevars, co_name=_ASKS, co_filename=old.co_filename,
-                                   co_firstlineno=old.co_firstlineno)  # fmt: skip
+    consts = tuple(handler if c == "the handler" else c for c in _template.__code__.co_consts)
+    old = fn.__code__
+    fn.__code__ = _taking_cells(_template.__code__, old.co_freevars).replace(
+        co_consts=consts, co_name=_ASKS, co_filename=old.co_filename, co_firstlineno=old.co_firstlineno)
+
+
+def _taking_cells(code: types.CodeType, names: tuple[str, ...]) -> types.CodeType:
+    """`code`, which has no free variables, with these ones.
+
+    The interpreter takes for granted that a frame holds the cells of its free variables: reading `f_locals` of one that does
+    not, as debuggers and test runners do with a traceback, is a crash. The instruction that copies them comes first.
+    """
+    if not names:
+        return code
+    copy = bytes((dis.opmap["COPY_FREE_VARS"], len(names)))
+    return code.replace(co_freevars=names, co_code=copy + code.co_code, co_linetable=_NO_LOCATION + code.co_linetable)
 
 
 __all__ = ["activate", "answer", "ask", "converted", "enter_mode", "leave_mode", "name_of", "overrides", "public_functions", "state",

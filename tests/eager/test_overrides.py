@@ -1,6 +1,7 @@
 """`__torch_function__`: subclasses, classes that are no Tensors, modes, and what they see. Outcomes are torch 2.13's."""
 from __future__ import annotations
 
+import dis
 import subprocess
 import sys
 from typing import Any, ClassVar
@@ -8,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 import eager as torch
-from eager import overrides
+from eager import interception, overrides
 from eager.nn import functional as F  # noqa: N812
 from eager.utils._python_dispatch import TorchDispatchMode
 
@@ -245,3 +246,23 @@ assert list(inspect.signature(torch.add).parameters) == ["input", "other", "alph
 assert isinstance(add(torch.ones(1).as_subclass(Sub), 1), Sub)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_frames_of_functions_that_ask_can_be_looked_at() -> None:
+    # They have the free variables of the body that they replaced. A debugger, or pytest at a failing test, reads them all:
+    # without their cells that was a crash of the interpreter.
+    with pytest.raises(RuntimeError) as caught:
+        torch.ones(2, 3) @ torch.ones(2, 3)
+    frames = [entry.frame for entry in caught.traceback]
+    asking = [f.raw for f in frames if f.code.name == "asks_first"]
+    assert asking and all(f.f_code.co_freevars for f in asking)
+    for frame in asking:
+        assert set(frame.f_code.co_freevars) <= set(frame.f_locals)
+
+
+def test_code_that_asks_copies_its_free_variables() -> None:
+    bodies = [fn if hasattr(fn, "__code__") else getattr(fn, "__wrapped__", None) for _, _, fn in interception.public_functions()]
+    closures = [b for b in bodies if hasattr(b, "__code__") and b.__code__.co_freevars]
+    assert len(closures) > 100
+    for body in closures:
+        assert next(dis.get_instructions(body)).opname == "COPY_FREE_VARS", body

@@ -73,16 +73,17 @@ _FITS: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 @functools.cache
-def _wanted(fn: Callable[..., Any]) -> dict[str, str]:
-    """What each parameter of `fn` must be, for those of which anything is known."""
+def _wanted(fn: Callable[..., Any]) -> dict[str, tuple[str, bool]]:
+    """What each parameter of `fn` must be and whether it may be None, for those of which anything is known."""
     found = {}
     for p in inspect.signature(fn).parameters.values():
         if p.kind is p.VAR_KEYWORD:
             continue
         of_name = _EXCEPT.get((fn.__name__, p.name), _BY_NAME.get(p.name))
-        kind = _BY_ANNOTATION.get(str(p.annotation).split(" | ")[0]) or of_name
+        annotated, *others = str(p.annotation).split(" | ")
+        kind = _BY_ANNOTATION.get(annotated) or of_name
         if kind and not fn.__name__.startswith("_foreach_"):
-            found[p.name] = kind
+            found[p.name] = kind, "None" in others
     return found
 
 
@@ -98,13 +99,16 @@ def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
         return
     position = 0
     for parameter in signature.parameters.values():
-        kind, several = wanted.get(parameter.name), parameter.kind is parameter.VAR_POSITIONAL
+        kind, optional = wanted.get(parameter.name, (None, False))
+        several = parameter.kind is parameter.VAR_POSITIONAL
         value = given.get(parameter.name, () if several else parameter.default)
         if kind is not None and several and not value and not kwargs:
             raise TypeError(f'{name}() missing 1 required positional arguments: "{parameter.name}"') from None
         for item in value if several else (value,):
             position += 1
-            if kind is not None and item is not parameter.default and not _FITS[kind](item):
+            if kind is None or item is parameter.default or (optional and item is None):
+                continue
+            if not _FITS[kind](item):
                 raise TypeError(f"{name}(): argument '{parameter.name}' (position {position}) must be {kind}, not "
                                 f"{type(item).__name__}") from None  # fmt: skip
 

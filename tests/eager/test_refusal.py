@@ -64,3 +64,8 @@ def test_warnings_name_the_line_of_the_caller() -> None:
         with pytest.warns(UserWarning) as caught:
             call()
         assert {w.filename for w in caught} == {__file__}
+
+
+def test_none_is_no_wrong_type_where_it_is_allowed() -> None:
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
+        eager.nn.functional.batch_norm(eager.ones(1, 3), None, None, training=True)

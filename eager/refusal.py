@@ -114,8 +114,11 @@ def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
 
 
 @functools.cache
-def refusing(fn: types.FunctionType) -> Callable[..., Any]:
-    """`fn`, whose failures over an argument of a wrong type are TypeErrors that name the argument."""
+def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[..., Any]:
+    """`fn`, whose failures over an argument of a wrong type are TypeErrors that name the argument.
+
+    public: the module that users find it in under its name, which is how it pickles.
+    """
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -129,12 +132,14 @@ def refusing(fn: types.FunctionType) -> Callable[..., Any]:
         except MemoryError as error:
             raise RuntimeError(f"{fn.__name__}: out of CPU memory: {error}") from None
 
+    if public is not None:
+        call.__module__ = public
     return call
 
 
-def all_refusing(functions: Mapping[str, Any]) -> dict[str, Any]:
+def all_refusing(functions: Mapping[str, Any], public: str | None = None) -> dict[str, Any]:
     """A namespace with its plain functions `refusing`. Ops among the values refuse by their schema."""
-    return {name: refusing(fn) if isinstance(fn, types.FunctionType) else fn for name, fn in functions.items()}
+    return {name: refusing(fn, public) if isinstance(fn, types.FunctionType) else fn for name, fn in functions.items()}
 
 
 def make_refusing(module: dict[str, Any]) -> None:

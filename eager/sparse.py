@@ -381,6 +381,7 @@ def _compressed(name: str) -> Any:
         raise NotImplementedError(f"{name}: compressed sparse formats are not implemented; use sparse_coo_tensor")
 
     make.__name__ = make.__qualname__ = name
+    make.__module__ = "eager"
     return make
 
 

@@ -2,6 +2,7 @@
 
 A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names on Tensor).
 """
+import types
 from typing import Any
 
 from eager import _native
@@ -56,8 +57,8 @@ FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     accept_numpy_names(_family.FUNCTIONS)
     accept_numpy_names(_family.METHODS)
-    FUNCTIONS.update(all_refusing(listed(_family.FUNCTIONS)))
-    attach(all_refusing(listed(_family.METHODS)))
+    FUNCTIONS.update(all_refusing(listed(_family.FUNCTIONS), "eager"))
+    attach(all_refusing(listed(_family.METHODS), "eager"))
 for _name in _native.FAST_METHODS:  # with a short way in C before the function, under all names that it has
     _plain = getattr(Tensor, _name)
     attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))
@@ -66,8 +67,10 @@ for _name in TAKE_OUT:
     FUNCTIONS[_name] = takes_out(FUNCTIONS[_name])
 for _name in TENSOR_FIRST:
     FUNCTIONS[_name] = wants_tensor(_name, FUNCTIONS[_name])
-for _name, _fn in FUNCTIONS.items():
-    if callable(_fn) and getattr(_fn, "__name__", None) in ("make", "<lambda>"):
+for _name, _fn in FUNCTIONS.items():  # each is found again under its name: so it pickles, and is written in graphs
+    if isinstance(_fn, types.FunctionType) and FUNCTIONS.get(_fn.__name__) is not _fn:
         _fn.__name__ = _fn.__qualname__ = _name
+    if isinstance(_fn, types.FunctionType):
+        _fn.__module__, _fn.__qualname__ = "eager", _fn.__name__
 
 __all__ = ["FUNCTIONS"]

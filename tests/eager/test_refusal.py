@@ -1,6 +1,8 @@
 """Arguments of a wrong type are TypeErrors that name them, whatever the body made of them; other errors stay what they are."""
 from __future__ import annotations
 
+import pickle
+import types
 from typing import Any
 
 import numpy as np
@@ -68,4 +70,18 @@ def test_warnings_name_the_line_of_the_caller() -> None:
 
 def test_none_is_no_wrong_type_where_it_is_allowed() -> None:
     with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
-        eager.nn.functional.batch_norm(eager.ones(1, 3), None, None, training=True)
+        F.batch_norm(torch.ones(1, 3), None, None, training=True)
+
+
+@pytest.mark.parametrize("module", [torch, F, torch.linalg, fft, torch.special], ids=lambda m: m.__name__)
+def test_public_functions_pickle_by_name(module: Any) -> None:
+    """They do not where a wrapper goes by the name of what it wraps, and modules hold them: `self.act = F.gelu`."""
+    functions = {name: fn for name, fn in vars(module).items() if isinstance(fn, types.FunctionType) and not name.startswith("_")}
+    lost = []
+    for name, fn in functions.items():
+        try:
+            if pickle.loads(pickle.dumps(fn)) is not fn:
+                lost.append(name)
+        except (pickle.PicklingError, AttributeError):
+            lost.append(name)
+    assert functions and not lost

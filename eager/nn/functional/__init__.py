@@ -141,11 +141,11 @@ from eager.tensor import attach
 
 _OF_THIS_FILE = {"accept_numpy_names", "all_refusing", "attach", "listed"}
 _public = {name: value for name, value in globals().items() if not name.startswith("_") and name not in _OF_THIS_FILE}
-globals().update(all_refusing(listed(_public)))
+globals().update(all_refusing(listed(_public), __name__))
 
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
 TOP_LEVEL: dict[str, Any] = {
-    **all_refusing(listed(aten.FUNCTIONS)), "hardshrink": hardshrink, "max_pool1d_with_indices": max_pool1d_with_indices,
+    **all_refusing(listed(aten.FUNCTIONS), "eager"), "hardshrink": hardshrink, "max_pool1d_with_indices": max_pool1d_with_indices,
     "bilinear": bilinear, "celu": celu,
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
     "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle, "log_softmax": log_softmax,
@@ -153,6 +153,9 @@ TOP_LEVEL: dict[str, Any] = {
     "selu": selu, "softmax": softmax, "relu_": relu_, "threshold": threshold, "threshold_": threshold_,
 }  # fmt: skip
 accept_numpy_names(TOP_LEVEL)
+for _name, _fn in TOP_LEVEL.items():
+    if _fn is not globals().get(_name):
+        _fn.__module__ = "eager"
 attach({name: TOP_LEVEL[name] for name in ("softmax", "log_softmax", "prelu")} | {"hardshrink": hardshrink, "relu_": relu_})
 
 __all__ = [

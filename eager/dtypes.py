@@ -96,6 +96,14 @@ _BY_NAME = {d.name: d for d in ALL}
 ALIASES = {"float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16,
            "cfloat": complex64, "cdouble": complex128}  # fmt: skip
 
+# What torch takes for a dtype as well, wherever it takes one.
+OF_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+
+def meant(given: Any) -> Any:
+    """The dtype that a type of Python stands for; anything else as it is."""
+    return OF_PYTHON.get(given, given) if isinstance(given, type) else given
+
 
 def by_name(name: str) -> dtype:
     """The dtype called `name` (without the `torch.` prefix)."""

@@ -1,5 +1,6 @@
 """Wrong types of arguments: a call that failed is looked at again, and refused with torch's TypeError where a type was wrong.
 
+So are Python's types where a dtype is wanted, which torch takes for one: with the dtypes in their places the call is repeated.
 A body takes its arguments for what they should be, so that a call pays nothing for checks; what then fails inside it
 (an attribute of an int, a comparison with a string) is no answer to the caller. Which type an argument should have is
 read from the function's annotations and, where these say `Any`, from its name: torch's names are used alike throughout.
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from eager import dtypes
 from eager.ops.schema import is_number
 
 
@@ -113,6 +115,22 @@ def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
                                 f"{type(item).__name__}") from None  # fmt: skip
 
 
+def _with_dtypes(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments | None:
+    """The arguments with dtypes for the Python types among them that stand for one, or None if there are none.
+
+    A body fails over such a type before it writes anything. Those that draw take it for themselves, to draw once.
+    """
+    try:
+        bound = inspect.signature(fn).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return None
+    given = bound.arguments.get("dtype")
+    if dtypes.meant(given) is given or _wanted(fn).get("dtype", ("",))[0] != "torch.dtype":
+        return None
+    bound.arguments["dtype"] = dtypes.meant(given)
+    return bound
+
+
 @functools.cache
 def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[..., Any]:
     """`fn`, whose failures over an argument of a wrong type are TypeErrors that name the argument.
@@ -125,6 +143,8 @@ def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[...,
         try:
             return fn(*args, **kwargs)
         except _FAILURES as error:
+            if (meant := _with_dtypes(fn, args, kwargs)) is not None:
+                return fn(*meant.args, **meant.kwargs)
             refuse(fn.__name__, fn, args, kwargs)
             if isinstance(error, OverflowError):
                 raise ValueError("Overflow when unpacking long long") from None

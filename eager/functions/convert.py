@@ -28,7 +28,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | No
     for a in args:
         if isinstance(a, TensorBase):
             where, d = a.device, a.dtype
-        elif isinstance(a, dtype):
+        elif isinstance(a, dtype) or (isinstance(a, type) and a in dtypes.OF_PYTHON):
             d = a
         elif isinstance(a, bool):
             flags.append(a)
@@ -39,7 +39,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | No
                             "device or a tensor")  # fmt: skip
     if len(flags) > 1:
         copy = flags[1]
-    return None if where is None else device(where), d, copy, fmt
+    return None if where is None else device(where), dtypes.meant(d), copy, fmt
 
 
 def move(x: Any, where: device) -> Any:
@@ -110,6 +110,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:  # n
         return f"torch.{'cuda.' if self.is_cuda else ''}{name}"
     if isinstance(dtype, type) and dtype.__name__ in _LEGACY:
         dtype = f"{dtype.__module__}.{dtype.__name__}"
+    if isinstance(dtype, type):
+        raise ValueError(f"invalid type: '{dtype.__name__}'")
     if not isinstance(dtype, str):
         return to(self, dtype)
     where, _, name = dtype.rpartition(".")

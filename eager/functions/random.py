@@ -19,7 +19,7 @@ TensorBase = _native.TensorBase
 def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any) -> Any:
     """Draws of `op`; of a complex dtype with both parts drawn (normal: of variance one together)."""
     where = default_device() if where is None else device(where)
-    d = dtype or dtypes.get_default_dtype()
+    d = dtypes.meant(dtype) or dtypes.get_default_dtype()
     if d.is_complex:
         parts = OPS[op](state_for(2 * math.prod(size), generator, where), (*size, 2), d.to_real())
         return OPS["view_as_complex"](parts * math.sqrt(0.5) if op == "philox_normal" else parts)
@@ -53,7 +53,7 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Any 
     shape = sizes_of((size,))
     where = default_device() if device is None else _device(device)
     state = state_for(math.prod(shape), generator, where)
-    return finish(OPS["philox_randint"](state, low, high, shape, dtype or dtypes.int64), requires_grad, out)
+    return finish(OPS["philox_randint"](state, low, high, shape, dtypes.meant(dtype) or dtypes.int64), requires_grad, out)
 
 
 def _device(d: Any) -> Any:
@@ -86,7 +86,7 @@ def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None, d
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, device: Any = None, **kw: Any) -> Any:
     """A random permutation of 0..n-1: the order of n random keys."""
     keys = _draw("philox_uniform", (n,), generator, dtypes.float64, device)
-    return finish(OPS["to_dtype"](OPS["argsort"](keys, 0, False, True), dtype or dtypes.int64), False, out)
+    return finish(OPS["to_dtype"](OPS["argsort"](keys, 0, False, True), dtypes.meant(dtype) or dtypes.int64), False, out)
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,

@@ -26,12 +26,12 @@ def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
         raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None
 
 
-def view(self: Any, *sizes: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
+def view(self: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """The same memory under another shape, or, given a dtype, its bytes read as that dtype."""
+    if len(sizes) == 1 and isinstance(sizes[0], (dtypes.dtype, type)):
+        dtype = sizes[0]
     if dtype is not None:
-        return view_dtype(self, dtype)
-    if len(sizes) == 1 and isinstance(sizes[0], dtypes.dtype):
-        return view_dtype(self, sizes[0])
+        return view_dtype(self, dtypes.meant(dtype))
     return OPS["view"](self, sizes_of(sizes if size is None else (size,)))
 
 

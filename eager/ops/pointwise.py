@@ -60,13 +60,13 @@ def _zero(g: Any) -> Any:
 
 # ---- arithmetic ----
 
-ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add")
-SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract")
+ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add", of_numbers=True)
+SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract", of_numbers=True)
 MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * other, "other": lambda g, x: g * x},
-             ufunc="multiply", float8=True)  # fmt: skip
+             ufunc="multiply", float8=True, of_numbers=True)  # fmt: skip
 DIV = binary("div", lambda k, x, y: x / y,
              {"x": lambda g, other: g / other, "other": lambda g, y, other: -g * (y / other)},
-             ufunc="true_divide", promotion="float")  # fmt: skip
+             ufunc="true_divide", promotion="float", of_numbers=True)  # fmt: skip
 
 
 def _whole(compute: Rule) -> Rule:
@@ -89,8 +89,8 @@ def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
 
 
 FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), kernel=_whole(_floor_divide), accepts="if",
-                      over_input=True)  # fmt: skip
-TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), accepts="if",
+                      over_input=True, of_numbers=True)  # fmt: skip
+TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), accepts="if", of_numbers=True,
                       kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")))  # fmt: skip
 REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
                    {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)}, accepts="if",

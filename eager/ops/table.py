@@ -21,7 +21,7 @@ from eager.device import device
 from eager.dtypes import Category, dtype, scalar_name
 from eager.fake import DataDependentError, fake
 from eager.ops import loop_api
-from eager.ops.schema import PUBLIC_NAMES, Schema, parse
+from eager.ops.schema import PUBLIC_NAMES, Schema, is_number, parse
 from eager.promotion import result_type
 from eager.spec import (
     SpecLike,
@@ -92,7 +92,7 @@ class Op(_native.OpBase):
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
                  casts_result: bool = False, dynamic_output: bool = False,
-                 over_input: bool = False, accepts: str = "bifc", float8: bool = False,
+                 over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
                  doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
@@ -115,6 +115,7 @@ class Op(_native.OpBase):
         # categories that a pointwise op is defined on: bool, integer, floating, complex
         self.accepts = frozenset(Category("bifc".index(c)) for c in accepts)
         self.float8 = float8 or kind is Kind.VIEW  # defined on the 8-bit floats
+        self.of_numbers = of_numbers  # numbers may stand for all its tensors: the first then becomes one
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
@@ -139,6 +140,8 @@ class Op(_native.OpBase):
         try:
             return dispatch.call(self, args)
         except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+            if self.of_numbers and not any(isinstance(a, TensorBase) for a in args) and all(map(is_number, args)):
+                return self(OPS["full"]((), args[0], dtypes.of_scalar(args[0]), None), *args[1:])
             self.schema.refuse(args, numbers=(self.base or self).kind is Kind.POINTWISE)
             raise
 

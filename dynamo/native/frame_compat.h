@@ -167,10 +167,34 @@ static inline void frame_set_next(Frame *f, PyCodeObject *code, int unit)
 #define frame_recount(ts) ((void)(ts))
 #endif
 
-/* With an exception to throw: the interpreter looks up the handler, and the traceback's line, for
- * the unit before the next instruction. */
+/* Which row of the exception table covers a code unit, or -1 (CPython's Objects/exception_handling_notes.txt). */
+static inline int exception_row(PyCodeObject *code, int unit)
+{
+    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable);
+    const unsigned char *end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
+    for (int row = 0; at < end; row++) {
+        int fields[4];          /* start, size, target, depth and whether the offset is pushed */
+        for (int k = 0; k < 4; k++) {
+            int value = *at & 63;
+            while (*at++ & 64) value = value << 6 | (*at & 63);
+            fields[k] = value;
+        }
+        if (unit >= fields[0] && unit < fields[0] + fields[1]) return row;
+    }
+    return -1;
+}
+
+/* With an exception to throw. Up to 3.12 the interpreter looks up the handler, and the traceback's line, for the unit
+ * before the next instruction. From 3.13 the line is the next instruction's, the handler still that of the unit before:
+ * `unit` is the next one where both have the same handler (an instruction that can raise is hardly ever the first). */
 static inline void frame_set_throwing(Frame *f, PyCodeObject *code, int unit)
 {
+#if PY_VERSION_HEX >= 0x030D0000
+    if (exception_row(code, unit - 1) == exception_row(code, unit)) {
+        frame_set_next(f, code, unit);
+        return;
+    }
+#endif
     frame_set_next(f, code, unit + 1);
 }
 

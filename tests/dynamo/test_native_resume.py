@@ -447,6 +447,24 @@ def test_the_traceback_has_the_frames_line_and_keeps_the_rest(fn: Any, line: int
     assert dict(frames)[fn.__name__] == fn.__code__.co_firstlineno + line
 
 
+def deleter(a, b):
+    try:
+        b = a
+        del a[0]
+        return b
+    except KeyError:
+        return "caught"
+
+
+def test_the_line_is_the_instructions_where_no_cache_follows_it() -> None:
+    # From 3.13 the interpreter reads the line one unit after the one whose handler it takes.
+    offset = next(i.offset for i in dis.get_instructions(deleter) if i.opname == "DELETE_SUBSCR")
+    with pytest.raises(IndexError) as caught:
+        resume(deleter, offset, ([], []), ([], 0), IndexError())
+    assert caught.traceback[-1].lineno == deleter.__code__.co_firstlineno + 3 - 1
+    assert resume(deleter, offset, ([], []), ([], 0), KeyError()) == "caught"
+
+
 def handler(a):
     try:
         raiser(a)

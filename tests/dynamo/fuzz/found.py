@@ -279,6 +279,16 @@ class Table(dict):
 def f(log, x, n):
     return Table().fromkeys('ab', n), Table.fromkeys('a'), n.from_bytes(b'a', 'big')
 """),
+    "the line of a frame that is thrown into is that of the instruction, also where no cache follows it": ("default", """
+def f(log, x, n):
+    try:
+        for i in guarded(4):
+            print(end='')
+            del GL[7]
+            note(n)
+    except KeyError:
+        pass
+"""),
 }  # fmt: skip
 
 

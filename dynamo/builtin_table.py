@@ -834,7 +834,7 @@ def fromkeys(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 def _tuple_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     kind = cap.realize(args[0]).as_constant()
     if container_base(kind) is tuple and not is_named_tuple(kind):
-        return new_container(cap, kind, tuple, args[1:])
+        return new_container(cap, kind, tuple, args[1:], kwargs)
     if kind is not tuple and not is_named_tuple(kind):
         raise Unsupported(breaks.UNKNOWN_CALL, f"tuple.__new__({kind.__name__})")
     return TupleValue(cap.unpack(args[1]) if len(args) > 1 else [], None, kind)
@@ -845,7 +845,7 @@ def _container_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     base = container_base(kind)
     if base is None:
         raise Unsupported(breaks.UNKNOWN_CALL, f"{kind.__name__}.__new__()")
-    return new_container(cap, kind, base, args[1:])
+    return new_container(cap, kind, base, args[1:], kwargs)
 
 
 FUNCTIONS[tuple.__new__] = _tuple_new

@@ -219,7 +219,7 @@ class Calls:
             if not issubclass(made.python_type(), cls):
                 return made
         elif base is not None:
-            made = new_container(self, cls, base, args)  # type: ignore[arg-type]
+            made = new_container(self, cls, base, args, kwargs)  # type: ignore[arg-type]
         else:
             made = self.new_object(cls, args, kwargs)
         init = self.class_lookup(made.python_type(), "__init__")  # of what __new__ gave, perhaps a subclass

@@ -8,6 +8,7 @@ what a subclass overrides exactly where CPython's do.
 from __future__ import annotations
 
 import collections
+import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
@@ -103,9 +104,11 @@ class ContainerObject(UserObject):
         if self.base is collections.OrderedDict:
             return self._update(cap, args, kwargs)
         if isinstance(contents, ListValue):
+            own_new = not isinstance(cap.class_lookup(self.cls, "__new__"), types.BuiltinFunctionType)
+            _check_arguments(cap, "list", args, {} if own_new else kwargs)
             if contents.items:
                 cap.call_method(contents, "clear", [], {})
-            return cap.call_method(contents, "extend", args, kwargs) if args else NONE
+            return cap.call_method(contents, "extend", args, {}) if args else NONE
         return cap.call_method(contents, "update", args, kwargs)
 
     def _update(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -137,11 +140,20 @@ class ContainerObject(UserObject):
         cg.cap.effects.fill_new(cg, self, var)
 
 
-def new_container(cap: Capture, cls: type, base: type, args: list[Value]) -> ContainerObject:
-    """base.__new__(cls, *args)"""
+def _check_arguments(cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> None:
+    """Raise what the constructor of a list or a tuple says to arguments that it does not take."""
+    if kwargs:
+        cap.raise_(TypeError, f"{name}() takes no keyword arguments")
+    if len(args) > 1:
+        cap.raise_(TypeError, f"{name} expected at most 1 argument, got {len(args)}")
+
+
+def new_container(cap: Capture, cls: type, base: type, args: list[Value], kwargs: dict[str, Value]) -> ContainerObject:
+    """base.__new__(cls, *args, **kwargs). Keywords may be meant for an __init__ of the subclass's own."""
     cap.check_creation(cls)
     contents: DictValue | Sequence
     if base is tuple:
+        _check_arguments(cap, "tuple", args, {} if isinstance(cap.class_lookup(cls, "__init__"), types.FunctionType) else kwargs)
         contents = TupleValue(cap.unpack(args[0]) if args else [])
     else:
         contents = ListValue([]) if base is list else DictValue(base)

@@ -289,6 +289,26 @@ def f(log, x, n):
     except KeyError:
         pass
 """),
+    "subclasses of list and tuple refuse the arguments that their bases refuse": ("default", """
+class Plain(list):
+    pass
+class Made(list):
+    def __new__(cls, *args, **named):
+        return super().__new__(cls, *args, **named)
+class Row(tuple):
+    pass
+class Told(tuple):
+    def __init__(self, *args, **named):
+        note(sorted(named))
+def made(cls, *args, **named):
+    try:
+        return cls(*args, **named)
+    except TypeError as error:
+        return error.args
+def f(log, x, n):
+    kinds = Plain, Made, Row, Told
+    return [(made(c, sequence=()), made(c, [n], [n]), made(c, [n], a=n), made(c, n), made(c, [n])) for c in kinds]
+"""),
 }  # fmt: skip
 
 

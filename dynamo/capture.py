@@ -17,7 +17,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import eager
-from dynamo import breaks, copies, derivatives, itertools_table, stdlib_table, transforms
+from dynamo import (
+    breaks,
+    builtin_classes,
+    builtin_functions,
+    copies,
+    derivatives,
+    itertools_table,
+    own_table,
+    stdlib_table,
+    transforms,
+)
 from dynamo.attributes import AttributeAccess, InstanceDict
 from dynamo.breaks import BreakRecord, Cause
 from dynamo.builtin_table import Builtins
@@ -84,7 +94,7 @@ class Capture(  # type: ignore[misc]
 ):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
-    TABLES = (copies, itertools_table, derivatives, stdlib_table, transforms)
+    TABLES = (builtin_functions, builtin_classes, own_table, copies, itertools_table, derivatives, stdlib_table, transforms)
 
     def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
         self.begin_symbols(dynamic or Dynamic())

@@ -5,34 +5,49 @@ A program is a function `f(log, *args)`; `log` is a list it appends to, so that 
 
 from __future__ import annotations
 
+import collections
 import copy
+import enum
+import gc
+import inspect
 import math
+import pathlib
 import sys
-from collections.abc import Callable
+import traceback
+import types
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import dynamo
 from eager import Tensor, _settings
 
+_HELD = type | types.ModuleType | types.FunctionType | enum.Enum  # compiled entries hold these by themselves
+_FOLDER = str(pathlib.Path(__file__).parent)
+
 
 @dataclass(frozen=True)
 class Program:
-    """make(): a fresh function (its closures and classes its own). inputs: argument tuples, called in this order."""
+    """make(): a fresh function (its closures and classes its own). inputs: argument tuples, called in this order.
+
+    held: compiled entries are told apart by objects that the program makes at each call (a class, a cache, a key without
+    a value of its own), and keep these, so the counts of references to what they hold are not compared.
+    """
 
     name: str
     make: Callable[[], Callable[..., Any]]
     inputs: tuple[Callable[[], tuple[Any, ...]], ...]
+    held: bool = False
 
 
 class Table(list[Program]):
     """Programs of one family, collected by decorators."""
 
-    def program(self, *inputs: Callable[[], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def program(self, *inputs: Callable[[], tuple[Any, ...]], held: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """The decorated function is the program itself (it may not keep state between calls)."""
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self.append(Program(fn.__name__, lambda: fn, inputs))
+            self.append(Program(fn.__name__, lambda: fn, inputs, held))
             return fn
 
         return register
@@ -55,6 +70,8 @@ class Seen:
     error: BaseException | None = None
     log: Any = None
     args: Any = None
+    lines: tuple[tuple[str, int], ...] = ()
+    counts: tuple[tuple[str, int], ...] = ()
 
 
 def observe(fn: Callable[..., Any], make_args: Callable[[], tuple[Any, ...]]) -> Seen:
@@ -65,7 +82,52 @@ def observe(fn: Callable[..., Any], make_args: Callable[[], tuple[Any, ...]]) ->
         seen.result = fn(log, *args)
     except Exception as error:
         seen.error = error
+        seen.lines = _lines(error)
+    for raised in _exceptions((seen.error, seen.result, log), set()):
+        traceback.clear_frames(raised.__traceback__)  # captured code has fewer frames, which hold what they held
+    gc.collect()
+    seen.counts = tuple(_counts((log, args), "args", set()))
     return seen
+
+
+def _lines(error: BaseException) -> tuple[tuple[str, int], ...]:
+    """(function, line) of the entries of its traceback that are in the folder of the programs."""
+    found = traceback.extract_tb(error.__traceback__)
+    return tuple((f.name, f.lineno or 0) for f in found if f.filename.startswith(_FOLDER) and f.filename != __file__)
+
+
+def _exceptions(value: Any, met: set[int]) -> Iterator[BaseException]:
+    """The exceptions in a result, and those that led to them."""
+    if id(value) in met:
+        return
+    met.add(id(value))
+    parts: Iterable[Any] = ()
+    if isinstance(value, BaseException):
+        yield value
+        parts = (value.__context__, value.__cause__, getattr(value, "exceptions", ()))
+    elif isinstance(value, tuple | list):
+        parts = value
+    for part in parts:
+        yield from _exceptions(part, met)
+
+
+def _counts(value: Any, path: str, met: set[int]) -> Iterator[tuple[str, int]]:
+    """How often the mutable objects in what the caller gave are referred to, and those that they hold."""
+    if id(value) in met:
+        return
+    met.add(id(value))
+    if isinstance(value, tuple | list | collections.deque):
+        parts = [(f"{path}[{i}]", v) for i, v in enumerate(value)]
+    elif isinstance(value, dict):
+        parts = [(f"{path}[{k!r}]", v) for k, v in value.items()]
+    elif hasattr(type(value), "__dict__") and not isinstance(value, _HELD):
+        parts = [(f"{path}.{k}", v) for k, v in ((inspect.getattr_static(value, "__dict__", None) and vars(value)) or {}).items()]
+    else:
+        parts = []
+    if not isinstance(value, tuple) and (isinstance(value, Tensor | list | dict | set) or parts):  # a tuple may be a constant
+        yield path, sys.getrefcount(value)
+    for name, part in parts:
+        yield from _counts(part, name, met)
 
 
 def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = None) -> None:
@@ -125,16 +187,19 @@ def _close(x: Any, y: Any) -> bool:
     return x == y
 
 
-def same_call(eager: Seen, captured: Seen) -> None:
+def same_call(eager: Seen, captured: Seen, counted: bool = True) -> None:
     if eager.error is not None or captured.error is not None:
         assert type(eager.error) is type(captured.error) or type(eager.error).__name__ == type(captured.error).__name__, (
             f"eager {eager.error!r}, captured {captured.error!r}"
         )
         assert str(eager.error) == str(captured.error)
+        assert eager.lines == captured.lines, f"lines of {eager.error!r}: eager {eager.lines}, captured {captured.lines}"
     memo: dict[Any, Any] = {}
     same(eager.args, captured.args, "args", memo)
     same(eager.log, captured.log, "log", memo)
     same(eager.result, captured.result, "result", memo)
+    counts = [(name, a, b) for (name, a), (_, b) in zip(eager.counts, captured.counts, strict=True) if a != b]
+    assert not counts or not counted, f"references (eager, captured): {counts}"
 
 
 def _trace(frame: Any, event: str, arg: Any) -> Any:
@@ -146,6 +211,7 @@ def check(program: Program, force: str = "none", backend: str = "eager", traced:
     dynamo.reset()
     eager_fn, captured_fn = program.make(), program.make()
     compiled = dynamo.compile(captured_fn, backend=backend)
+    gc.freeze()  # so that what a call leaves in cycles is collected quickly
     with _settings.scope(capture_force_break=force, capture_suppress_errors=False):
         for k, make_args in enumerate((*program.inputs, *program.inputs)):
             before = sys.gettrace()
@@ -155,7 +221,8 @@ def check(program: Program, force: str = "none", backend: str = "eager", traced:
                 seen = observe(eager_fn, make_args), observe(compiled, make_args)
             finally:
                 sys.settrace(before)
-            same_call(*seen)
+            same_call(*seen, counted=not program.held)
+    gc.unfreeze()
     return compiled
 
 

@@ -346,7 +346,7 @@ def type_errors(log, x):
     return x
 
 
-@PROGRAMS.program(lambda: (x23(),))
+@PROGRAMS.program(lambda: (x23(),), held=True)
 def property_deleted(log, x):
     class P:
         def __init__(self):

@@ -111,7 +111,7 @@ def sets(log, x, s):
     return sorted(s | t), sorted(s & t), sorted(s - t), sorted(s ^ t), 4 in s, t <= s, len(s)
 
 
-@PROGRAMS.program(lambda: (x23(),))
+@PROGRAMS.program(lambda: (x23(),), held=True)
 def tensor_keys(log, x):
     y = x + 1
     d = {x: "x", y: "y"}

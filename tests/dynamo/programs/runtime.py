@@ -135,7 +135,7 @@ def async_function(log, x):
     return asyncio.run(work(x + 1))
 
 
-@PROGRAMS.program(lambda: (x23(),))
+@PROGRAMS.program(lambda: (x23(),), held=True)
 def cached_function(log, x):
     @functools.lru_cache
     def cached(n):

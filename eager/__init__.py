@@ -11,6 +11,7 @@ from eager import _native as _native
 from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization, sparse  # noqa: E402
 from eager import dtypes as _dtypes
 from eager import ops as _ops
+from eager.amp import GradScaler
 from eager.amp.autocast_mode import (
     autocast,
     autocast_decrement_nesting,
@@ -54,7 +55,7 @@ from eager.functions import FUNCTIONS as _FUNCTIONS
 from eager.legacy import CUDA_TENSOR_TYPES as _CUDA_TENSOR_TYPES
 from eager.legacy import STORAGE_TYPES as _STORAGE_TYPES
 from eager.legacy import TENSOR_TYPES as _TENSOR_TYPES
-from eager.legacy import TypedStorage, set_default_tensor_type
+from eager.legacy import TypedStorage, UntypedStorage, set_default_tensor_type
 from eager.memory_format import (
     channels_last,
     channels_last_3d,
@@ -100,7 +101,8 @@ vars(cuda).update(_CUDA_TENSOR_TYPES)
 globals().update(nn.functional.TOP_LEVEL)
 globals().update(sparse.TOP_LEVEL)
 Stream, Event = cuda.Stream, cuda.Event  # of an accelerator: CUDA is the only one
-inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
+Storage = TypedStorage
 
 
 def is_tensor(obj: object) -> bool:
@@ -129,13 +131,15 @@ _ON_FIRST_USE = {
     "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "torch": "eager",
     **{name: f"eager.{name}" for name in (
         "__config__ _higher_order_ops _subclasses accelerator as_torch backends library cpu distributed distributions fft func hub jit "
-        "multiprocessing overrides profiler special testing types utils version xpu").split()},
+        "multiprocessing overrides profiler signal special storage testing types utils version xpu").split()},
 }  # fmt: skip
+
+_FROM_SUBMODULES = {"vmap": "func", "is_storage": "storage"}
 
 
 def __getattr__(name: str) -> _Any:
     if name in _ON_FIRST_USE:
         return _importlib.import_module(_ON_FIRST_USE[name])
-    if name == "vmap":
-        return _importlib.import_module("eager.func").vmap
+    if name in _FROM_SUBMODULES:
+        return getattr(_importlib.import_module(f"eager.{_FROM_SUBMODULES[name]}"), name)
     raise AttributeError(f"module 'eager' has no attribute {name!r}")

@@ -11,6 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from eager.elements import element
+
 _E4M3FN = np.dtype(ml_dtypes.float8_e4m3fn)
 _E5M2 = np.dtype(ml_dtypes.float8_e5m2)
 _E8M0FNU = np.dtype(ml_dtypes.float8_e8m0fnu)
@@ -45,8 +47,8 @@ def cast(a: Any, to: np.dtype[Any]) -> Any:
 
 
 def fill(out: Any, value: Any) -> None:
-    """out[...] = value, a number."""
-    out.fill(rounded(value, out.dtype)[()] if out.itemsize == 1 and out.dtype in TYPES else value)
+    """out[...] = value, a number. Raises RuntimeError for one that the type of `out` cannot hold."""
+    out.fill(rounded(value, out.dtype)[()] if out.itemsize == 1 and out.dtype in TYPES else element(value, out.dtype))
 
 
 def store(xp: Any, out: Any, values: Any) -> None:

@@ -45,8 +45,10 @@ def slogdet(A: Any) -> Any:  # noqa: N803
 
 
 def logdet(A: Any) -> Any:  # noqa: N803
-    """Logarithm of determinants; nan for a negative one."""
+    """Logarithm of determinants; nan for a negative one, and of complex ones the principal value."""
     sign, magnitude = OPS["slogdet"](A)
+    if A.dtype.is_complex:
+        return OPS["log"](sign) + magnitude
     return OPS["where"](sign < 0, math.nan, magnitude)
 
 

@@ -16,6 +16,7 @@ from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.exponential import Exponential
 from eager.distributions.fishersnedecor import FisherSnedecor
 from eager.distributions.gamma import Gamma
+from eager.distributions.generalized_pareto import GeneralizedPareto
 from eager.distributions.geometric import Geometric
 from eager.distributions.gumbel import Gumbel
 from eager.distributions.half_cauchy import HalfCauchy
@@ -25,6 +26,7 @@ from eager.distributions.inverse_gamma import InverseGamma
 from eager.distributions.kl import kl_divergence, register_kl
 from eager.distributions.kumaraswamy import Kumaraswamy
 from eager.distributions.laplace import Laplace
+from eager.distributions.lkj_cholesky import LKJCholesky
 from eager.distributions.log_normal import LogNormal
 from eager.distributions.logistic_normal import LogisticNormal
 from eager.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
@@ -48,8 +50,8 @@ from eager.distributions.wishart import Wishart
 
 __all__ = [
     "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Distribution",
-    "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "Geometric", "Gumbel", "HalfCauchy",
-    "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "Laplace", "LogNormal", "LogisticNormal",
+    "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy",
+    "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal",
     "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial", "MultivariateNormal",
     "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto", "Poisson",
     "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution", "Uniform", "VonMises", "Weibull",

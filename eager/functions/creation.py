@@ -70,10 +70,19 @@ def _array_of(data: Any, d: dtype | None) -> Any:
 
 def _check_range(a: Any, d: dtype) -> None:
     """Raise RuntimeError for a Python number that an integer dtype cannot hold."""
-    if a.size and a.dtype.kind in "iu" and d.is_integral and d is not dtypes.bool_ and d.itemsize < 8:
-        limits = np.iinfo(d.numpy)
-        if int(a.min()) < (limits.min if d.is_signed else -limits.max - 1) or int(a.max()) > limits.max:
-            raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+    if a.dtype.kind == "c" and not d.is_complex and d is not dtypes.bool_:
+        raise TypeError("must be real number, not complex" if d.is_floating_point else
+                        "'complex' object cannot be interpreted as an integer")  # fmt: skip
+    if not a.size or not d.is_integral or d is dtypes.bool_ or (a.dtype.kind in "iu" and d.itemsize == 8):
+        return
+    limits = np.iinfo(d.numpy)
+    low, high = int(limits.min), int(limits.max)
+    if a.dtype.kind in "iu":
+        inside = (low if d.is_signed else -high - 1) <= int(a.min()) and int(a.max()) <= high
+    else:
+        inside = a.dtype.kind != "f" or bool((a >= low).all() and (a <= high).all())  # nan compares false
+    if not inside:
+        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
 
 
 def _leaf(data: Any) -> Any:
@@ -275,6 +284,13 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
         start, end = 0, start
     _check_range_of(_number(start), _number(end), _number(step))
     made = OPS["arange"](_number(start), _number(end), _number(step), dtype, _where(device))
+    return _finish_range(made, requires_grad, out)
+
+
+def _finish_range(made: Any, requires_grad: bool, out: Any) -> Any:
+    """As `finish`; but an `out` with as many elements keeps its shape."""
+    if out is not None and out.numel() == made.numel():
+        made = OPS["view"](made, tuple(out.shape))
     return finish(made, requires_grad, out)
 
 
@@ -295,7 +311,7 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
     d = dtype or (default.to_complex() if isinstance(start, complex) or isinstance(end, complex) else default)
     i = OPS["arange"](0, steps, 1, dtypes.int64, _where(device))
     if steps == 1:
-        return finish(OPS["full"]((1,), start, d, _where(device)), requires_grad, out)
+        return _finish_range(OPS["full"]((1,), start, d, _where(device)), requires_grad, out)
     wide = d if d.is_complex or d is dtypes.float32 else dtypes.float64
     x = OPS["to_dtype"](i, wide)
 
@@ -304,13 +320,13 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
 
     half = steps // 2  # both halves count from their own end, so that the ends are exact
     values = OPS["where"](i < half, start + at(x), end - at(steps - 1 - x))
-    return finish(values.to(d), requires_grad, out)
+    return _finish_range(values.to(d), requires_grad, out)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     exponents = linspace(start, end, steps, dtype=dtypes.float64, device=device)
-    return finish(OPS["pow"](base, exponents).to(dtype or dtypes.get_default_dtype()), requires_grad)
+    return _finish_range(OPS["pow"](base, exponents).to(dtype or dtypes.get_default_dtype()), requires_grad, out)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import _native
-from eager.functions import pointwise, reductions
+from eager.functions import linalg, pointwise, reductions
 from eager.ops.table import OPS
 
 TensorBase = _native.TensorBase
@@ -101,7 +101,7 @@ def _lerp(suffix: str) -> Callable[..., Any]:
 
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
     """The norm of each tensor, over all of its elements."""
-    return tuple(reductions.norm(t, ord, dtype=dtype) for t in _tensors("_foreach_norm", self))
+    return tuple(linalg.norm(t, ord, dtype=dtype) for t in _tensors("_foreach_norm", self))
 
 
 def _foreach_max(self: Any) -> tuple[Any, ...]:

@@ -180,8 +180,12 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     dims_b = [normalize_dim(d, b.ndim) for d in dims_b]
     if len(dims_a) != len(dims_b):
         raise RuntimeError(f"both dimension lists should have same length, got {dims_a} and {dims_b}")
-    for i, j in zip(dims_a, dims_b, strict=True):
-        if a.shape[i] != b.shape[j]:
+    for i, j in zip(dims_a, dims_b, strict=True):  # a dim of one element stands for as many as its partner has
+        if a.shape[i] != b.shape[j] and b.shape[j] == 1:
+            a = OPS["sum"](a, (i,), True, a.dtype)
+        elif a.shape[i] != b.shape[j] and a.shape[i] == 1:
+            b = OPS["sum"](b, (j,), True, b.dtype)
+        elif a.shape[i] != b.shape[j]:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
                                f"{b.shape[j]} in dim {j}")  # fmt: skip
     mine = list(_LETTERS[: a.ndim])
@@ -302,7 +306,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         weighted = x * weights
     turned = OPS["permute"](OPS["conj"](x) if x.dtype.is_complex else x, (1, 0))
     result = OPS["mm"](weighted, turned) / norm
-    return OPS["view"](result, ()) if input.ndim < 2 else result
+    return OPS["view"](result, ()) if input.ndim < 2 or input.shape[0] == 1 else result
 
 
 def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:

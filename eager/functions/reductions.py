@@ -1,7 +1,6 @@
 """Public reductions: torch's overloads over the ops, which take normalised dims."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from eager import _native, dtypes, return_types
@@ -136,8 +135,8 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
-    return return_types.var_mean(var(input, dim, unbiased, keepdim, correction=correction),
-                           mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip
+    return (var(input, dim, unbiased, keepdim, correction=correction),
+            mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip
 
 
 def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
@@ -152,36 +151,13 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     return OPS["logsumexp"](input, normalize_dims(dim, input.ndim), keepdim)
 
 
-def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Vector norm of order `p` over `dim` ("fro" and None: 2; also inf, -inf, 0)."""
-    x = input if dtype is None else OPS["to_dtype"](input, dtype)
-    dims = normalize_dims(dim, x.ndim)
-    if p in ("fro", None, 2, 2.0):
-        return OPS["sqrt"](OPS["sum"](x * x, dims, keepdim, None))
-    if p == "nuc":
-        raise NotImplementedError("norm: p='nuc' is not implemented")
-    if p == math.inf:
-        return OPS["amax"](x.abs(), dims, keepdim)
-    if p == -math.inf:
-        return OPS["amin"](x.abs(), dims, keepdim)
-    if p == 0:
-        return OPS["sum"](OPS["to_dtype"](x != 0, x.dtype), dims, keepdim, None)
-    if p == 1:
-        return OPS["sum"](x.abs(), dims, keepdim, None)
-    return OPS["pow"](OPS["sum"](OPS["pow"](x.abs(), p), dims, keepdim, None), 1.0 / p)
-
-
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     return OPS["sum"](input != 0, normalize_dims(dim, input.ndim), False, None)
-
-
-def dist(input: Any, other: Any, p: float = 2) -> Any:
-    return norm(input - other, p)
 
 
 FUNCTIONS: dict[str, Any] = {
     "sum": sum, "nansum": nansum, "mean": mean, "prod": prod, "amax": amax, "amin": amin, "aminmax": aminmax, "any": any,
     "all": all, "argmax": argmax, "argmin": argmin, "max": max, "min": min, "var": var, "std": std, "var_mean": var_mean,
-    "std_mean": std_mean, "logsumexp": logsumexp, "norm": norm, "count_nonzero": count_nonzero, "dist": dist,
+    "std_mean": std_mean, "logsumexp": logsumexp, "count_nonzero": count_nonzero,
 }  # fmt: skip
 METHODS = dict(FUNCTIONS)

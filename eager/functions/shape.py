@@ -5,7 +5,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.functions.views import sizes_of, transpose
-from eager.ops.table import OPS, empty, write_out
+from eager.ops.table import OPS, empty, reshape_storage, write_out
 from eager.spec import TensorSpec, normalize_dim
 
 TensorBase = _native.TensorBase
@@ -206,9 +206,7 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     if size == tuple(self.shape):
         return self
     spec = TensorSpec.contiguous(size, self.dtype, self.device)
-    room = self.untyped_storage().nbytes() // self.element_size() - self.storage_offset()
-    if spec.numel() <= room:
-        self._set_impl(_native.alias(self, size, spec.strides, self.storage_offset()))
+    if reshape_storage(self, spec):
         return self
     grown = empty(spec)
     if self.numel():
@@ -222,7 +220,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Pad by (before, after) pairs from the last dim backwards; mode is constant, reflect, replicate or circular."""
     pad = tuple(int(p) for p in pad)
     if mode == "constant":
-        return OPS["constant_pad_nd"](input, pad, 0 if value is None else value)
+        return OPS["constant_pad_nd"](input, pad, 0 if value is None else float(value))
     if value not in (None, 0):
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
     return OPS["pad_indexed"](input, pad, mode)

@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native, dtypes, return_types
-from eager.ops.table import OPS, write_out
-from eager.spec import normalize_dim
+from eager.ops.table import OPS, write_out, zeros
+from eager.spec import TensorSpec, normalize_dim
 
 TensorBase = _native.TensorBase
 
@@ -211,29 +211,46 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
     return x
 
 
-def _trapezoid(y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
-    if y.ndim == 0:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    d = normalize_dim(dim, y.ndim)
-    area = (OPS["slice"](y, d, 1, None, 1) + OPS["slice"](y, d, 0, -1, 1)) * 0.5
+def _widths(y: Any, x: Any, dx: Any, d: int) -> Any:
+    """The distances between samples along dim `d`: a number, or a tensor that broadcasts over the panels of y."""
     if x is None:
-        return area * dx, d
+        return dx
     step = diff(x, 1, d if x.ndim == y.ndim else -1)
     if x.ndim == 1 and y.ndim > 1:
         step = step.reshape(tuple(-1 if i == d else 1 for i in range(y.ndim)))
-    return area * step, d
+    return step
+
+
+def _ends(y: Any, d: int) -> tuple[Any, Any]:
+    """The left and the right sample of every panel along dim `d`."""
+    return OPS["slice"](y, d, 0, -1, 1), OPS["slice"](y, d, 1, None, 1)
+
+
+def _sampled(who: str, y: Any, dim: int) -> int:
+    if y.ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if y.dtype is dtypes.bool_:
+        raise RuntimeError(f"{who}: received a bool input for `y`, but bool is not supported")
+    return normalize_dim(dim, y.ndim)
 
 
 def trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
-    """Integral along `dim` by the trapezoidal rule."""
-    area, d = _trapezoid(y, x, dx, dim)
-    return OPS["sum"](area, (d,), False, None)
+    """Integral along `dim` by the trapezoidal rule: over samples at the places `x`, or at the distance dx."""
+    d = _sampled("trapezoid", y, dim)
+    if y.shape[d] == 0:
+        return zeros(TensorSpec.contiguous(tuple(n for i, n in enumerate(y.shape) if i != d), y.dtype, y.device))
+    if x is None:  # the sum first: integers are summed in 64 bits
+        first, last = OPS["select"](y, d, 0), OPS["select"](y, d, y.shape[d] - 1)
+        return (OPS["sum"](y, (d,), False, None) - (first + last) * 0.5) * dx
+    left, right = _ends(y, d)
+    return OPS["sum"]((left + right) * _widths(y, x, dx, d), (d,), False, None) / 2
 
 
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
     """Running integral along `dim` by the trapezoidal rule."""
-    area, d = _trapezoid(y, x, dx, dim)
-    return OPS["cumsum"](area, d, None)
+    d = _sampled("cumulative_trapezoid", y, dim)
+    left, right = _ends(y, d)
+    return OPS["cumsum"]((left + right) * _widths(y, x, dx, d), d, None) / 2
 
 
 FUNCTIONS: dict[str, Any] = {

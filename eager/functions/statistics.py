@@ -42,17 +42,61 @@ def histogram(input: Any, bins: Any = 100, *, range: Sequence[float] | None = No
     else:
         edges = _edges(x, int(bins), range)
     count = edges.shape[0] - 1
-    right = OPS["searchsorted"](edges, x, True, False)
-    last = OPS["eq"](x, OPS["select"](edges, 0, count))
-    at = OPS["where"](last, count, right) - 1
-    inside = OPS["logical_and"](OPS["ge"](at, 0), OPS["lt"](at, count))
-    ones = OPS["full"](tuple(x.shape), 1, input.dtype, input.device) if weight is None else weight.reshape(-1)
-    hist = OPS["full"]((count,), 0, input.dtype, input.device)
-    hist = OPS["index_add"](hist, 0, OPS["where"](inside, at, 0), OPS["where"](inside, ones, 0))
+    at, inside = _bin_of(x, edges)
+    hist = _counted(at, inside, count, x, weight)
     if density:
         hist = hist / (hist.sum() * (OPS["slice"](edges, 0, 1, None, 1) - OPS["slice"](edges, 0, 0, count, 1)))
     result = return_types.histogram(hist, edges)
     return result if out is None else return_types.histogram(*(write_out(o, r) for o, r in zip(out, result, strict=True)))
+
+
+def _bin_of(x: Any, edges: Any) -> tuple[Any, Any]:
+    """For each element of x the number of its bin, and whether it is in any; the last bin includes its right edge."""
+    count = edges.shape[0] - 1
+    right = OPS["searchsorted"](edges, x.contiguous(), True, False)
+    at = OPS["where"](OPS["eq"](x, OPS["select"](edges, 0, count)), count, right) - 1
+    return at, OPS["logical_and"](OPS["ge"](at, 0), OPS["lt"](at, count))
+
+
+def _counted(at: Any, inside: Any, bins: int, x: Any, weight: Any) -> Any:
+    """How many of the positions `at` that are `inside` name each bin, or what weight of them; in x's dtype."""
+    ones = OPS["full"](tuple(at.shape), 1, x.dtype, x.device) if weight is None else weight.reshape(-1)
+    hist = OPS["full"]((bins,), 0, x.dtype, x.device)
+    return OPS["index_add"](hist, 0, OPS["where"](inside, at, 0), OPS["where"](inside, ones, 0))
+
+
+def histogramdd(input: Any, bins: Any, *, range: Sequence[float] | None = None, weight: Any = None, density: bool = False) -> Any:
+    """(hist, bin_edges) of points in space. input: (*, d); hist: a dim per coordinate; bin_edges: d rising 1-d tensors.
+
+    bins: a number of bins for all coordinates or for each, or the edges for each. range: 2 d bounds. `density` divides by the
+    total and the volumes. Raises RuntimeError for an input without dims and for bins or bounds that are not d.
+    """
+    if input.ndim < 2:
+        raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions")
+    points = input.reshape(-1, input.shape[-1])
+    d = points.shape[1]
+    per_dim = [bins] * d if isinstance(bins, int) else list(bins)
+    if len(per_dim) != d:
+        raise RuntimeError(f"torch.histogramdd(): expected {d} bin counts or sequences of bin edges for a {d}-dimensional histogram "
+                           f"but got {len(per_dim)}")  # fmt: skip
+    if range is not None and len(range) != 2 * d:
+        raise RuntimeError(f"torch.histogramdd(): for a {d}-dimensional histogram range should have {2 * d} elements, but got {len(range)}")
+    edges, at, inside = [], None, None
+    for i, given in enumerate(per_dim):
+        x = OPS["select"](points, 1, i)
+        bounds = None if range is None else range[2 * i : 2 * i + 2]
+        edges.append(given if isinstance(given, TensorBase) else _edges(x, int(given), bounds))
+        here, fits = _bin_of(x, edges[-1])
+        at = here if at is None else at * (edges[-1].shape[0] - 1) + here
+        inside = fits if inside is None else OPS["logical_and"](inside, fits)
+    counts = [e.shape[0] - 1 for e in edges]
+    hist = OPS["view"](_counted(at, inside, math.prod(counts), points, weight), tuple(counts))
+    if density:
+        hist = hist / hist.sum()
+        for i, e in enumerate(edges):
+            widths = OPS["slice"](e, 0, 1, None, 1) - OPS["slice"](e, 0, 0, counts[i], 1)
+            hist = hist / OPS["view"](widths, tuple(-1 if j == i else 1 for j, _ in enumerate(counts)))
+    return return_types.histogramdd(hist, tuple(edges))
 
 
 def _edges(x: Any, bins: int, bounds: Sequence[float] | None) -> Any:
@@ -152,6 +196,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "nanmean": nanmean, "histogram": histogram, "gradient": gradient, "unravel_index": unravel_index, "nonzero_static": nonzero_static,
+    "nanmean": nanmean, "histogram": histogram, "histogramdd": histogramdd, "gradient": gradient,
+    "unravel_index": unravel_index, "nonzero_static": nonzero_static,
 }  # fmt: skip
 METHODS: dict[str, Any] = {"nanmean": nanmean, "histogram": histogram, "nonzero_static": nonzero_static}

@@ -12,6 +12,7 @@ static const struct {
     {"mean", 4, kernel_mean},
     {"amax", 3, kernel_amax},
     {"amin", 3, kernel_amin},
+    {"vector_norm", 4, kernel_vector_norm},
     {"softmax", 2, kernel_softmax},
     {"log_softmax", 2, kernel_log_softmax},
     {"softmax_backward", 3, kernel_softmax_backward},

@@ -113,6 +113,7 @@ PyObject *kernel_sum(PyObject *const *args); /* reduce.c */
 PyObject *kernel_mean(PyObject *const *args);
 PyObject *kernel_amax(PyObject *const *args);
 PyObject *kernel_amin(PyObject *const *args);
+PyObject *kernel_vector_norm(PyObject *const *args); /* norm.c */
 PyObject *kernel_softmax(PyObject *const *args); /* normalize.c */
 PyObject *kernel_log_softmax(PyObject *const *args);
 PyObject *kernel_softmax_backward(PyObject *const *args);

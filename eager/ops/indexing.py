@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes, float8
+from eager.elements import element
 from eager.ops.shape import like, row_major
 from eager.ops.table import OPS, Kind, common_device, declare, sum_to, zeros
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dim
@@ -172,7 +173,7 @@ def _scatter_positions(xp: Any, out: Any, dim: int, index: Any, src: Any) -> tup
     at = _linear(xp, out.shape, dim, index).reshape(-1)
     if hasattr(src, "shape") and src.ndim:
         src = src[tuple(slice(n) for n in index.shape)].reshape(-1)
-    return at, src
+    return at, element(src, out.dtype)
 
 
 def _scatter(xp: Any, out: Any, x: Any, dim: int, index: Any, src: Any) -> None:
@@ -451,7 +452,7 @@ def _index_fill(xp: Any, out: Any, x: Any, dim: int, index: Any, value: Any) -> 
     target, index = at_least_1d(out), at_least_1d(index)
     dim %= target.ndim
     check_positions(index, target.shape[dim], dim, IndexError, negative=True)
-    target[(slice(None),) * dim + (index,)] = value
+    target[(slice(None),) * dim + (index,)] = element(value, out.dtype)
 
 
 INDEX_FILL = declare("index_fill(Tensor x, int dim, Tensor index, Tensor value) -> Tensor", Kind.INDEXED, meta=_index_fill_meta,

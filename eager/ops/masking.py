@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from eager import dtypes
+from eager.elements import element
 from eager.ops.indexing import begin
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
@@ -22,8 +23,8 @@ def _masked_fill_meta(x: SpecLike, mask: SpecLike, value: Any) -> TensorSpec:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                                f"{value.ndim} dimension(s).")  # fmt: skip
         common_device("masked_fill", [x, mask, value])
-    elif dtypes.of_scalar(value).is_complex and not x.dtype.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {x.dtype} without overflow")
+    elif isinstance(value, complex):
+        element(value, x.dtype.numpy)
     return TensorSpec.contiguous(broadcast_shapes(x.shape, mask.shape), x.dtype, common_device("masked_fill", [x, mask]))
 
 
@@ -40,7 +41,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 def _masked_fill_kernel(xp: Any, out: Any, x: Any, mask: Any, value: Any) -> None:
     begin(xp, out, x)
-    xp.copyto(out, value, where=mask, casting="unsafe")
+    xp.copyto(out, element(value, out.dtype), where=mask, casting="unsafe")
 
 
 def _masked_fill_samples(make: Any) -> Iterator[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
-from eager.ops.table import OPS, Kind, declare
+from eager.ops.table import OPS, Kind, cast_to, declare
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
 from eager.symint import times_ratio
 
@@ -251,13 +251,28 @@ def _var_vjp(g: Any, x: Any, dims: Sequence[int], correction: float, keepdim: bo
     return restore(scaled, x, dims, keepdim) * (x - OPS["mean"](x, dims, True, None))
 
 
-def _var_kernel(xp: Any, out: Any, x: Any, dims: Any, correction: float, keepdim: bool) -> None:
+def _variance(xp: Any, x: Any, dims: Any, correction: float, keepdim: bool) -> Any:
+    """The variance of an array, in float32 at least."""
     wide = x.astype("f4") if x.dtype.itemsize == 2 else x
     d = wide - xp.mean(wide, axis=dims, keepdims=True)
     n = max(math.prod(x.shape[i] for i in dims) - correction, 0)
     squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
     total = xp.sum(squares, axis=dims, keepdims=keepdim)
-    xp.copyto(out, total / n if n else total * math.inf, casting="unsafe")
+    return total / n if n else total * math.inf
+
+
+def _var_kernel(xp: Any, out: Any, *args: Any) -> None:
+    xp.copyto(out, _variance(xp, *args), casting="unsafe")
+
+
+def _std_kernel(xp: Any, out: Any, *args: Any) -> None:
+    xp.copyto(out, xp.sqrt(_variance(xp, *args)), casting="unsafe")
+
+
+def _std(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
+    """The square root of the variance over `dims`. Of half precision in float32: the variance may be beyond it."""
+    wide = cast_to(x, dtypes.float32) if x.dtype.itemsize == 2 else x
+    return cast_to(OPS["sqrt"](OPS["var"](wide, dims, correction, keepdim)), x.dtype.to_real())
 
 
 def _var_meta(x: SpecLike, dims: Sequence[int], correction: float, keepdim: bool) -> TensorSpec:
@@ -280,8 +295,7 @@ def _std_vjp(g: Any, x: Any, y: Any, dims: Sequence[int], correction: float, kee
 
 
 STD = declare("std(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE, meta=_var_meta,
-              decompose=lambda x, dims, correction, keepdim: OPS["sqrt"](OPS["var"](x, dims, correction, keepdim)), vjp={"x": _std_vjp},
-              doc="The square root of the variance over `dims`.",
+              decompose=_std, kernel=_std_kernel, vjp={"x": _std_vjp},
               samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
 
 

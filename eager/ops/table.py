@@ -617,14 +617,28 @@ def fit(g: Any, x: Any) -> Any:
 _native.register_engine(None, fit, cast_to)
 
 
+def reshape_storage(t: Any, spec: TensorSpec) -> bool:
+    """Lay `t` out as `spec` over the memory that it stands on; False, with `t` as it was, where that does not suffice."""
+    room = t.untyped_storage().nbytes() // t.element_size() - t.storage_offset()
+    span = 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True)) if spec.numel() else 0
+    if span > room:
+        return False
+    t._set_impl(_native.alias(t, spec.shape, spec.strides, t.storage_offset()))
+    return True
+
+
 def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-    """Give an `out=` tensor the shape of its result; one with elements is resized with torch's warning."""
+    """Give an `out=` tensor the shape of its result, over its own memory where it suffices, so that other views see the
+    result too; one with elements is resized with torch's warning.
+    """
     if out.numel():
         warn(f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
              f"the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
              "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
              "resizing it, inplace, to zero elements with t.resize_(0).")  # fmt: skip
-    out._set_impl(empty(TensorSpec(shape, out.dtype, strides, out.device)))
+    spec = TensorSpec(shape, out.dtype, strides, out.device)
+    if not reshape_storage(out, spec):
+        out._set_impl(empty(spec))
 
 
 def write_out(out: Any, result: Any) -> Any:

@@ -148,9 +148,9 @@ TOP_LEVEL: dict[str, Any] = {
     **all_refusing(listed(aten.FUNCTIONS), "eager"), "hardshrink": hardshrink, "max_pool1d_with_indices": max_pool1d_with_indices,
     "bilinear": bilinear, "celu": celu,
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
-    "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle, "log_softmax": log_softmax,
+    "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle,
     "pairwise_distance": pairwise_distance, "pdist": pdist, "prelu": prelu, "rms_norm": rms_norm, "rrelu": rrelu,
-    "selu": selu, "softmax": softmax, "relu_": relu_, "threshold": threshold, "threshold_": threshold_,
+    "selu": selu, "relu_": relu_, "threshold": threshold, "threshold_": threshold_,
 }  # fmt: skip
 accept_numpy_names(TOP_LEVEL)
 for _name, _fn in TOP_LEVEL.items():

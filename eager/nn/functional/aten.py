@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from eager import dtypes
 from eager.functions.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from eager.functions.resampling import affine_grid, grid_sample
 from eager.nn.functional import ctc as _ctc
 from eager.nn.functional import dropouts, linears, norm
 from eager.nn.functional import loss as _loss
-from eager.ops.table import OPS, write_out
+from eager.ops.table import OPS, cast_to, write_out
 from eager.spec import normalize_dim
 
 Tensor = Any
@@ -97,6 +98,40 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     """`nn.functional.grid_sample` with modes as numbers: bilinear, nearest, bicubic; zeros, border, reflection."""
     modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     return grid_sample(input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)
+
+
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """`nn.functional.embedding_bag` with the mode as a number (sum, mean, max): (bags, the bag of each index, the size of each bag,
+    offsets). The positions of maxima, torch's last result of that mode, are not kept.
+    """
+    y = linears.embedding_bag(indices, weight, offsets, None, 2, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse,
+                              per_sample_weights, include_last_offset, padding_idx)  # fmt: skip
+    position = OPS["arange"](0, indices.shape[0], 1, dtypes.int64, indices.device)
+    bag_of = OPS["searchsorted"](cast_to(offsets[: y.shape[0]], dtypes.int64), position, True) - 1
+    counted = OPS["full"](tuple(indices.shape), 1, dtypes.int64, indices.device) if padding_idx is None else indices != padding_idx
+    sizes = OPS["index_add"](OPS["full"]((y.shape[0],), 0, dtypes.int64, indices.device), 0, bag_of, cast_to(counted, dtypes.int64), 1)
+    return y, bag_of, sizes, offsets
+
+
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                      running_var: Tensor | None, training: bool, momentum: float,
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """(y, mean, reciprocal deviation) of `nn.functional.batch_norm`; the last two are empty in evaluation."""
+    if not training:
+        nothing = OPS["empty"]((0,), input.dtype, input.device)
+        return norm.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps), nothing, nothing
+    return norm.batch_norm_with_moments(input, running_mean, running_var, weight, bias, momentum, eps)
+
+
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,  # noqa: N803
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """(y, mean, reciprocal deviation) of `nn.functional.group_norm`; the last two are (N, group)."""
+    width = HxW * (C // group)
+    _, mean, rstd = OPS["native_layer_norm"](OPS["view"](input.contiguous(), (N, group, width)), (width,), None, None, eps)
+    y = norm.group_norm(input, group, weight, bias, eps)
+    return y, OPS["view"](mean, (N, group)), OPS["view"](rstd, (N, group))
 
 
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
@@ -185,6 +220,18 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
     return OPS["relu"](of_input + of_state)
 
 
+def softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """Normalised exponentials along dim. dtype: cast to it first."""
+    result = OPS["softmax"](input if dtype is None else cast_to(input, dtype), dim)
+    return result if out is None else write_out(out, result)
+
+
+def log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """Logarithm of softmax, computed without underflow. dtype: cast to it first."""
+    result = OPS["log_softmax"](input if dtype is None else cast_to(input, dtype), dim)
+    return result if out is None else write_out(out, result)
+
+
 def conj_physical_(input: Tensor) -> Tensor:
     """Conjugate in place."""
     return write_out(input, OPS["conj"](input)) if input.dtype.is_complex else input
@@ -192,11 +239,13 @@ def conj_physical_(input: Tensor) -> Tensor:
 
 FUNCTIONS: dict[str, Any] = {fn.__name__: fn for fn in (
     embedding, batch_norm, instance_norm, group_norm, layer_norm, convolution, native_layer_norm, native_dropout, grid_sampler,
-    affine_grid_generator, kl_div, poisson_nll_loss, margin_ranking_loss, triplet_margin_loss, hinge_embedding_loss,
+    embedding_bag, native_batch_norm, native_group_norm, affine_grid_generator, kl_div,
+    poisson_nll_loss, margin_ranking_loss, triplet_margin_loss, hinge_embedding_loss,
     cosine_embedding_loss, binary_cross_entropy_with_logits, ctc_loss, lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell, conj_physical_,
+    softmax, log_softmax,
     *(_dropout(fn, name, name.endswith("_")) for fn, names in (
         (dropouts.dropout, "dropout dropout_"), (dropouts.alpha_dropout, "alpha_dropout alpha_dropout_"),
         (dropouts.dropout2d, "feature_dropout feature_dropout_"),
         (dropouts.feature_alpha_dropout, "feature_alpha_dropout feature_alpha_dropout_"),
     ) for name in names.split()),
-)}  # fmt: skip
+)} | {"grid_sampler_2d": grid_sampler, "grid_sampler_3d": grid_sampler}  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.autograd.node import attach
+from eager.dtypes import promote_types, scalar_name
 from eager.functions.joining import broadcast_tensors
 from eager.ops.table import OPS, cast_to
 from eager.sparse import SparseTensor
@@ -178,6 +179,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between x1 and x2, broadcast together, along dim; each norm being at least eps."""
+    common = promote_types(x1.dtype, x2.dtype)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}")
+    x1, x2 = cast_to(x1, common), cast_to(x2, common)
     if x1.ndim != x2.ndim:
         x1, x2 = broadcast_tensors(x1, x2)
     a = OPS["clamp"](x1.norm(2, dim, True), eps, None)

@@ -79,7 +79,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Half the square where |d| <= delta, delta * (|d| - delta / 2) beyond."""
+    """Half the square where |d| <= delta, delta * (|d| - delta / 2) beyond, in the dtype of `input`."""
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
@@ -87,7 +87,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         d = OPS["abs"](x - t)
         return OPS["where"](d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
 
-    return _pairwise("huber_loss", input, target, rule, resolve_reduction(reduction), weight)
+    return cast_to(_pairwise("huber_loss", input, target, rule, resolve_reduction(reduction), weight), input.dtype)
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
@@ -139,8 +139,8 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     reduction = resolve_reduction(reduction, size_average, reduce)
     if log_target:
         return _reduce(OPS["exp"](target) * (target - input), reduction)
-    positive = target > 0  # 0 log 0 is 0, with a gradient of 0
-    entropy = OPS["where"](positive, target * OPS["log"](OPS["where"](positive, target, 1.0)), 0.0)
+    some = target != 0  # 0 log 0 is 0, with a gradient of 0
+    entropy = OPS["where"](some, target * OPS["log"](OPS["where"](some, target, 1.0)), 0.0)
     return _reduce(entropy - target * input, reduction)
 
 

@@ -70,6 +70,12 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
         return _batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
+    return batch_norm_with_moments(input, running_mean, running_var, weight, bias, momentum, eps)[0]
+
+
+def batch_norm_with_moments(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+                            bias: Tensor | None, momentum: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """`batch_norm` in training: y, and each channel's mean and reciprocal deviation in this batch."""
     count = input.numel() // max(input.shape[1], 1)
     _more_than_one_value(input, count)
     y, mean, rstd = OPS["batch_norm_train"](input, weight, bias, eps)
@@ -83,7 +89,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
                 _move(running_var, times_ratio(variance, count, max(count - 1, 1)), momentum)
         finally:
             _native.set_grad_enabled(before)
-    return y
+    return y, mean, rstd
 
 
 def _move(running: Tensor, towards: Tensor, momentum: float) -> None:

@@ -17,9 +17,7 @@ def _as_list(parameters: Any) -> list[Tensor]:
 
 def _norm_of(t: Tensor, norm_type: float) -> Tensor:
     flat = t.detach().reshape(-1)
-    if norm_type == 2.0:
-        return OPS["sqrt"](OPS["sum"](flat * flat, (0,), False, None))
-    return flat.norm(norm_type)
+    return OPS["vector_norm"](flat, norm_type, (0,), False)
 
 
 def get_total_norm(tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0, error_if_nonfinite: bool = False,

@@ -1,0 +1,57 @@
+"""A Python number as an element of an array: what torch stores for it, or refuses as not fitting.
+
+Numbers wrap only where C's conversion of a negative number to an unsigned type does; every other loss of range is an error.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+# the names by which torch's texts call the types
+_C_NAMES: Final = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint16": "uint16_t",
+    "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float", "float64": "double",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+}  # fmt: skip
+_LARGEST: Final = float(np.finfo(np.float32).max)
+
+
+def _refuse(to: np.dtype[Any]) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {_C_NAMES.get(to.name, to.name)} without overflow")
+
+
+def element(value: Any, to: np.dtype[Any]) -> Any:
+    """`value`, a Python number, as one that numpy stores in the type `to` as torch would; anything else is left alone.
+
+    Raises: RuntimeError for a number beyond the range of `to`: for integers nan and infinities as well, for real types a
+    complex number with an imaginary part. float16 and bfloat16 take what float32 does, and round to infinity.
+    """
+    if not isinstance(value, (int, float, complex)) or isinstance(value, np.generic):
+        return value
+    kind = to.kind
+    if kind == "c":
+        return value
+    if kind == "b":
+        return bool(value)
+    if isinstance(value, complex):
+        if value.imag:
+            raise _refuse(to)
+        value = value.real
+    if kind in "iu":
+        return _integer(value, to)
+    if (value > _LARGEST or value < -_LARGEST) and to.itemsize < 8 and not math.isinf(value):
+        raise _refuse(to)
+    return value
+
+
+def _integer(value: int | float, to: np.dtype[Any]) -> int:
+    limits = np.iinfo(to)
+    low, high = int(limits.min), int(limits.max)
+    if kept := isinstance(value, int) and low == 0:
+        low = -high
+    if not low <= value <= high:  # nan compares false
+        raise _refuse(to)
+    whole = int(value)
+    return whole % (high + 1) if kept and whole < 0 else whole

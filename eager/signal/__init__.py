@@ -1,0 +1,4 @@
+"""Signal processing: `torch.signal`."""
+from eager.signal import windows
+
+__all__ = ["windows"]

@@ -96,7 +96,7 @@ def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
     """
     try:
         signature, wanted = inspect.signature(fn), _wanted(fn)
-        given = signature.bind(*args, **kwargs).arguments
+        given = signature.bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):  # it does not bind, or is an op under another name, which has no signature
         return
     position = 0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes
-from eager.ops.table import OPS, empty
+from eager.ops.table import OPS, become, empty
 from eager.ops.table import sum_to as _sum_to
 from eager.spec import TensorSpec, broadcast_shapes
 
@@ -97,7 +97,8 @@ def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, d
 
 def as_strided_(self: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """Become the view that `as_strided` gives."""
-    return self.set_(self.detach().as_strided(tuple(size), tuple(stride), storage_offset))
+    become(self, self.detach().as_strided(tuple(size), tuple(stride), storage_offset))
+    return self
 
 
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:

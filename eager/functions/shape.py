@@ -5,7 +5,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.functions.views import sizes_of, transpose
-from eager.ops.table import OPS, empty, reshape_storage, write_out
+from eager.ops.table import OPS, become, empty, reshape_storage, write_out
 from eager.spec import TensorSpec, normalize_dim
 
 TensorBase = _native.TensorBase
@@ -212,7 +212,7 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     if self.numel():
         kept = OPS["slice"](grown.reshape(-1), 0, 0, self.numel(), 1)
         OPS["copy_"](kept, self.reshape(-1))
-    self._set_impl(grown)
+    become(self, grown)
     return self
 
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from eager import _native, dtypes
-from eager.ops.table import OPS
+from eager.ops.table import OPS, become
 from eager.ops.views import infer_size, view_strides
 from eager.spec import normalize_dim
 from eager.symint import as_int
@@ -218,7 +218,7 @@ def _become(fn: Any) -> Any:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         with_history = fn(self, *args, **kwargs)
-        self._set_impl(with_history)
+        become(self, with_history)
         if with_history._grad_fn is not None:
             self._set_history(with_history._grad_fn, with_history.output_nr)
         return self

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from eager import _native, dispatch, dtypes, float8
+from eager import _native, ambient, dispatch, dtypes, float8
 from eager.autograd import hooks, inplace
 from eager.autograd.node import op_node_class
 from eager.callers import warn
@@ -617,13 +617,23 @@ def fit(g: Any, x: Any) -> Any:
 _native.register_engine(None, fit, cast_to)
 
 
+def become(t: Any, other: Any) -> None:
+    """Give `t` the geometry and the memory of `other`, in place.
+
+    Raises: NotImplementedError while calls are recorded: a graph of functions knows no tensor whose shape changes.
+    """
+    if t.is_fake and _native.mode_depth() & ambient.MODES:
+        raise NotImplementedError(f"a tensor of shape {list(t.shape)} takes the shape {list(other.shape)} in place while it is traced")
+    t._set_impl(other)
+
+
 def reshape_storage(t: Any, spec: TensorSpec) -> bool:
     """Lay `t` out as `spec` over the memory that it stands on; False, with `t` as it was, where that does not suffice."""
     room = t.untyped_storage().nbytes() // t.element_size() - t.storage_offset()
     span = 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True)) if spec.numel() else 0
     if span > room:
         return False
-    t._set_impl(_native.alias(t, spec.shape, spec.strides, t.storage_offset()))
+    become(t, _native.alias(t, spec.shape, spec.strides, t.storage_offset()))
     return True
 
 
@@ -638,7 +648,7 @@ def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> No
              "resizing it, inplace, to zero elements with t.resize_(0).")  # fmt: skip
     spec = TensorSpec(shape, out.dtype, strides, out.device)
     if not reshape_storage(out, spec):
-        out._set_impl(empty(spec))
+        become(out, empty(spec))
 
 
 def write_out(out: Any, result: Any) -> Any:

@@ -1,0 +1,47 @@
+"""Tensors whose shape changes in place (`t_`, `unsqueeze_`, `resize_`, `out=` of another shape): compiled as eager does it.
+
+A graph of functions has no tensor that changes its shape; the call breaks the graph. It was recorded for what it returns,
+and what the tensor became was lost without a word.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dynamo
+import eager as torch
+
+pytestmark = pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "t_": lambda x: x.t_(), "unsqueeze_": lambda x: x.unsqueeze_(0), "squeeze_": lambda x: x.squeeze_(),
+    "transpose_": lambda x: x.transpose_(0, 1), "swapaxes_": lambda x: x.swapaxes_(0, 1), "resize_": lambda x: x.resize_(2),
+    "as_strided_": lambda x: x.as_strided_((2,), (1,)), "out=": lambda x: torch.add(torch.ones(2, 2), 1, out=x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("of_input", [True, False])
+def test_a_shape_that_changes_in_place_is_seen(name: str, of_input: bool) -> None:
+    def fn(x: Any) -> Any:
+        y = x if of_input else x + 1
+        z = CALLS[name](y)
+        return z * 2, y, z is y
+
+    start = torch.arange(3.0).reshape(3, 1)
+    given, expected_given = start.clone(), start.clone()
+    found, expected = dynamo.compile(fn)(given), fn(expected_given)
+    for a, b in zip((*found[:2], given), (*expected[:2], expected_given), strict=True):
+        assert a.shape == b.shape and a.stride() == b.stride() and torch.equal(a, b)
+    assert found[2] and expected[2]
+
+
+def test_a_graph_in_one_piece_is_refused() -> None:
+    with pytest.raises(Exception, match="in place while it is traced"):
+        dynamo.compile(lambda x: x.t_() * 2, fullgraph=True)(torch.ones(2, 3))
+
+
+def test_shapes_change_in_place_on_the_meta_device() -> None:
+    x = torch.ones(2, 3, device="meta")
+    assert x.t_() is x and x.shape == (3, 2)

@@ -46,10 +46,14 @@ class GemmChoice:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a choice depends on besides the machine. packed: b comes in panels, kept between calls."""
+    """What a choice depends on besides the machine.
+
+    packed: b comes in panels, kept between calls. fused: an epilogue follows, which BLAS leaves to a pass of its own.
+    """
 
     problem: GemmProblem
     packed: bool
+    fused: bool = False
 
 
 # Tiles by vector width: rows x vectors, the first one for tall products. 32 registers hold 14x2, 7x4 or 8x3
@@ -93,6 +97,11 @@ def choose(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
         seen.append(request)
     if given is not None and request in given:
         return given[request]
+    return rule_of_thumb(request, tools, has_blas)
+
+
+def rule_of_thumb(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
+    """How to compute `request` where nothing has been measured."""
     problem = request.problem
     if has_blas and blas_strides(problem) and _blas_is_better(request):
         return GemmChoice("blas")
@@ -101,8 +110,10 @@ def choose(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
 
 
 def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmChoice]:
-    """The choices worth measuring for `request`, none twice."""
-    found = [GemmChoice("blas")] if has_blas and blas_strides(request.problem) else []
+    """The choices worth measuring for `request`, the rule of thumb's first, none twice."""
+    found = [rule_of_thumb(request, tools, has_blas)]
+    if has_blas and blas_strides(request.problem) and found[0].kernel != "blas":
+        found.append(GemmChoice("blas"))
     for rows, vectors in _TILES[tools.simd_bits]:
         for depth in (192, 384):
             choice = _template(request, tools, rows, vectors, depth)
@@ -210,7 +221,7 @@ def emit(
         raise ValueError(f"gemm: dtype {problem.dtype}; allowed: {', '.join(_BYTES)}")
     if packed and problem.batch > 1 and problem.batch_strides[1] != 0:
         raise ValueError("gemm: packed=True with a b of its own for each product; allowed: one b for all")
-    choice = choose(Request(problem, packed), tools, has_blas)
+    choice = choose(Request(problem, packed, epilogue is not None), tools, has_blas)
     if choice.kernel == "blas":
         return None
     return render(problem, name, epilogue, tools, choice, packed, run_time)

@@ -236,12 +236,15 @@ def test_requests_can_be_collected_and_decided() -> None:
         gemm.emit(p, "f", None, tools)
         gemm.emit(p, "f", None, tools)
         gemm.emit(p, "f", None, tools, packed=True)
-    assert seen == [Request(p, False), Request(p, True)]
+        gemm.emit(p, "f", "epilogue", tools)
+    assert seen == [Request(p, False), Request(p, True), Request(p, False, fused=True)]
     with gemm.decided({Request(p, False): GemmChoice("blas")}):
         assert gemm.emit(p, "f", None, tools) is None
         assert gemm.emit(p, "f", None, tools, packed=True) is not None
 
 
-def test_candidates_are_distinct_and_start_with_blas() -> None:
-    found = gemm.candidates(Request(problem(64, 64, 64), False), toolchain.toolchain(), True)
-    assert found[0].kernel == "blas" and len(set(found)) == len(found) > 4
+def test_candidates_are_distinct_and_start_with_the_rule_of_thumb() -> None:
+    request, tools = Request(problem(64, 64, 64), False), toolchain.toolchain()
+    found = gemm.candidates(request, tools, True)
+    assert found[0] == gemm.rule_of_thumb(request, tools, True) and GemmChoice("blas") in found
+    assert len(set(found)) == len(found) > 4

@@ -99,6 +99,14 @@ def test_measured_kernel_is_remembered_by_later_processes(tmp_path: Path) -> Non
     assert "measured earlier" in records[0].message
 
 
+def test_a_product_keeps_the_rule_of_thumb_unless_another_is_clearly_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request, tools, store = Request(SMALL, False, fused=True), toolchain.toolchain(), winners(tmp_path / "autotune")
+    for share, taken in ((0.98, 0), (0.9, 2)):
+        monkeypatch.setattr(autotune, "measure", lambda variants, _, share=share: dict.fromkeys(variants, 1.0) | {"2": share})
+        autotune._tune_gemm(request, tools, store, tmp_path / "objects", 20.0)
+        assert store[request] == gemm.candidates(request, tools, True)[taken]
+
+
 def test_packed_products_are_measured_packed(tmp_path: Path) -> None:
     request, store = Request(SMALL, True), winners(tmp_path / "autotune")
     autotune.tune_gemms([request], toolchain.toolchain(), store, tmp_path / "objects", 20.0)

@@ -59,7 +59,8 @@ def written_name(obj: Any) -> tuple[str, str] | None:
     if isinstance(obj, type) and obj in _FIXED:
         return _FIXED[obj]
     if not isinstance(obj, type) and module.startswith(("eager.nn.functional.", "eager.functions.")):
-        return ("torch.nn.functional" if getattr(nn.functional, name, None) is obj else "torch"), name
+        public = getattr(nn.functional, name, None)  # or the body behind its refusals, as layers hold it
+        return ("torch.nn.functional" if obj in (public, getattr(public, "__wrapped__", public)) else "torch"), name
     module = next((whole for whole in _MERGED if module.startswith(whole + ".")), module)
     return "torch" + module.removeprefix("eager"), name
 

@@ -107,6 +107,9 @@ def _number(kind: type, method: str) -> Row:
     def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         first = cap.realize(args[0]) if args else NONE
         if isinstance(first, TensorValue):
+            found = cap.number_of(first, kind) if kind in (int, float) else None
+            if found is not None:
+                return found
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{kind.__name__}() of {first.describe()}")
         if isinstance(first, UserObject) and cap.class_has(first.cls, method) and first.real is None:
             return cap.call_method(first, method, [], {})

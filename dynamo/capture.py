@@ -32,6 +32,7 @@ from dynamo.attributes import AttributeAccess, InstanceDict
 from dynamo.breaks import BreakRecord, Cause
 from dynamo.builtin_table import Builtins
 from dynamo.calls import Calls
+from dynamo.data_dependent import DataDependent
 from dynamo.decode import Instruction
 from dynamo.dynamic import Dynamic
 from dynamo.effects import Effects
@@ -90,7 +91,7 @@ class Stop:
 
 
 class Capture(  # type: ignore[misc]
-    Wrapping, AttributeAccess, Operations, TensorCalls, SubGraphs, Symbols, Exceptions, Calls, MadeModules, Builtins
+    Wrapping, AttributeAccess, Operations, TensorCalls, SubGraphs, Symbols, DataDependent, Exceptions, Calls, MadeModules, Builtins
 ):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
@@ -98,6 +99,7 @@ class Capture(  # type: ignore[misc]
 
     def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
         self.begin_symbols(dynamic or Dynamic())
+        self.begin_data()
         self.limits = limits
         self.restart = restart
         self.graph = self.main = Graph()

@@ -33,11 +33,12 @@ from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_exception_class
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
-from fxir.expr import Expr
+from fxir.expr import Expr, Sym
 from fxir.expr_print import PYTHON, to_source
 from fxir.floats import FloatExpr, to_text
 from fxir.graph_module import GraphModule
 from fxir.shapes import plain, symbols_in
+from fxir.unbacked import AssumptionFailed
 
 if TYPE_CHECKING:
     from dynamo.symbolic import Frame
@@ -60,6 +61,11 @@ class Plan(Protocol):
     def reenter(self, frame: Frame) -> Callable[..., Any]:
         """(offset, locals, stack, exc, handled): the original frame in plain Python from there to its end."""
 
+    is_continuation: bool  # whether the function that is written goes on in the middle of another
+
+    def on_assumption(self) -> Callable[..., Any]:
+        """As `on_graph_error`, for AssumptionFailed: the program runs uncompiled."""
+
     def on_graph_error(self) -> Callable[..., Any] | None:
         """(error, slots): what to do when the compiled graph raises; None: let it rise."""
 
@@ -79,7 +85,7 @@ class CodeGen:
         self.prologue: list[str] = []
         self.body: list[tuple[str, int]] = []
         self.mark = 1  # how many of the inlined frames a traceback through the next statements shows
-        self.outputs: list[TensorValue] = []
+        self.outputs: list[Node] = []
         self._names = itertools.count()
         self._slot_names = self._arguments(slot_names)
         self._bound: dict[int, str] = {}
@@ -249,14 +255,24 @@ class CodeGen:
         """An expression for a number that is one of symbols."""
         known = self.cap.shapes.symbols
         e = plain(value)
-        names = {s: self.source(known[s].source) for s in symbols_in(e)}
+        names = {s: self._told(s) if known[s].source is None else self.source(known[s].source) for s in symbols_in(e)}
         if isinstance(e, Expr):
             return to_source(e, PYTHON.with_symbols(names.__getitem__))
         self.namespace["math"] = math
         return to_text(e, names.__getitem__) if isinstance(e, FloatExpr) else self.constant(e)
 
+    def _told(self, s: Sym) -> str:
+        """An expression for a number that data tells: the graph gives it, or the tensor that has it for a size."""
+        told = self.cap.data_calls.told[s]
+        name = self._given(told.node)
+        return name if told.dim is None else f"{name}.shape[{told.dim}]"
+
     def graph_output(self, value: TensorValue) -> str:
-        self.outputs.append(value)
+        return self._given(value.node)
+
+    def _given(self, node: Node) -> str:
+        """The variable of what a node of the graph gives."""
+        self.outputs.append(node)
         return f"_g{len(self.outputs) - 1}"
 
     def impossible(self, value: Value, what: str) -> NoReturn:
@@ -285,7 +301,7 @@ class CodeGen:
 
     def _graph_call(self) -> list[str]:
         cap = self.cap
-        nodes = [v.node for v in self.outputs]
+        nodes = list(self.outputs)
         prune(cap, nodes)
         switched = {n.target for n in cap.effect_nodes}
         lines: list[str] = []
@@ -324,22 +340,25 @@ class CodeGen:
         if not cap.shapes.symbols:
             return []
         graph.shapes = cap.shapes
-        cap.number_inputs = sorted(graph.settle_symbols(), key=lambda s: s.name)
+        cap.number_inputs = sorted(graph.settle_symbols() - cap.shapes.unbacked.symbols, key=lambda s: s.name)
         for s in cap.number_inputs:
             graph.add_number_input(s, "float" if isinstance(cap.shapes.symbols[s].hint, float) else "int")
         return [self.source(cap.shapes.symbols[s].source) for s in cap.number_inputs]
 
     def _guarded_call(self, call: str) -> list[str]:
         handler = None if self.cap.writes_inputs else self.plan.on_graph_error()
+        caught = "Exception"
+        if handler is None and self.cap.data_calls.nodes:
+            handler, caught = self.plan.on_assumption(), self.bind(AssumptionFailed, "AssumptionFailed")
         if handler is None:
             return [call]
         slots = "".join(n + ", " for n in self._slot_names)
-        self.uses_function = True
+        self.uses_function = self.uses_function or not self.plan.is_continuation
         name = self.bind(handler, "on_graph_error")
         initial = (f"{self.helper('set_grad_enabled')}({self.cap.initial_grad_mode}); "
                    f"{self.helper('switch_autocast')}({self.cap.initial_autocast})")  # fmt: skip
-        return ["try:", "    " + call, "except Exception as _error:", "    " + initial,
-                f"    return {name}(_error, ({slots}), _fn)"]  # fmt: skip
+        return ["try:", "    " + call, f"except {caught} as _error:", "    " + initial,
+                f"    return {name}(_error, ({slots}){', _fn' * (not self.plan.is_continuation)})"]  # fmt: skip
 
     def _compile(self, lines: list[tuple[str, int]], end: Finished | Stop) -> FunctionType:
         frames = end.frames if isinstance(end, Stop) else (self.root,)

@@ -35,6 +35,7 @@ from dynamo.guards import build_program
 from dynamo.sources import AttrSource, SlotSource, Source
 from dynamo.symbolic import Frame
 from dynamo.symbols import StaticAgain
+from dynamo.tensors import FakeMode
 from dynamo.tracebacks import forget_frames
 from dynamo.values.base import NULL, Lazy, Value
 from dynamo.values.functions import FunctionValue
@@ -52,6 +53,8 @@ from fxir.examples import fakes_like
 from fxir.node import Node
 from fxir.options import CompileOptions
 from fxir.shapes import NeedsStatic
+from fxir.stages import CannotStage, Compile, staged
+from fxir.unbacked import AssumptionFailed
 
 RECOMPILES: Final = _logging.artifact("recompiles")
 RECOMPILES_VERBOSE: Final = _logging.artifact("recompiles_verbose")
@@ -368,10 +371,14 @@ class Job:
             inputs = [v for v in cap.inputs if v.real is not None]
             examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
             examples += [cap.shapes.argument(s) for s in cap.number_inputs]
-            compiled = self.owner.backend(gm, examples, self.owner.options)
+            compiled = self._compiled(cap, gm, examples, lambda part, given: self.owner.backend(part, given, self.owner.options))
         except NeedsStatic as refusal:
             cap.make_static(refusal)
             raise
+        except CannotStage as refusal:
+            self.site.dynamic.data = False
+            COMPONENT.log(f"{self.site.label}: breaks at data-dependent calls: {refusal}")
+            raise StaticAgain from None
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
             if self.owner.options.fullgraph:
                 text = f"compile(fullgraph=True): backend {self.owner.backend_name} failed on {self.site.label}"
@@ -379,10 +386,13 @@ class Job:
             text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}: {type(error).__name__}: {error}"
             _logging.warn_once(f"backend {type(error).__name__} {self.site.number}", text + "; the graph runs uncompiled")
             self.owner.statistics.fallbacks.append(text)
-            return gm
+            return self._compiled(cap, gm, examples, lambda part, _: part.forward)
         if not callable(compiled):
             raise TypeError(f"compile: backend {self.owner.backend_name} returned a {type(compiled).__name__}; allowed: a callable")
         return compiled
+
+    def _compiled(self, cap: Capture, gm: Any, examples: list[Any], compile_: Compile) -> Callable[..., Any]:
+        return staged(gm, examples, cap.data_calls, compile_, FakeMode) if cap.data_calls.nodes else compile_(gm, examples)
 
     def _log_graph(self, gm: Any) -> None:
         if GRAPH_CODE.enabled:
@@ -398,6 +408,13 @@ class Job:
 
     def reenter(self, frame: Frame) -> Callable[..., Any]:
         return _reentry(frame.code, frame.globals, self.region)
+
+    def on_assumption(self) -> Callable[..., Any]:
+        """What to call where an assumption about data fails, with the error and the slots."""
+        if not self.is_continuation:
+            return _eager_again
+        plainly = self.root.layout.fallback(self.region)
+        return lambda error, slots: plainly(*slots)
 
     def on_graph_error(self) -> Callable[..., Any] | None:
         if self.is_continuation:
@@ -417,6 +434,8 @@ def _eager_again(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> 
     if code.co_flags & 0x08:
         kwargs.update(rest.pop(0))
     result = _native.call_outside(fn, *args, **kwargs)
+    if isinstance(error, AssumptionFailed):
+        return result
     text = f"compile: the compiled graph of {fn.__qualname__} failed where eager does not: {type(error).__name__}: {error}"
     _logging.warn_once(f"graph-error {fn.__qualname__}", text)
     return result

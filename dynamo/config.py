@@ -12,6 +12,8 @@ install(
         "suppress_errors": Setting("capture_suppress_errors"),
         "disable": Setting("capture_disable"),
         "automatic_dynamic_shapes": Setting("capture_automatic_dynamic"),
+        "capture_scalar_outputs": Setting("capture_scalar_outputs"),
+        "capture_dynamic_output_shape_ops": Setting("capture_dynamic_outputs"),
         # What capture does in any case, or what only torch's own machinery needs.
         "accumulated_recompile_limit": Hint(256),
         "accumulated_cache_size_limit": Hint(256),
@@ -35,8 +37,6 @@ install(
         "allow_ignore_mark_dynamic": Hint(False),
         "debug_dir_root": Hint(""),
         "prefer_deferred_runtime_asserts_over_guards": Hint(False),
-        "capture_scalar_outputs": Hint(False),
-        "capture_dynamic_output_shape_ops": Hint(False),
         "capture_func_transforms": Hint(True),
         "force_parameter_static_shapes": Hint(True),
         "force_unspec_int_unbacked_size_like_on_torchrec_kjt": Hint(False),

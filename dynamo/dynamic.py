@@ -118,9 +118,10 @@ class _Seen:
 @dataclass(slots=True)
 class Dynamic:
     """The memory of one site. mode: the `dynamic=` of compile(). static: (input, dim) that a stage could not have
-    symbolic, with the reason; dim -1 for a number."""
+    symbolic, with the reason; dim -1 for a number. data: whether numbers that data tells may be symbols."""
 
     mode: bool | None = None
+    data: bool = True
     static: dict[tuple[str, int], str] = field(default_factory=dict)
     _tensors: dict[tuple[str, int], _Seen] = field(default_factory=dict)
     _numbers: dict[tuple[type, str], str | None] = field(default_factory=dict)  # as text; None: it changed
@@ -129,6 +130,7 @@ class Dynamic:
     def forget(self) -> None:
         """As if nothing had been compiled."""
         self.static.clear()
+        self.data = True
         self._tensors.clear()
         self._numbers.clear()
         self._positions.clear()

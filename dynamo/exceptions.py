@@ -14,11 +14,12 @@ from dynamo.values.sequences import TupleValue
 from dynamo.wrap import is_exception_class
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
+from fxir.unbacked import GuardOnDataDependentSymNode
 
 if TYPE_CHECKING:
     from dynamo.symbolic import Frame
 
-_INTERNAL = (Steering, InternalCaptureError)
+_INTERNAL = (Steering, InternalCaptureError, GuardOnDataDependentSymNode)
 
 
 class Exceptions:

@@ -28,6 +28,7 @@ from dynamo.values.symint import host_value
 from dynamo.values.tensor import TensorValue
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
+from fxir.unbacked import GuardOnDataDependentSymNode
 
 # operator function -> (method, reflected method)
 BINARY: Final[dict[Any, tuple[str, str]]] = {
@@ -72,6 +73,7 @@ class Operations:
         def raise_(self, cls: type, *args: Any) -> Any: ...
         def mutating(self, value: Value) -> None: ...
         def count_unrolled(self) -> None: ...
+        def comparison_of_data(self, fn: Any, a: Value, b: Value) -> Value | None: ...
 
     def raise_type_error(self, message: str) -> Any:
         return self.raise_(TypeError, message)
@@ -191,7 +193,13 @@ class Operations:
         """fn(a, b) for an operator of COMPARE."""
         a, b = self.realize(a), self.realize(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
-            return self.wrap_new(self.host(fn, host_value(a), host_value(b)))
+            try:
+                return self.wrap_new(self.host(fn, host_value(a), host_value(b)))
+            except GuardOnDataDependentSymNode:
+                condition = self.comparison_of_data(fn, a, b)
+                if condition is None:
+                    raise
+                return condition
         if isinstance(a, UserObject) or isinstance(b, UserObject):
             return self._compare_objects(fn, a, b)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):

@@ -18,12 +18,13 @@ from dynamo.builtin_table import (
     function,
     on_constants,
 )
+from dynamo.data_dependent import assert_condition
 from dynamo.values.base import Value
 from dynamo.values.constant import FALSE, TRUE, Constant
 from dynamo.values.sequences import TupleValue
 from dynamo.values.tensor import TensorValue
 from eager import _native as eager_native
-from eager import ambient
+from eager import ambient, checks
 from eager.amp import autocast_mode
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def _tensor_question(name: str) -> Row:
 
 SPECIAL[eager.is_floating_point] = _tensor_question("is_floating_point")
 SPECIAL[eager.numel] = _tensor_question("numel")
+SPECIAL[checks.holds] = lambda cap, a, k: TRUE if assert_condition(cap, a[0]) else a[0]
 SPECIAL[eager.get_default_dtype] = lambda cap, a, k: cap.default_dtype()
 
 

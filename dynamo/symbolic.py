@@ -21,6 +21,7 @@ from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
 from eager import _logging
 from fxir.node import Origin
+from fxir.unbacked import GuardOnDataDependentSymNode
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
@@ -124,6 +125,8 @@ class Frame:
                     raise
             except Unsupported as error:
                 cap.stop(self, error.cause, error.detail)
+            except GuardOnDataDependentSymNode as error:
+                cap.stop(self, breaks.DATA_DEPENDENT_BRANCH, str(error))
             except NotConstant as error:
                 cap.stop(self, breaks.OPAQUE_OBJECT, f"a constant is needed, and {error.args[0].describe()} is none")
             else:

@@ -192,6 +192,8 @@ class Symbols:
                     "maybe_mark_dynamic."
                 )
         for s, known in env.symbols.items():
+            if s in env.unbacked.symbols:
+                continue
             for r in bounds_of(s, known.source):
                 self._guard_relation(r, known.origin)
         for r in env.relations:

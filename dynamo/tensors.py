@@ -45,12 +45,30 @@ class FakeMode(Mode):
     """
 
     effectful: bool = False
+    # What makes a size that data tells (see `DataDependent`), None: it raises. made: one was made. The results of equal calls
+    # have equal sizes: specs, by op and arguments.
+    fresh: Callable[[Any], Any] | None = None
+    made: bool = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sizes: dict[Any, tuple[Any, Any]] = {}
+
+    def _data_dependent(self, op: Op, args: tuple[Any, ...]) -> Any:
+        if self.fresh is None:
+            raise DataDependentError(f"{op.name}: the shape of its result depends on the data")
+        assert op.dynamic_output is not None
+        self.made = True
+        key = op.name, tuple((id(a), a._version) if isinstance(a, Tensor) else a for a in args)
+        if key not in self._sizes:
+            self._sizes[key] = args, op.dynamic_output(self.fresh, *args)
+        return _fakes(self._sizes[key][1])
 
     def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
         if op.kind is Kind.EFFECT:
             self.effectful = True
         if op.dynamic_output:
-            raise DataDependentError(f"{op.name}: the shape of its result depends on the data")
+            return self._data_dependent(op, args)
         if op.kind in _SOURCELESS:
             return _fakes(op.infer(*args))
         mapped = tuple(_faked(a) for a in args)
@@ -84,6 +102,7 @@ class TensorCalls:
     writes_inputs: bool
     effect_nodes: set[Node]
     transforming: bool
+    alike: bool = False
     shapes: ShapeEnv
 
     if TYPE_CHECKING:
@@ -104,6 +123,9 @@ class TensorCalls:
         def symbolic_spec(self, real: Tensor, source: Source) -> TensorSpec | None: ...
         def guard_symbolic(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None: ...
         def class_has(self, cls: type, name: str) -> bool: ...
+        def fresh_size(self) -> Callable[[Any], Any] | None: ...
+        def note_data_call(self, node: Node) -> None: ...
+        def told_by(self, node: Node, result: Tensor) -> None: ...
         def object_constant(self, value: Value) -> Any: ...
 
     # -- inputs ------------------------------------------------------------------------------------------------
@@ -161,10 +183,15 @@ class TensorCalls:
         given = [f for _, f in both], {k: f for k, (_, f) in named.items()}
         used = list(_tensors_in(given))
         before = [t._version for t in used]
-        self.mode.effectful = False
+        self.mode.effectful = self.mode.made = False
+        self.mode.fresh = self.fresh_size()
         try:
             result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
-        except Raised:
+        except (Raised, Unsupported) as error:
+            if self.shapes.unbacked.symbols and not self.alike:
+                return self._record_alike(op, target, args, kwargs, run)
+            if isinstance(error, Unsupported):
+                raise
             if not any(isinstance(self.realize(v), SymbolicValue) for v in (*args, *kwargs.values())):
                 raise
             # Whether the error is the user's or the symbol's shows when the numbers are fixed.
@@ -175,7 +202,7 @@ class TensorCalls:
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
         if written:
             self._wrote(written)
-        effectful = bool(written) or self.mode.effectful
+        effectful, made = bool(written) or self.mode.effectful, self.mode.made
         if not effectful and not _has_tensor(result):
             return self._constant_result(result, target)
         node = self.graph.create_node(op, target, tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()},
@@ -183,7 +210,17 @@ class TensorCalls:
         if effectful:
             self.mutating(None)
             self.effect_nodes.add(node)
+        if made:
+            self.note_data_call(node)
         return self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
+
+    def _record_alike(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
+        """Once more, sizes that data tells being equal where the call needs that."""
+        self.alike = True
+        try:
+            return self._record(op, target, args, kwargs, run)
+        finally:
+            self.alike = False
 
     def _constant_result(self, result: Any, target: Any) -> Value:
         if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size | SymInt | SymFloat):
@@ -192,7 +229,7 @@ class TensorCalls:
 
     def _run(self, run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], who: str) -> Any:
         try:
-            with nullcontext() if self.transforming else self.mode:
+            with nullcontext() if self.transforming else self.mode, self.shapes.attempt(), self.shapes.unbacked.assuming(self.alike):
                 return run(*args, **kwargs)
         except DataDependentError as error:
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{who}: {error}") from None
@@ -303,6 +340,8 @@ class TensorCalls:
             result = fake_like(result)
         node.info = NodeInfo(self.held_specs(result), self.origin)
         value = TensorValue(node, result)
+        if self.mode.made:
+            self.told_by(node, result)
         if self.levels:
             value.born = self.levels[0].step
         self.fakes[id(result)] = value

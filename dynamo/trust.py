@@ -58,7 +58,7 @@ _INLINED_STDLIB: Final = frozenset(
 _NOT_IN_GRAPH: Final = frozenset(
     "manual_seed seed initial_seed get_rng_state set_rng_state set_default_dtype set_printoptions compile allclose equal "
     "from_numpy frombuffer set_grad_enabled is_grad_enabled get_default_dtype save load is_tensor is_floating_point numel "
-    "can_cast promote_types nonzero masked_select unique item is_nonzero is_same_size is_signed is_conj is_neg "
+    "can_cast promote_types item is_nonzero is_same_size is_signed is_conj is_neg "
     "is_inference get_device typename nonzero_static combinations apply_ map_ get_float32_matmul_precision "
     "are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "
     "get_num_threads get_num_interop_threads".split()

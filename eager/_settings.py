@@ -143,6 +143,13 @@ class Capture:
     automatic_dynamic: bool = _setting(
         "FRAMEJIT_AUTOMATIC_DYNAMIC", True, _flag, "Make a dimension symbolic once it has been seen to change."
     )
+    scalar_outputs: bool = _setting(
+        "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS", False, _flag, "Capture item() and its kin as numbers that data tells, instead of a break."
+    )
+    dynamic_outputs: bool = _setting(
+        "TORCHDYNAMO_CAPTURE_DYNAMIC_OUTPUT_SHAPE_OPS", False, _flag,
+        "Capture ops whose results have sizes that data tells (nonzero, masks, unique), instead of a break.",
+    )  # fmt: skip
     inline_depth: int = _setting(
         "FRAMEJIT_INLINE_DEPTH", 200, _count, "Calls inlined into one another before the capture breaks the graph."
     )

@@ -44,10 +44,15 @@ def check_not_implemented(cond: bool, message: Callable[[], str] | None = None) 
     _check_with(NotImplementedError, cond, message)
 
 
+def holds(cond: bool) -> bool:
+    """Whether a condition that the program asserts is true. A capture takes one that data decides for true, and checks it later."""
+    return cond
+
+
 def _check_with(kind: type[Exception], cond: Any, message: Callable[[], str] | None) -> None:
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
-    if not cond:
+    if not holds(cond):
         if message is not None and not callable(message):
             raise TypeError("message must be a callable")
         _fail(kind, message, "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "

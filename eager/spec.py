@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from eager import _native
 from eager.device import CPU, device
 from eager.dtypes import dtype
+
+# Makes a size that only data tells, at most the given one (None: any).
+Fresh: TypeAlias = Callable[[Any], Any]
 
 
 class SpecLike(Protocol):

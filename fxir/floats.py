@@ -91,6 +91,10 @@ class FloatRelation:
     def symbols(self) -> frozenset[Sym]:
         return frozenset().union(*(e.symbols for e in (self.left, self.right) if isinstance(e, FloatExpr)))
 
+    def holds(self, values: Mapping[Any, Any]) -> bool:
+        """Whether it is so for these values of the symbols."""
+        return TRUTH[self.op](compute(self.left, values), compute(self.right, values)) is self.truth
+
 
 def compute(e: Operand, values: Mapping[Any, Any]) -> float:
     """The value of `e` for these values of the symbols."""
@@ -167,11 +171,22 @@ class Floats:
         args = [self._operand(x) for x in operands]
         if op == "float":
             return self._as_float(args[0])
-        if op == "div" and not self.decide("!=", operands[1], 0):
+        if op == "div" and not self._divides(operands[1]):
             return operands[0] / 0  # raises, with Python's words
         if (op == "sqrt" and not self.decide("<=", 0.0, operands[0])) or (op == "pow" and not self._is_tame(*operands)):
             return OPERATIONS[op].run(*(self._number(x) for x in operands))
         return self.wrap(FloatExpr(op, tuple(args)))
+
+    def _divides(self, x: Any) -> bool:
+        """Whether `x` is not 0; of a number that data tells that is assumed."""
+        e = self._operand(x)
+        if not self.shapes.unbacked.concerns(e):
+            return self.decide("!=", x, 0)
+        if is_checked(e):
+            self.shapes.refuse_late(f"{to_text(e)} != 0")
+            self.shapes.unbacked.assumed.append(FloatRelation("!=", e, 0, True, self.shapes.origin()))
+            return True
+        raise self.shapes.unbacked.refusal(f"{to_text(e)} != 0")
 
     def _as_float(self, e: Operand) -> Any:
         if isinstance(e, FloatExpr) and e.op == "int":
@@ -206,6 +221,8 @@ class Floats:
         hints = self.shapes.hints
         if not isinstance(a, FloatExpr) and not isinstance(b, FloatExpr):
             return TRUTH[op](a, b)
+        if self.shapes.unbacked.concerns(a, b):
+            raise self.shapes.unbacked.refusal(f"{to_text(a)} {op} {to_text(b)}")
         key = (op, a, b)
         found = self._known.get(key)
         if found is None:
@@ -221,6 +238,8 @@ class Floats:
         return float(value)
 
     def _fixed(self, e: Operand) -> Operand:
+        if self.shapes.unbacked.concerns(e):
+            raise self.shapes.unbacked.refusal(f"the value of {to_text(e)}")
         for s in e.symbols if isinstance(e, FloatExpr) else ():
             if not isinstance(self.shapes.hints[s], float):
                 self.shapes.specialise(s)

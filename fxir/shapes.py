@@ -8,18 +8,21 @@ the user's line), where a graph's symbols come from (`SymbolSource`), and the re
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import gcd, inf
+from math import gcd
 from typing import Any, Final, Literal
 
 from eager.spec import TensorSpec
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
-from fxir.expr import Bound, Expr, Int, IntLike, Sym, as_expr, evaluate, linear, substitute, sym, terms_of
+from fxir.expr import Expr, Int, IntLike, Sym, as_expr, evaluate, linear, substitute, sym, terms_of
 from fxir.expr_print import to_python
 from fxir.floats import FloatExpr, Floats, bound_float
 from fxir.node import Origin
+from fxir.proofs import prove
+from fxir.unbacked import Unbacked
 
 MOST: Final = 1 << 62  # upper bound of a symbol unless the user gave one
 
@@ -125,6 +128,7 @@ class ShapeEnv:
     hints: dict[Any, Any] = field(default_factory=dict)  # of each symbol
     _known: dict[tuple[str, Expr], bool] = field(default_factory=dict)
     _equal: dict[Sym, Expr] = field(default_factory=dict)
+    unbacked: Unbacked = field(default_factory=Unbacked)
     _floats: Floats | None = None
     version: int = 0  # grows when a symbol is found equal to something: normal forms made before may differ from later ones
 
@@ -144,6 +148,15 @@ class ShapeEnv:
         self.symbols[s] = Symbol(hint, source, self.origin())
         self.hints[s] = hint
         return self.floats.symbol(s, hint)
+
+    def create_unbacked(self, hint: int | float, lo: int = -MOST, hi: int = MOST) -> SymInt | SymFloat:
+        """A new symbol for a number that the program computes from data: no one value, no guard. See `fxir.unbacked`."""
+        s = sym(f"u{len(self.symbols)}", lo, hi)
+        assert isinstance(s, Sym)
+        self.symbols[s] = Symbol(hint, None, self.origin())
+        self.hints[s] = hint
+        self.unbacked.symbols.add(s)
+        return self.argument(s)
 
     def argument(self, s: Sym) -> SymInt | SymFloat:
         """The number that is the symbol `s` itself."""
@@ -172,11 +185,13 @@ class ShapeEnv:
     def decide(self, op: str, left: IntLike, right: IntLike) -> bool:
         """Whether `left op right` (== != < <=) holds: proved where it can be, else as it is now, and noted."""
         a, b = self.simplify(as_expr(left)), self.simplify(as_expr(right))
-        proved = _PROOFS[op](a, b)
+        proved = prove(op, a, b)
         if proved is not None:
             return proved
         key = (op, a - b)
         found = self._known.get(key)
+        if found is None and self.unbacked.concerns(a, b):
+            return self._decide_data(op, a, b)
         if found is None:
             found = _TRUTH[op](evaluate(a, self.hints), evaluate(b, self.hints))
             self._note(Relation(op, a, b) if found else _negated(op, a, b))
@@ -188,8 +203,49 @@ class ShapeEnv:
         e = self.simplify(as_expr(expr))
         value = evaluate(e, self.hints)
         if not isinstance(e, Int):
+            if self.unbacked.concerns(e):
+                raise self.unbacked.refusal(f"the value of {to_python(e)}")
             self.decide("==", e, value)
         return value
+
+    def _decide_data(self, op: str, a: Expr, b: Expr) -> bool:
+        """`decide` over unbacked symbols: by what is known of them, else as is likely where that is allowed."""
+        proved = self.unbacked.prove(op, a, b)
+        if proved is not None:
+            return proved
+        found = self.unbacked.likely(op, a, b, self.hints)
+        r = Relation(op, a, b)
+        if found is None:
+            raise self.unbacked.refusal(str(r))
+        self.assume(r if found else _negated(op, a, b))
+        return found
+
+    def assume(self, r: Relation) -> None:
+        """Take `r`, over unbacked symbols, for true: whoever learns their values checks it."""
+        self.refuse_late(str(r))
+        self.unbacked.assumed.append(Relation(r.op, r.left, r.right, self.origin()))
+        self.unbacked.learn(r.op, r.left, r.right)
+        for s, value in ((r.left, r.right), (r.right, r.left)):
+            if r.op == "==" and s in self.unbacked.symbols and s not in value.symbols:
+                assert isinstance(s, Sym)
+                self._equal = {k: substitute(v, {s: value}) for k, v in self._equal.items()} | {s: value}
+                self.version += 1
+                self._known.clear()
+                break
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """What is assumed in the block is forgotten again if an exception leaves it."""
+        unbacked, equal = self.unbacked, self._equal
+        counts = len(unbacked.assumed), len(unbacked.facts)
+        try:
+            yield
+        except BaseException:
+            del unbacked.assumed[counts[0] :], unbacked.facts[counts[1] :]
+            if self._equal is not equal and unbacked.symbols:
+                self._equal = {s: e for s, e in self._equal.items() if s in equal or s not in unbacked.symbols}
+                self._known.clear()
+            raise
 
     def _note(self, r: Relation) -> None:
         self.refuse_late(str(r))
@@ -217,55 +273,6 @@ def _negated(op: str, a: Expr, b: Expr) -> Relation:
     if op in _NOT:
         return Relation(_NOT[op], a, b)
     return Relation("<=" if op == "<" else "<", b, a)
-
-
-def least(d: Expr) -> Bound:
-    """A lower bound of `d`: each symbol counted from its own lower bound, so that s*t - s is seen to be positive."""
-    if d.lo >= 0:
-        return d.lo
-    shifted: dict[Expr, Expr] = {s: sym(f"{s.name}'", 0, s.hi - s.lo) + int(s.lo) for s in d.symbols if abs(s.lo) != inf}
-    return substitute(d, shifted).lo
-
-
-def _prove_eq(a: Expr, b: Expr) -> bool | None:
-    d = a - b
-    if isinstance(d, Int):
-        return d.value == 0
-    if least(d) > 0 or least(-d) > 0:
-        return False
-    const, terms = terms_of(d)  # sum of multiples of g cannot be -const unless g divides const
-    g = (d - const).multiple_of if terms else 0
-    return False if g and const % g else None
-
-
-def _prove_lt(a: Expr, b: Expr) -> bool | None:
-    if least(b - a) > 0:
-        return True
-    return False if least(a - b) >= 0 else None
-
-
-def _prove_ne(a: Expr, b: Expr) -> bool | None:
-    equal = _prove_eq(a, b)
-    return None if equal is None else not equal
-
-
-def _prove_le(a: Expr, b: Expr) -> bool | None:
-    if least(b - a) >= 0:
-        return True
-    return False if least(a - b) > 0 else None
-
-
-_PROOFS: Final[dict[str, Callable[[Expr, Expr], bool | None]]] = {
-    "==": _prove_eq,
-    "!=": _prove_ne,
-    "<": _prove_lt,
-    "<=": _prove_le,
-}
-
-
-def prove(op: str, a: Expr, b: Expr) -> bool | None:
-    """Whether `a op b` (== != < <=) holds for all values of the symbols; None where neither that nor its opposite is known."""
-    return _PROOFS[op](a, b)
 
 
 def _solve(d: Expr) -> tuple[Sym, Expr] | None:

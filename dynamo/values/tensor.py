@@ -111,6 +111,9 @@ class TensorValue(Value):
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in _READS_DATA:
+            number = self._read(cap, name) if not (args or kwargs) else None
+            if number is not None:
+                return number
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
         if name == "requires_grad_":
             return self._requires_grad(cap, args, kwargs)
@@ -130,6 +133,13 @@ class TensorValue(Value):
         if name in ("register_forward_hook", "_set_impl"):
             raise Unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}()")
         return cap.tensor_method(name, [self, *args], kwargs)
+
+    def _read(self, cap: Capture, name: str) -> Value | None:
+        """x.item() and its kin as symbols, where they may be."""
+        if name == "tolist":
+            return cap.list_of(self)
+        kinds = {"item": None, "__int__": int, "__float__": float}
+        return cap.number_of(self, kinds[name]) if name in kinds else None
 
     def _requires_grad(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
         given = [*args, *kwargs.values()]

@@ -1,6 +1,7 @@
 """Ops about a boolean mask: filling, selecting and writing where it is true, and finding those places."""
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,7 @@ from eager import dtypes
 from eager.elements import element
 from eager.ops.indexing import begin
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare, sum_to
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes
+from eager.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes
 
 
 def _check_mask(who: str, mask: SpecLike) -> None:
@@ -110,13 +111,17 @@ def _masked_select(xp: Any, out: Any, x: Any, mask: Any) -> Any:
     return xp.broadcast_to(x, shape)[xp.broadcast_to(mask, shape)]
 
 
+def _masked_select_sizes(fresh: Fresh, x: SpecLike, mask: SpecLike) -> TensorSpec:
+    return TensorSpec.contiguous((fresh(math.prod(broadcast_shapes(x.shape, mask.shape))),), x.dtype, x.device)
+
+
 def _masked_select_vjp(g: Any, x_spec: SpecLike, mask: Any) -> Any:
     shape = broadcast_shapes(x_spec.shape, mask.shape)
     return sum_to(OPS["masked_scatter"](OPS["full"](shape, 0, g.dtype, g.device), mask, g), x_spec.shape)
 
 
 MASKED_SELECT = declare("masked_select(Tensor x, Tensor mask) -> Tensor", Kind.OPAQUE, float8=True,
-                        kernel=_masked_select, dynamic_output=True,
+                        kernel=_masked_select, dynamic_output=_masked_select_sizes,
                         vjp={"x": _masked_select_vjp},
                         samples=lambda make: iter([(make(3, 4), make.bool(3, 4)), (make(4, 3).t(), make.bool(4)),
                                                    (make(3, 1), make.bool(4))]))  # fmt: skip
@@ -128,8 +133,14 @@ def _nonzero(xp: Any, out: Any, x: Any) -> Any:
     return xp.stack(xp.nonzero(x), 0).astype("i8", copy=False).T
 
 
+def _nonzero_sizes(fresh: Fresh, x: SpecLike) -> TensorSpec:
+    n = fresh(math.prod(x.shape))
+    return TensorSpec((n, x.ndim), dtypes.int64, (1, n) if x.ndim else (1, 1), x.device)
+
+
 # Positions of the elements that are not zero, in row-major order: (count, ndim).
-NONZERO = declare("nonzero(Tensor x) -> Tensor", Kind.OPAQUE, kernel=_nonzero, dynamic_output=True, nondifferentiable=True,
+NONZERO = declare("nonzero(Tensor x) -> Tensor", Kind.OPAQUE, kernel=_nonzero, dynamic_output=_nonzero_sizes,
+                  nondifferentiable=True,
                   samples=lambda make: iter([(make.bool(3, 4),), (make.int(4, high=3),), (make.bool(),), (make.bool(0, 2),)]))  # fmt: skip
 
 

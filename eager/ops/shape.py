@@ -13,7 +13,7 @@ import numpy as np
 
 from eager import dtypes, float8
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare, zeros
-from eager.spec import SpecLike, TensorSpec, is_contiguous, is_dense, normalize_dim, preserve_strides
+from eager.spec import Fresh, SpecLike, TensorSpec, is_contiguous, is_dense, normalize_dim, preserve_strides
 
 
 def channels_last_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -579,9 +579,14 @@ def _repeat_indices(xp: Any, out: Any, repeats: Any) -> Any:
     return xp.repeat(xp.arange(repeats.shape[0]), repeats)
 
 
+def _repeat_indices_sizes(fresh: Fresh, repeats: SpecLike) -> TensorSpec:
+    return TensorSpec.contiguous((fresh(None),), dtypes.int64, repeats.device)
+
+
 # For each output of a repetition by counts, the position that it shows: [2, 0, 1] -> [0, 0, 2].
-REPEAT_INDICES = declare("repeat_indices(Tensor repeats) -> Tensor", Kind.OPAQUE, kernel=_repeat_indices, dynamic_output=True,
-                         nondifferentiable=True, samples=lambda make: iter([(make.int(5, high=3),)]))  # fmt: skip
+REPEAT_INDICES = declare("repeat_indices(Tensor repeats) -> Tensor", Kind.OPAQUE, kernel=_repeat_indices,
+                         dynamic_output=_repeat_indices_sizes, nondifferentiable=True,
+                         samples=lambda make: iter([(make.int(5, high=3),)]))  # fmt: skip
 
 
 def _repeat_each(x: Any, repeats: int, dim: int) -> Any:

@@ -15,7 +15,7 @@ from eager.ops.indexing import at_least_1d
 from eager.ops.reduction import reduced_shape
 from eager.ops.shape import like
 from eager.ops.table import OPS, Kind, declare, zeros
-from eager.spec import SpecLike, TensorSpec, normalize_dim
+from eager.spec import Fresh, SpecLike, TensorSpec, normalize_dim
 
 
 def _pair(spec: TensorSpec) -> tuple[TensorSpec, TensorSpec]:
@@ -224,9 +224,17 @@ def _unique(xp: Any, out: Any, x: Any, dim: int | None) -> tuple[Any, Any, Any]:
     return values, inverse.reshape(-1).astype("i8"), counts.astype("i8")
 
 
+def _unique_sizes(fresh: Fresh, x: SpecLike, dim: int | None) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
+    n = fresh(math.prod(x.shape) if dim is None else x.shape[dim])
+    kept = (n,) if dim is None else (*x.shape[:dim], n, *x.shape[dim + 1 :])
+    inverse = tuple(x.shape) if dim is None else (x.shape[dim],)
+    values = TensorSpec.contiguous(kept, x.dtype, x.device)
+    return values, TensorSpec.contiguous(inverse, dtypes.int64, x.device), TensorSpec.contiguous((n,), dtypes.int64, x.device)
+
+
 # Equal elements are found by sorting: (values, inverse, counts).
-UNIQUE = declare("unique(Tensor x, int? dim=None) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, kernel=_unique, dynamic_output=True,
-                 nondifferentiable=True,
+UNIQUE = declare("unique(Tensor x, int? dim=None) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, kernel=_unique,
+                 dynamic_output=_unique_sizes, nondifferentiable=True,
                  samples=lambda make: iter([(make.int(3, 4, high=5), None), (make.int(6, 2, high=2), 0),
                                             (make.int(0, high=2), None)]))  # fmt: skip
 
@@ -244,7 +252,7 @@ def _unique_consecutive(xp: Any, out: Any, x: Any, dim: int | None) -> tuple[Any
 
 UNIQUE_CONSECUTIVE = declare(
     "unique_consecutive(Tensor x, int? dim=None) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, kernel=_unique_consecutive,
-    dynamic_output=True, nondifferentiable=True,
+    dynamic_output=_unique_sizes, nondifferentiable=True,
     samples=lambda make: iter([(make.int(9, high=2), None), (make.int(6, 2, high=2), 0)]))  # fmt: skip
 
 # ---- search and counting ----
@@ -291,8 +299,14 @@ def _bincount(xp: Any, out: Any, x: Any, weights: Any, minlength: int) -> Any:
     return found.astype("f4") if weights.dtype == np.float32 else found
 
 
+def _bincount_sizes(fresh: Fresh, x: SpecLike, weights: Any, minlength: int) -> TensorSpec:
+    single = weights is not None and weights.dtype is dtypes.float32
+    of = dtypes.int64 if weights is None else dtypes.float32 if single else dtypes.float64
+    return TensorSpec.contiguous((fresh(None),), of, x.device)
+
+
 BINCOUNT = declare("bincount(Tensor x, Tensor? weights=None, int minlength=0) -> Tensor", Kind.OPAQUE, kernel=_bincount,
-                   dynamic_output=True, nondifferentiable=True,
+                   dynamic_output=_bincount_sizes, nondifferentiable=True,
                    samples=lambda make: iter([(make.int(9, high=4), None, 0), (make.int(9, high=4), make(9), 6)]))  # fmt: skip
 
 

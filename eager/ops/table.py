@@ -91,7 +91,7 @@ class Op(_native.OpBase):
                  reduce: str | None = None, view: Callable[..., Any] | None = None, base: Op | None = None,
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
-                 casts_result: bool = False, dynamic_output: bool = False,
+                 casts_result: bool = False, dynamic_output: Callable[..., Any] | None = None,
                  over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
                  doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
@@ -111,6 +111,7 @@ class Op(_native.OpBase):
         self.nondifferentiable = nondifferentiable
         self.nondifferentiable_outputs = frozenset(nondifferentiable_outputs)
         self.casts_result = casts_result
+        # Sizes of results depend on data: the specs, given what makes such a size (`fresh(most)`: 0..most) and the arguments.
         self.dynamic_output = dynamic_output
         # categories that a pointwise op is defined on: bool, integer, floating, complex
         self.accepts = frozenset(Category("bifc".index(c)) for c in accepts)

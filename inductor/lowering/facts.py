@@ -12,7 +12,8 @@ from typing import Any
 
 from eager.symint import SymInt
 from fxir import expr as E
-from fxir.shapes import NeedsStatic, Relation, least, map_ints, prove
+from fxir.proofs import least, prove
+from fxir.shapes import NeedsStatic, Relation, map_ints
 from inductor.sizes import nominal, plain
 
 __all__ = ["Facts"]

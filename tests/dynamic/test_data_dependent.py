@@ -35,7 +35,7 @@ def test_results_are_eagers_for_any_data(name: str) -> None:
             assert_same(made(x), fn(x))
 
 
-@pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "unique"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_the_break_says_why_and_what_to_do(name: str) -> None:
     found = dynamo.explain(PROGRAMS[name])(torch.arange(9.0).view(3, 3).cos())
     assert found.breaks and all(b.cause.hint for b in found.breaks)

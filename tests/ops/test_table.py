@@ -171,3 +171,28 @@ def test_inputs_are_left_as_they_were(name: str) -> None:
         for t, kept in zip(tensors, before, strict=True):
             np.testing.assert_array_equal(t._array, kept)
             assert t._version == 0
+
+
+@pytest.mark.parametrize(("name", "number"), cases([n for n in public_ops() if OPS[n].dynamic_output]))
+def test_stated_sizes_are_those_of_the_kernel(name: str, number: int) -> None:
+    """Everything but the size that data tells; layouts for sizes that a compiled program takes."""
+    op = OPS[name]
+    args = sample(name, number)
+    results = op(*args)
+    results = results if isinstance(results, tuple) else (results,)
+    asked: list[Any] = []
+
+    def fresh(most: int | None) -> int:
+        asked.append(most)
+        return next(n for r, s in zip(results, _specs(op, args), strict=True) for n, m in zip(r.shape, s.shape, strict=True) if m == -7)
+
+    stated = op.dynamic_output(fresh, *args)
+    for r, s in zip(results, stated if isinstance(stated, tuple) else (stated,), strict=True):
+        assert (tuple(r.shape), r.dtype) == (s.shape, s.dtype)
+        assert r.numel() < 2 or r.stride() == s.strides
+        assert all(most is None or n <= most for most in asked for n in r.shape[:1])
+
+
+def _specs(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    found = op.dynamic_output(lambda most: -7, *args)
+    return found if isinstance(found, tuple) else (found,)

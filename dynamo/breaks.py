@@ -47,7 +47,8 @@ DATA_DEPENDENT_BRANCH: Final = _cause(
 DATA_DEPENDENT_VALUE: Final = _cause(
     "data-dependent-value",
     "the value of a tensor is needed as a Python number or array",
-    "keep the value a tensor, or read it after the compiled function has returned",
+    "keep the value a tensor, read it after the compiled function has returned, or set "
+    "torch._dynamo.config.capture_scalar_outputs or capture_dynamic_output_shape_ops",
 )
 UNKNOWN_CALL: Final = _cause(
     "unknown-call",

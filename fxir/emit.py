@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from eager.ops.table import OPS, Op
@@ -55,16 +56,39 @@ def emit_layout(graph: Graph, x: Node, strides: tuple[int, ...]) -> Node:
     have = spec(x)
     if same_layout(have.shape, have.strides, strides):
         return x
-    shape, wanted = lifted((have.shape, strides), graph.shapes)
-    if not is_dense(shape, wanted):
-        raise NotImplementedError(f"fxir: a copy of {x.name} with strides {strides}, which are not dense")
-    # Dims by falling stride; among equal strides the larger extent is the outer one.
-    order = tuple(sorted(range(have.ndim), key=lambda d: (-wanted[d], -shape[d], d)))
+    order = _packed_order(have.shape, strides, graph.shapes)
+    if order is None:
+        shape, wanted = lifted((have.shape, strides), graph.shapes)
+        if not is_dense(shape, wanted):
+            raise NotImplementedError(f"fxir: a copy of {x.name} with strides {strides}, which are not dense")
+        order = _falling(shape, wanted)
     if order == tuple(range(have.ndim)):
         return emit(graph, OPS["clone"], x, "contiguous")
     inverse = tuple(order.index(d) for d in range(have.ndim))
     inner = emit(graph, OPS["clone"], emit(graph, OPS["permute"], x, order), "contiguous")
     return emit(graph, OPS["permute"], inner, inverse)
+
+
+def _packed_order(shape: tuple[int, ...], strides: tuple[int, ...], shapes: ShapeEnv | None) -> tuple[int, ...] | None:
+    """The dims from the outermost in, if the strides are those of packing in this order whatever the symbols are.
+
+    The order is guessed from their values now and then proved, so that nothing needs to be decided: a guard on which of
+    two strides is the greater comes too late for a graph that is made from another one, and says nothing otherwise.
+    """
+    if shapes is None:
+        return None
+    order = _falling([shapes.hint(n) for n in shape], [shapes.hint(s) for s in strides])
+    step: Any = 1
+    for d in reversed(order):
+        if strides[d] != step:
+            return None
+        step = step * shape[d]
+    return order
+
+
+def _falling(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Dims by falling stride; among equal strides the larger extent is the outer one."""
+    return tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], -shape[d], d)))
 
 
 def same_layout(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> bool:

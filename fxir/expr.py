@@ -459,12 +459,12 @@ def _div_of_mod(a: Expr, b: Expr) -> Expr | None:
 
 
 def _cancel(a: Expr, b: Expr) -> tuple[Expr, Expr] | None:
-    """a = b*q + r for a divisor that is one monomial (or a itself), q not 0."""
+    """a = b*q + r, q not 0."""
     if a is b:
         return integer(1), integer(0)
     const, terms = terms_of(b)
     if const or len(terms) != 1:
-        return None
+        return _cancel_sum(a, b)
     (_, scale), factors = terms[0], factors_of(terms[0][0])
     a_const, a_terms = terms_of(a)
     whole: list[tuple[Expr, int]] = []
@@ -480,8 +480,30 @@ def _cancel(a: Expr, b: Expr) -> tuple[Expr, Expr] | None:
     return (linear(0, whole), linear(a_const, rest)) if whole else None
 
 
+def _cancel_sum(a: Expr, b: Expr) -> tuple[Expr, Expr] | None:
+    """a = b*q + r for a divisor that is a sum, where terms of `a` are together b*q multiplied out, q not 0."""
+    lead, scale = max(terms_of(b)[1], key=lambda term: len(factors_of(term[0])))
+    factors = factors_of(lead)
+    const, terms = terms_of(a)
+    left = dict(terms)
+    whole: list[tuple[Expr, int]] = []
+    for t, c in terms:
+        others = list(factors_of(t))
+        if c % scale or any(others.count(f) < factors.count(f) for f in factors):
+            continue
+        for f in factors:
+            others.remove(f)
+        q = product(others)
+        multiple, parts = terms_of(mul(mul(q, c // scale), b))
+        if (multiple == 0 or isinstance(q, Int)) and all(left.get(u) == d for u, d in parts):
+            const -= multiple
+            left = {u: d for u, d in left.items() if (u, d) not in parts}
+            whole.append((q, c // scale))
+    return (linear(0, whole), linear(const, left.items())) if whole else None
+
+
 def _div_symbolic(a: Expr, b: Expr) -> Expr | None:
-    if isinstance(b, Int) or b.lo < 1:
+    if isinstance(b, Int):
         return None
     if a.lo >= 0 and known_lt(a, b):
         return integer(0)
@@ -490,7 +512,7 @@ def _div_symbolic(a: Expr, b: Expr) -> Expr | None:
 
 
 def _mod_symbolic(a: Expr, b: Expr) -> Expr | None:
-    if isinstance(b, Int) or b.lo < 1:
+    if isinstance(b, Int):
         return None
     if a.lo >= 0 and known_lt(a, b):
         return a
@@ -539,8 +561,9 @@ def _sum_whole(sums: dict[Expr, int]) -> _Changed:
                 continue
             others = product((*factors[:i], *factors[i + 1 :]))
             const, parts = terms_of(mul(others, mul(floordiv(part.a, part.b), part.b)))
-            if const == 0 and len(parts) == 1 and sums.get(parts[0][0]) == c * parts[0][1]:
-                rest = {u: d for u, d in sums.items() if u is not t and u is not parts[0][0]}
+            if const == 0 and all(sums.get(u) == c * d for u, d in parts):
+                gone = {t, *(u for u, _ in parts)}
+                rest = {u: d for u, d in sums.items() if u not in gone}
                 return _plus(rest, mul(others, part.a), c)
     return None
 

@@ -27,7 +27,39 @@ class Mixer(nn.Module):
         return x + self.down(nn.functional.gelu(self.up(y))).permute(0, 3, 1, 2)
 
 
-def test_a_change_of_layout_leaves_no_divisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+class Trimmed(nn.Module):
+    """Something of attention over frames of which the last is cut off, so that their number is a sum: t - 1."""
+
+    def __init__(self, d: int, depth: int) -> None:
+        super().__init__()
+        self.frames = nn.Conv1d(1, d, 4, stride=4)
+        self.mixers = nn.ModuleList(nn.Linear(d, d) for _ in range(depth))
+
+    def forward(self, x: Any) -> Any:
+        y = self.frames(x)[:, :, :-1].transpose(1, 2)
+        b, t, d = y.shape
+        for mixer in self.mixers:
+            heads = mixer(y.reshape(b * t, d)).view(b, t, 2, d // 2).transpose(1, 2)
+            y = y + heads.softmax(2).transpose(1, 2).reshape(b, t, d)
+        return y
+
+
+def _images(n: int) -> Any:
+    return torch.randn(2, 3, n, n)
+
+
+def _waves(n: int) -> Any:
+    return torch.randn(n // 8, 1, n)
+
+
+MODELS = {
+    "channels to the back": (lambda: nn.Sequential(nn.Conv2d(3, 8, 4, stride=4), Mixer(8)), _images),
+    "a size that is a sum": (lambda: Trimmed(8, 4), _waves),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_change_of_layout_leaves_no_divisions(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sources: list[str] = []
     build = toolchain._run
 
@@ -37,11 +69,12 @@ def test_a_change_of_layout_leaves_no_divisions(monkeypatch: pytest.MonkeyPatch,
         return build(command, source)
 
     monkeypatch.setattr(toolchain, "_run", run)
-    model = nn.Sequential(nn.Conv2d(3, 8, 4, stride=4), Mixer(8))
+    make, inputs = MODELS[name]
+    model = make()
     made = torch.compile(model, dynamic=True)
     with _settings.scope(cache_dir=tmp_path):
         for n in (32, 40, 24):
-            x = torch.randn(2, 3, n, n, requires_grad=True)
+            x = inputs(n).requires_grad_()
             y = x.detach().clone().requires_grad_()
             made(x).square().sum().backward()
             model(y).square().sum().backward()

@@ -181,6 +181,8 @@ i, j, k, n, t = (SYMS[x] for x in "ijknt")
 x = sym("x", 0, 1000)
 y = sym("y", 0, 1000)
 p = sym("p", 0, 31)
+size = sym("size", 2)
+below = sym("below", 0, below=size // 20 - 1)
 LAWS = [
     ((4 * x + j) // 4, x),
     ((4 * x + j) % 4, j),
@@ -215,6 +217,15 @@ LAWS = [
     (maximum(i, 5), integer(5)),
     (ceildiv(4 * x, 4), x),
     ((x + 1) * (y - 1), x * y - x + y - 1),
+    # divisors that are sums: what was multiplied out with them is found again, whatever sign they may have
+    (((y - 1) * (16 * x + j) + i) // (y - 1), 16 * x + j + i // (y - 1)),
+    (((y - 1) * (16 * x + j) + i) % (y - 1), i % (y - 1)),
+    ((x + y + 2) // (y - 1), 1 + (x + 3) // (y - 1)),
+    ((y - 1) * (x // (y - 1)) + x % (y - 1), x),
+    (3 * j * ((2 * y + n) * (x // (2 * y + n)) + x % (2 * y + n)), 3 * j * x),
+    (below % (size // 20 - 1), below),
+    (((size // 20 - 1) * x + below) // (size // 20 - 1), x),
+    (((size // 20 - 1) * x + below) % (size // 20 - 1), below),
 ]
 
 

@@ -31,43 +31,9 @@ def view(self: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     if len(sizes) == 1 and isinstance(sizes[0], (dtypes.dtype, type)):
         dtype = sizes[0]
     if dtype is not None:
-        return view_dtype(self, dtypes.meant(dtype))
+        d = dtypes.meant(dtype)
+        return OPS["alias"](self) if d is self.dtype else OPS["view_dtype"](self, d)
     return OPS["view"](self, sizes_of(sizes if size is None else (size,)))
-
-
-def view_dtype(self: Any, d: dtypes.dtype) -> Any:
-    """The same bytes read as `d`; where the sizes differ, the last dim is divided or multiplied accordingly.
-
-    Raises RuntimeError where the last dim, the strides or the offset do not divide.
-    """
-    if d is self.dtype:
-        return OPS["alias"](self)
-    old, new = self.dtype.itemsize, d.itemsize
-    shape, strides, offset = list(self.shape), list(self.stride()), self.storage_offset()
-    if old == new:
-        return _native.alias(self, tuple(shape), tuple(strides), offset, d.code)
-    if not shape:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {self.dtype} as {d} (different element sizes)")
-    if strides[-1] != 1:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {self.dtype} as {d} (different element sizes), but got {strides[-1]}")
-    if old > new:
-        ratio = old // new
-        shape[-1] *= ratio
-        strides = [s * ratio for s in strides[:-1]] + [1]
-        return _native.alias(self, tuple(shape), tuple(strides), offset * ratio, d.code)
-    ratio = new // old
-    if shape[-1] % ratio:
-        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} to view {self.dtype} as {d} (different element sizes), but got "
-                           f"{shape[-1]}")  # fmt: skip
-    if offset % ratio:
-        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} to view {self.dtype} as {d} (different element sizes), but "
-                           f"got {offset}")  # fmt: skip
-    for i, s in enumerate(strides[:-1]):
-        if s % ratio:
-            raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} to view {self.dtype} as {d} (different element sizes), but "
-                               f"got {s}")  # fmt: skip
-    shape[-1] //= ratio
-    return _native.alias(self, tuple(shape), (*(s // ratio for s in strides[:-1]), 1), offset // ratio, d.code)
 
 
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:

@@ -16,7 +16,7 @@ from eager import dtypes
 from eager.dtypes import scalar_name
 from eager.ops.matmul import transpose_last
 from eager.ops.shape import row_major
-from eager.ops.table import OPS, Kind, declare, zeros
+from eager.ops.table import OPS, Kind, cast_to, declare, zeros
 from eager.spec import SpecLike, TensorSpec
 
 
@@ -566,8 +566,13 @@ def _norm_meta(x: SpecLike, p: float, dims: Any, keepdim: bool) -> TensorSpec:
 
 
 def _vector_norm(x: Any, p: float, dims: Any, keepdim: bool) -> Any:
-    """(sum of |x|**p) ** (1/p) over `dims`; for infinite p the extreme of |x|, for p = 0 the number of non-zero elements."""
+    """(sum of |x|**p) ** (1/p) over `dims`; for infinite p the extreme of |x|, for p = 0 the number of non-zero elements.
+
+    Of half precision in float32: the powers may be beyond it.
+    """
     _norm_meta(x, p, dims, keepdim)
+    if x.dtype.itemsize == 2:
+        return cast_to(_vector_norm(cast_to(x, dtypes.float32), p, dims, keepdim), x.dtype)
     magnitude = OPS["abs"](x)
     if p == float("inf"):
         return OPS["amax"](magnitude, dims, keepdim)

@@ -505,7 +505,7 @@ def _triangle(who: str) -> Any:
         rows = OPS["view"](OPS["arange"](0, x.shape[-2], 1, None, x.device), (-1, 1))
         cols = OPS["arange"](0, x.shape[-1], 1, None, x.device)
         keep = OPS["le"](cols - rows, diagonal) if who == "tril" else OPS["ge"](cols - rows, diagonal)
-        return OPS["clone"](OPS["where"](keep, x, 0), "contiguous")
+        return OPS["clone"](OPS["where"](keep, x, False if x.dtype is dtypes.bool_ else 0), "contiguous")
 
     return decompose
 

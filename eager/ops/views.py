@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from eager import dtypes
+from eager.dtypes import dtype
 from eager.ops.table import OPS, Kind, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, contiguous_strides, normalize_dim
 
@@ -285,6 +287,35 @@ DETACH = declare("detach(Tensor x) -> Tensor", Kind.VIEW, view=_same, nondiffere
                  samples=lambda make: iter([(make(3, 4),)]))  # fmt: skip
 ALIAS = declare("alias(Tensor x) -> Tensor", Kind.VIEW, view=_same, vjp={"x": lambda g: g},
                 samples=lambda make: iter([(make(3, 4),)]))  # fmt: skip
+
+
+def _view_dtype(x: SpecLike, dtype: dtype) -> tuple[tuple[int, ...], tuple[int, ...], int, dtype]:
+    """The same bytes read as `dtype`; where the sizes differ, the last dim is divided or multiplied accordingly.
+
+    Raises RuntimeError where the last dim, the strides or the offset do not divide.
+    """
+    old, new = x.dtype.itemsize, dtype.itemsize
+    shape, strides, offset = list(x.shape), list(x.stride()), _offset(x)
+    if old == new:
+        return tuple(shape), tuple(strides), offset, dtype
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {x.dtype} as {dtype} (different element sizes)")
+    if strides[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {x.dtype} as {dtype} (different element sizes), but got {strides[-1]}")
+    if old > new:
+        ratio = old // new
+        return (*shape[:-1], shape[-1] * ratio), (*(s * ratio for s in strides[:-1]), 1), offset * ratio, dtype
+    ratio = new // old
+    counts = [("size(-1)", shape[-1]), ("storage_offset()", offset), *((f"stride({i})", s) for i, s in enumerate(strides[:-1]))]
+    for what, count in counts:
+        if count % ratio:
+            raise RuntimeError(f"self.{what} must be divisible by {ratio} to view {x.dtype} as {dtype} (different element sizes), but got "
+                               f"{count}")  # fmt: skip
+    return (*shape[:-1], shape[-1] // ratio), (*(s // ratio for s in strides[:-1]), 1), offset // ratio, dtype
+
+
+VIEW_DTYPE = declare("view_dtype(Tensor x, dtype dtype) -> Tensor", Kind.VIEW, view=_view_dtype, nondifferentiable=True,
+                     samples=lambda make: iter([(make(3, 4), dtypes.int32), (make.int(3, 4, high=9), dtypes.float64)]))  # fmt: skip
 
 
 def _as_strided_backward_meta(grad: Any, shape: Any, strides: Any, size: Any, stride: Any, offset: Any) -> Any:

@@ -98,7 +98,7 @@ class _Lowering:
             found = self._pointwise(op, spec, args)
         elif op.kind is Kind.REDUCTION and op.reduce is not None:
             found = self._reduction(op, spec, args)
-        elif op.kind is Kind.VIEW:
+        elif op.kind is Kind.VIEW and isinstance(args[0], ir.Ref) and args[0].dtype is spec.dtype:
             return self._view(op, args)
         return self._extern(op, spec, args) if found is None else found
 

@@ -101,10 +101,11 @@ class Decoded:
         self.code = code
         self.slots: tuple[str, ...] = localsplus_names(code)
         self.kinds: bytes = localsplus_kinds(code)
-        raw = list(_raw_instructions(code))
+        concrete = ConcreteBytecode.from_code(code, extended_arg=True)
+        raw = list(_raw_instructions(code, concrete))
         self._index_of = {offset: i for i, (offset, *_) in enumerate(raw)}
         self.instructions: tuple[Instruction, ...] = tuple(self._link(i, raw) for i in range(len(raw)))
-        self.handlers: tuple[Handler, ...] = tuple(self._handlers(code))
+        self.handlers: tuple[Handler, ...] = tuple(self._handlers(concrete))
         self._starts = [h.start for h in self.handlers]
         self._live: list[int] | None = None
 
@@ -122,8 +123,8 @@ class Decoded:
             offset += 2
         return self._index_of[offset]
 
-    def _handlers(self, code: CodeType) -> Iterator[Handler]:
-        for entry in ConcreteBytecode.from_code(code).exception_table:
+    def _handlers(self, concrete: ConcreteBytecode) -> Iterator[Handler]:
+        for entry in concrete.exception_table:
             yield Handler(
                 self._index_of_target(entry.start_offset * 2),
                 self._first_after(entry.stop_offset * 2 + 2),
@@ -169,9 +170,8 @@ def argument_count(code: CodeType) -> int:
     return n + bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
 
 
-def _raw_instructions(code: CodeType) -> Iterator[tuple[int, int, str, int, int, int]]:
+def _raw_instructions(code: CodeType, units: ConcreteBytecode) -> Iterator[tuple[int, int, str, int, int, int]]:
     """(offset, start, name, arg, line, offset after caches), EXTENDED_ARG merged, CACHE and PRECALL dropped."""
-    units = list(ConcreteBytecode.from_code(code, extended_arg=True))
     offset, extended, start = 0, 0, -1
     line = code.co_firstlineno
     pending: tuple[int, int, str, int, int] | None = None

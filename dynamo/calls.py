@@ -24,7 +24,7 @@ from dynamo.transforms import made_outside
 from dynamo.values.base import Lazy, NotConstant, Opaque, Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.containers import ContainerObject, container_base, new_container
-from dynamo.values.functions import FunctionValue, GeneratorValue, bind
+from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
 from dynamo.values.sequences import RangeValue, Sequence, TupleValue
@@ -159,8 +159,9 @@ class Calls:
 
     def _make_generator(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         slots = bind(self, fn, args, kwargs)  # type: ignore[arg-type]
+        given = unbound(fn.code, slots)
         frame = Frame(self, fn.code, fn.globals, slots, fn=fn, chainable=False)  # type: ignore[arg-type]
-        made = GeneratorValue(frame, fn, args, kwargs, self.steps)  # type: ignore[attr-defined]
+        made = GeneratorValue(frame, fn, *given, self.steps)  # type: ignore[attr-defined]
         self.generators.append(made)
         return made
 

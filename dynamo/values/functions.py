@@ -332,7 +332,10 @@ class PartialValue(Value):
 
 
 class GeneratorValue(Iterator):
-    """A generator of the captured program, run step by step. Once started it cannot be rebuilt outside."""
+    """A generator of the captured program, run step by step. Once started it cannot be rebuilt outside.
+
+    args, kwargs: every argument, defaults among them: those of the function may be others, or not there yet, when it is rebuilt.
+    """
 
     kind = types.GeneratorType
 
@@ -442,11 +445,23 @@ class GeneratorValue(Iterator):
         if self.started or self.finished:
             cg.impossible(self, f"{self.describe()}, started here, is needed after a graph break")
         args = [cg.value(a) for a in self.args]
-        args += [f"{k}={cg.value(v)}" for k, v in self.kwargs.items()]
+        if self.kwargs:
+            args.append(f"**{{{', '.join(f'{k!r}: {cg.value(v)}' for k, v in self.kwargs.items())}}}")
         return f"{cg.value(self.fn)}({', '.join(args)})"
 
 
 # --- binding ---------------------------------------------------------------------------------------------------
+
+
+def unbound(code: CodeType, slots: list[Any]) -> tuple[list[Value], dict[str, Value]]:
+    """Arguments that `bind` makes these slots of, with no default left out."""
+    n_pos, n = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    args, kwargs, rest = slots[:n_pos], dict(zip(code.co_varnames[n_pos:n], slots[n_pos:n], strict=True)), slots[n:]
+    if code.co_flags & CO_VARARGS:
+        args += rest.pop(0).items
+    if code.co_flags & CO_VARKEYWORDS:
+        kwargs |= {k.as_constant(): v for k, v in rest.pop(0).entries.values()}
+    return args, kwargs
 
 
 def bind(cap: Capture, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> list[Value | None]:

@@ -309,6 +309,16 @@ def f(log, x, n):
     kinds = Plain, Made, Row, Told
     return [(made(c, sequence=()), made(c, [n], [n]), made(c, [n], a=n), made(c, n), made(c, [n])) for c in kinds]
 """),
+    "a generator that has not begun when the graph breaks keeps the defaults of its function": ("default", """
+def f(log, x, n):
+    def items(a, b=x, *rest, name='end', **named):
+        yield a, b, rest, name
+        note(list(named.items()))
+    first, second = items(n), items(1, 2, 3, name=n, **{'no name': x})
+    items.__defaults__, items.__kwdefaults__ = (7,), None
+    print(end='')
+    return [*first], [*second]
+"""),
 }  # fmt: skip
 
 

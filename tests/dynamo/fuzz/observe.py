@@ -20,13 +20,15 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import numpy
+
 import dynamo
 import eager
 from eager import Tensor, _settings
 from tests.dynamo.fuzz.programs import CAST
 
 _MODULES: Final = {"torch": eager, "dynamo": dynamo, "functools": functools, "collections": collections, "dataclasses": dataclasses,
-                   "contextlib": contextlib, "itertools": itertools, "math": math, "operator": operator, "io": io}  # fmt: skip
+                   "contextlib": contextlib, "itertools": itertools, "math": math, "operator": operator, "io": io, "np": numpy}  # fmt: skip
 _STATE: Final = ("G", "GL", "GD", "GT", "LOG", "Base")
 _CALLS: Final = (0, 1, 0, 0)
 MODES: Final = {"default": "none", "break": "call", "leaf": "leaf", "settrace": "none"}
@@ -104,7 +106,7 @@ class Describer:
     def _tensor(self, value: Tensor) -> tuple[Any, ...]:
         storage, _ = self._number(value.untyped_storage())
         return (str(value.dtype), tuple(value.shape), value.stride(), value.storage_offset(), value.requires_grad, storage,
-                repr(value.detach().tolist()))  # fmt: skip
+                self(value.grad if value.is_leaf else None), repr(value.detach().tolist()))  # fmt: skip
 
     def _object(self, value: Any) -> tuple[Any, ...]:
         slots = [(n, self(getattr(value, n))) for n in ("n", "t") if isinstance(type(value).__dict__.get(n), types.MemberDescriptorType)

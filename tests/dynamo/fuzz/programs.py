@@ -6,7 +6,8 @@ import itertools
 import random
 import warnings
 
-from tests.dynamo.fuzz.sentences import Sentences, indented
+from tests.dynamo.fuzz.paragraphs import Paragraphs
+from tests.dynamo.fuzz.sentences import indented
 from tests.dynamo.fuzz.words import Scope
 
 CAST = '''\
@@ -244,6 +245,18 @@ class Data:
 
 Pair = collections.namedtuple('Pair', 'a b')
 
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        note('forward')
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        return g * 2 + x * 0
+
 class Manager:
     def __init__(self, n, swallow=False):
         self.n = n
@@ -281,7 +294,7 @@ OUT = io.StringIO()
 PARAMETERS = {"x": "T", "y": "T", "n": "I", "m": "I", "s": "S", "l": "L", "ts": "LT", "d": "D", "o": "O", "e": "E"}
 
 
-class Programs(Sentences):
+class Programs(Paragraphs):
     """Writes one program for one seed. data: how often a branch or a number depends on a tensor's values."""
 
     def __init__(self, seed: str) -> None:

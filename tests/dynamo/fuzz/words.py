@@ -124,6 +124,15 @@ class Words:
             lambda: f"{e('T')}.clamp(-3, 3)",
             lambda: "GT",
             lambda: f"{e('T')}[...]",
+            lambda: f"{e('T')}.double().float()",
+            lambda: f"{e('T')}.to(torch.int64).float()",
+            lambda: f"{e('T')}.T.contiguous().T",
+            lambda: f"{e('T')}.unsqueeze(0).expand(2, 2, 3)[{self.pick('0', '1', '-1')}]",
+            lambda: f"{e('T')}.masked_fill({e('T')} > {e('I')}, {e('I')})",
+            lambda: f"torch.from_numpy({e('T')}.detach().numpy().copy())",
+            lambda: f"({e('T')} * np.float32({e('I')}))",
+            lambda: f"Double.apply({e('T')})",
+            lambda: f"{e('T')}.flip({self.pick('0', '1', '[0, 1]')})",
         )
 
     def _Z(self, s: Scope, d: int) -> str:

@@ -2,21 +2,14 @@
  *
  * As products: patches of the image are packed into panels small enough for the cache, one panel at a time and each thread
  * its own, and multiplied with the weight (K. Chellapilla et al., 2006, without the matrix of all patches). Where a group
- * has few channels, as in depthwise convolution, rows are added up directly. Fewer spatial dims are three, of size one. */
+ * has few channels, depthwise.c computes it. Fewer spatial dims are three, of size one. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE
+#include "conv.h"
 #include "direct.h"
 
 enum { PANEL_BYTES = 512 << 10, MIN_COLUMNS = 64, DIRECT_PRODUCT = 16 };
-
-/* A convolution from c channels to o. Images are (n, c, *in) and (n, o, *out), the weight (o, c / groups, *k), row-major. */
-typedef struct {
-    long n, c, o, groups;
-    long in[3], out[3], k[3], stride[3], pad[3], dilation[3];
-    long cg, og, depth, inputs, outputs; /* of a group; depth = cg * prod(k); elements of one channel */
-    int dtype;                           /* 0: float32, 1: float64, as GemmCall has it */
-} Conv;
 
 typedef struct {
     const Conv *v;
@@ -227,96 +220,8 @@ static void multiply(int dtype, bool ta, bool tb, long m, long n, long k, const 
             const T *restrict one = job->parts[part];                                                       \
             for (long i = begin; i < end; i++) y[i] += one[i];                                              \
         }                                                                                                   \
-    }                                                                                                       \
-    DIRECT(S, T)
-
-/* Rows of one channel against rows of another: what direct convolution is made of. For each tap and output row that reads
- * inside the input, `body` sees: x, the input row at the tap; y, the output row; the positions [a, b) and the stride s. */
-#define EACH_ROW(v, t, from_in, from_out, body)                                                             \
-    for (long t = 0; t < (v)->k[0] * (v)->k[1] * (v)->k[2]; t++) {                                          \
-        long a, b, zi, yi;                                                                                  \
-        const long t2 = t % (v)->k[2], t1 = t / (v)->k[2] % (v)->k[1], t0 = t / ((v)->k[2] * (v)->k[1]), s = (v)->stride[2]; \
-        valid((v), 2, t2, &a, &b);                                                                          \
-        for (long line = 0; line < (v)->out[0] * (v)->out[1]; line++) {                                     \
-            if (!reads((v), 0, line / (v)->out[1], t0, &zi) || !reads((v), 1, line % (v)->out[1], t1, &yi)) continue; \
-            const long in_at = (zi * (v)->in[1] + yi) * (v)->in[2] + t2 * (v)->dilation[2] - (v)->pad[2], out_at = line * (v)->out[2]; \
-            body                                                                                            \
-        }                                                                                                   \
     }
 
-#define DIRECT(S, T)                                                                                        \
-    /* One unit: an output channel of an image. */                                                          \
-    CLONES static void direct_forward_##S(void *context, long begin, long end)                              \
-    {                                                                                                       \
-        const Job *job = context;                                                                           \
-        const Conv *v = job->v;                                                                             \
-        const long taps = v->depth / v->cg;                                                                 \
-        for (long unit = begin; unit < end; unit++) {                                                       \
-            const long image = unit / v->o, o = unit % v->o;                                                \
-            T *restrict y = (T *)job->y + unit * v->outputs;                                                \
-            const T start = job->bias ? ((const T *)job->bias)[o] : 0;                                      \
-            for (long i = 0; i < v->outputs; i++) y[i] = start;                                             \
-            for (long c = 0; c < v->cg; c++) {                                                              \
-                const T *restrict x = (const T *)job->x + (image * v->c + o / v->og * v->cg + c) * v->inputs; \
-                const T *w = (const T *)job->w + o * v->depth + c * taps;                                   \
-                EACH_ROW(v, t, x, y, {                                                                      \
-                    const T scale = w[t];                                                                   \
-                    T *restrict to = y + out_at;                                                            \
-                    if (s == 1) for (long i = a; i < b; i++) to[i] += scale * x[in_at + i];                 \
-                    else for (long i = a; i < b; i++) to[i] += scale * x[in_at + i * s];                    \
-                })                                                                                          \
-            }                                                                                               \
-        }                                                                                                   \
-    }                                                                                                       \
-    /* One unit: an input channel of an image. */                                                           \
-    CLONES static void direct_adjoint_##S(void *context, long begin, long end)                              \
-    {                                                                                                       \
-        const Job *job = context;                                                                           \
-        const Conv *v = job->v;                                                                             \
-        const long taps = v->depth / v->cg;                                                                 \
-        for (long unit = begin; unit < end; unit++) {                                                       \
-            const long image = unit / v->c, channel = unit % v->c, group = channel / v->cg, c = channel % v->cg; \
-            T *restrict x = (T *)job->y + unit * v->inputs;                                                 \
-            const T start = job->bias ? ((const T *)job->bias)[channel] : 0;                                \
-            for (long i = 0; i < v->inputs; i++) x[i] = start;                                              \
-            for (long o = group * v->og; o < (group + 1) * v->og; o++) {                                    \
-                const T *restrict g = (const T *)job->g + (image * v->o + o) * v->outputs;                  \
-                const T *w = (const T *)job->w + o * v->depth + c * taps;                                   \
-                EACH_ROW(v, t, x, g, {                                                                      \
-                    const T scale = w[t];                                                                   \
-                    const T *restrict from = g + out_at;                                                    \
-                    if (s == 1) for (long i = a; i < b; i++) x[in_at + i] += scale * from[i];               \
-                    else { LOOP_APART for (long i = a; i < b; i++) x[in_at + i * s] += scale * from[i]; }   \
-                })                                                                                          \
-            }                                                                                               \
-        }                                                                                                   \
-    }                                                                                                       \
-    /* One unit: the weights of an output channel. */                                                       \
-    CLONES static void direct_weight_##S(void *context, long begin, long end)                               \
-    {                                                                                                       \
-        const Job *job = context;                                                                           \
-        const Conv *v = job->v;                                                                             \
-        const long taps = v->depth / v->cg;                                                                 \
-        for (long o = begin; o < end; o++)                                                                  \
-            for (long c = 0; c < v->cg; c++) {                                                              \
-                T *w = (T *)job->y + o * v->depth + c * taps;                                               \
-                for (long t = 0; t < taps; t++) w[t] = 0;                                                   \
-                for (long image = 0; image < v->n; image++) {                                               \
-                    const T *restrict x = (const T *)job->x + (image * v->c + o / v->og * v->cg + c) * v->inputs; \
-                    const T *restrict g = (const T *)job->g + (image * v->o + o) * v->outputs;              \
-                    EACH_ROW(v, t, x, g, {                                                                  \
-                        T lanes[16] = {0};                                                                  \
-                        long i = a;                                                                         \
-                        if (s == 1) for (; i + 16 <= b; i += 16)                                            \
-                            for (int l = 0; l < 16; l++) lanes[l] += g[out_at + i + l] * x[in_at + i + l];  \
-                        T sum = 0;                                                                          \
-                        for (int l = 0; l < 16; l++) sum += lanes[l];                                       \
-                        for (; i < b; i++) sum += g[out_at + i] * x[in_at + i * s];                         \
-                        w[t] += sum;                                                                        \
-                    })                                                                                      \
-                }                                                                                           \
-            }                                                                                               \
-    }
 CONVOLUTIONS(f32, float)
 CONVOLUTIONS(f64, double)
 
@@ -334,7 +239,7 @@ static void run_forward(const Conv *v, const void *x, const void *w, const void 
 {
     Job job = {.v = v, .x = x, .w = w, .bias = bias, .y = y};
     if (is_direct(v)) {
-        parallel(v->dtype ? direct_forward_f64 : direct_forward_f32, &job, v->n * v->o, 1, work_of(v));
+        depthwise_forward(v, x, w, bias, y);
         return;
     }
     const long columns = columns_of(v);
@@ -394,7 +299,7 @@ static bool run_adjoint(const Conv *v, const void *g, const void *w, const void 
     Job job = {.v = v, .g = g, .w = w, .bias = bias, .y = y};
     Conv back;
     if (is_direct(v)) {
-        parallel(v->dtype ? direct_adjoint_f64 : direct_adjoint_f32, &job, v->n * v->c, 1, work_of(v));
+        depthwise_adjoint(v, g, w, bias, y);
         return true;
     }
     if (is_mirrored(v, &back)) {
@@ -416,7 +321,7 @@ static bool run_weight(const Conv *v, const void *x, const void *g, void *y)
 {
     Job job = {.v = v, .x = x, .g = g, .y = y};
     if (is_direct(v)) {
-        parallel(v->dtype ? direct_weight_f64 : direct_weight_f32, &job, v->o, 1, work_of(v));
+        depthwise_weight(v, x, g, y);
         return true;
     }
     const int64_t bytes = (int64_t)v->o * v->depth * (v->dtype ? 8 : 4);

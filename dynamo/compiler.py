@@ -367,6 +367,7 @@ class Job:
             calls = sum(n.op.startswith("call") for n in gm.graph.nodes)
             COMPONENT.log(f"{self.site.label}: captured {calls} calls over {len(cap.inputs)} tensors for {self.owner.backend_name}")
         self.owner.statistics.graphs.append(gm)
+        examples: list[Any] = []
         try:
             inputs = [v for v in cap.inputs if v.real is not None]
             examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])

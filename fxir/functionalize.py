@@ -130,7 +130,7 @@ class Memory:
         view: View = self._find(buffer, t)
         chain = [(view, node)]  # from t to the base, with the new values
         while (parent := view.parent) is not None and view.op is not None:
-            inverse = _INVERSE.get(view.op.name)
+            inverse = _INVERSE.get(view.op.name) if _all_invert(parent) else None
             if inverse is None:
                 view, node = buffer.root, self._write_strided(buffer, view, node)
             else:
@@ -244,6 +244,17 @@ def _scatter(name: str) -> Callable[[Memory, Buffer, View, Node], Node]:
         return memory.emit(OPS[name], memory._read(buffer, view.parent), new, *view.args)
 
     return put
+
+
+def _all_invert(view: View | None) -> bool:
+    """Whether the value of `view` leads to its base's. It may have elements over one place (`expand`, `unfold`): were only some
+    of them written, the others would say that the place has kept its value.
+    """
+    while view is not None and view.op is not None:
+        if view.op.name not in _INVERSE:
+            return False
+        view = view.parent
+    return True
 
 
 # New value of the parent from that of the view. An op that is not here is written as strides over the base.

@@ -1,0 +1,29 @@
+"""A write to a part of a view whose elements share places (`expand`, `unfold`): compiled, the parts not written won."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dynamo
+import eager as torch
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "a row": lambda x: x.expand(2, 3)[0].add_(1), "the last row": lambda x: x.expand(2, 3)[1].mul_(2),
+    "some columns": lambda x: x.expand(2, 3)[0, 1:].fill_(7), "the diagonal": lambda x: x.expand(3, 3).diagonal().copy_(x.flip(0) + 1),
+    "one window": lambda x: x.unfold(0, 2, 1)[0].add_(5), "turned": lambda x: x.expand(2, 3).t()[:, 0].neg_(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("of_input", [True, False])
+def test_what_is_written_reaches_the_base(name: str, of_input: bool) -> None:
+    def fn(x: Any) -> Any:
+        y = x if of_input else x * 1
+        WRITES[name](y)
+        return y + 0
+
+    given, expected = torch.arange(1.0, 4.0), torch.arange(1.0, 4.0)
+    assert torch.equal(dynamo.compile(fn, backend="aot_eager")(given), fn(expected))
+    assert torch.equal(given, expected)

@@ -40,7 +40,7 @@ from fxir.passes import run_passes
 from fxir.reach import Reach, reach
 from fxir.runtime import Backward, FloatInput, GradientPlaces, GraphInput, InputBase, Region, Write, places, wrap
 from fxir.second import UNABLE, SecondOrder, Shape
-from fxir.shapes import NeedsStatic, environment_of
+from fxir.shapes import NeedsStatic, environment_of, simplified
 from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced, settle_symbols
 from fxir.verifier import verify
 
@@ -179,10 +179,12 @@ class _Program:
     def region(self, called: Graph, **more: Any) -> Region:
         """What the runtime has to know; `called` is the graph that it calls."""
         shapes = self.mode.graph.shapes
+        # A size in them may have been fixed since they were made.
+        floats = [FloatInput(simplified(e, shapes)) for e in self.mode.float_inputs] if shapes is not None else []
         return Region(
             n_args=len(self.inputs.args) - len(self.bound),
             bound=tuple(self.bound),
-            graph_inputs=(*self.inputs.graph_inputs, *map(FloatInput, self.mode.float_inputs)),
+            graph_inputs=(*self.inputs.graph_inputs, *floats),
             float_arguments=dict(self.mode.float_arguments),
             outputs=tuple(self.outputs if shapes is None else (settled(o, shapes) for o in self.outputs)),
             symbols={} if shapes is None else called.told_symbols(),

@@ -355,10 +355,14 @@ class Graph:
         for i, node in enumerate(self.placeholders):
             if not hasattr(node.info.spec, "shape"):
                 continue
-            for kind, values in (("size", node.info.spec.shape), ("stride", node.info.spec.strides)):  # type: ignore[union-attr]
-                for dim, value in enumerate(values):
-                    if isinstance(value, Sym):
-                        found.setdefault(value, SymbolSource(kind, i, dim))  # type: ignore[arg-type]
+            shape, strides = node.info.spec.shape, node.info.spec.strides  # type: ignore[union-attr]
+            for dim, value in enumerate(shape):
+                if isinstance(value, Sym):
+                    found.setdefault(value, SymbolSource("size", i, dim))
+            for dim, (size, value) in enumerate(zip(shape, strides, strict=True)):
+                # The stride of a dim of one element is whatever it is: nobody who made the tensor was bound to the law.
+                if isinstance(value, Sym) and (size if isinstance(size, int) else size.lo) > 1:
+                    found.setdefault(value, SymbolSource("stride", i, dim))
         return found
 
     def touch(self) -> None:

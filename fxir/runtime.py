@@ -41,9 +41,9 @@ class InputBase:
 
 @dataclass(frozen=True, slots=True)
 class FloatInput:
-    """A 0-d float64 tensor that holds the value of an expression."""
+    """A 0-d float64 tensor that holds the value of an expression, or a number."""
 
-    expression: FloatExpr
+    expression: FloatExpr | float
 
 
 GraphInput: TypeAlias = "int | InputBase | FloatInput"
@@ -385,7 +385,7 @@ class _Writer:
         if not region.symbols:
             return
         used = {s for o in region.outputs for s in _symbols_of(o)}
-        used |= {s for g in region.graph_inputs if isinstance(g, FloatInput) for s in g.expression.symbols}
+        used |= {s for g in region.graph_inputs if isinstance(g, FloatInput) for s in symbols_in(g.expression)}
         if region.backward is not None:
             used |= symbols_in(region.backward.specs) | set(region.backward.symbols)
         for s, source in region.symbols.items():

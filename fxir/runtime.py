@@ -234,6 +234,15 @@ def _replay(t: Tensor, steps: Sequence[Step]) -> Tensor:
     return t
 
 
+def _write_back(x: Tensor, value: Tensor) -> None:
+    """x.copy_(value). Elements of an expanded input that share a place have one value, which is written once."""
+    if 0 in x.stride():
+        for d, step in enumerate(x.stride()):
+            if step == 0 and x.shape[d] > 1:
+                x, value = x.narrow(d, 0, 1), value.narrow(d, 0, 1)
+    OPS["copy_"](x, value)
+
+
 def _base(x: Tensor, low: int, span: int) -> Tensor:
     return _native.alias(x, (span,), (1,), x.storage_offset() - low)  # type: ignore[no-any-return]
 
@@ -351,7 +360,7 @@ class _Writer:
     def _write(self, inputs: list[str]) -> None:
         if self.lead == 0:
             return
-        self.env |= {"copy_": OPS["copy_"], "set_grad": _native.set_grad_enabled}
+        self.env |= {"copy_": _write_back, "set_grad": _native.set_grad_enabled}
         plain = [w for w in self.region.writes if not w.recorded]
         if plain:
             self.lines += ["before = set_grad(False)", "try:"]

@@ -27,3 +27,13 @@ def test_what_is_written_reaches_the_base(name: str, of_input: bool) -> None:
     given, expected = torch.arange(1.0, 4.0), torch.arange(1.0, 4.0)
     assert torch.equal(dynamo.compile(fn, backend="aot_eager")(given), fn(expected))
     assert torch.equal(given, expected)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_an_expanded_argument_is_filled(backend: str) -> None:
+    def fn(x: Any) -> Any:
+        x.fill_(3)
+        return x * 2
+
+    start = torch.ones(3)
+    assert dynamo.compile(fn, backend=backend)(start.expand(2, 3)).tolist() == [[6.0] * 3] * 2 and start.tolist() == [3.0] * 3

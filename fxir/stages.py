@@ -27,7 +27,7 @@ from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 from fxir.node import Node, map_nodes, walk_nodes
 from fxir.shapes import MOST, NeedsStatic, ShapeEnv, SymbolSource, bound
-from fxir.unbacked import AssumptionFailed
+from fxir.unbacked import AssumptionFailed, GuardOnDataDependentSymNode
 
 LOG: Final = component("dynamic")
 Compile = Callable[[GraphModule, list[Any]], Callable[..., Any]]
@@ -108,7 +108,8 @@ def staged(
 def _compiled(inner: GraphModule, given: list[Any], compile_: Compile, shapes: ShapeEnv) -> Callable[..., Any]:
     try:
         return compile_(inner, given)
-    except NotImplementedError as refusal:  # what is between two calls may share memory in ways that inputs do not
+    except (NotImplementedError, GuardOnDataDependentSymNode) as refusal:
+        # What is between two calls may share memory in ways that inputs do not; a stage may want the number itself.
         LOG.log(f"a part of the graph runs uncompiled: {refusal}")
         return inner.forward
     except NeedsStatic as refusal:

@@ -87,6 +87,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "nonzero": lambda x: (x > 0).nonzero() * 2,
     "where": lambda x: torch.where(x > 0)[0] + 1,
     "mask": lambda x: x[x > 0] * 2,
+    "a number that an op wants itself": lambda x: torch.full((3,), (x > 0).sum().item() / 2.0) * x.sum(),
+    "a number added and kept": lambda x: x.clone().index_fill_(0, torch.tensor([0]), float((x > 0).sum().item())),
     "mask in the middle": lambda x: (x * 3)[x > 0].exp().sum() + x,
     "rows": lambda x: x[x.sum(1) > 0] @ x.t(),
     "two masks": lambda x: x[x > 0] + (x * 2)[x > 0],
@@ -114,7 +116,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-NOT_OF_NOTHING = frozenset({"two items", "tolist", "view", "experts", "experts by mask", "unique rows", "a view is written to", "asserted"})
+NOT_OF_NOTHING = frozenset({"two items", "tolist", "a number added and kept", "view", "experts", "experts by mask", "unique rows", "a view is written to", "asserted"})
 
 
 def _data(n: int, sign: int = 1) -> Any:

@@ -216,10 +216,10 @@ class error_on_graph_break:  # noqa: N801 - torch's name
 
 
 def graph_break(msg: str = "") -> None:
-    """Break the graph here when captured; nothing otherwise."""
+    """Break the graph here when captured; nothing otherwise. msg: why, for the report of the break."""
 
 
-setattr(graph_break, DISABLED, True)
+setattr(graph_break, DISABLED, breaks.EXPLICIT)
 
 
 def is_compiling() -> bool:

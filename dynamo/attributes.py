@@ -23,7 +23,7 @@ from dynamo.sources import (
     TypeAttrSource,
     type_attribute,
 )
-from dynamo.values.base import Lazy, Value
+from dynamo.values.base import Lazy, Value, type_name
 from dynamo.values.constant import Constant
 from dynamo.values.containers import CONTAINER_BASES, ContainerObject
 from dynamo.values.functions import BoundMethod
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _ABSENT: Final = object()
 _OWN_GETATTRIBUTE: Final = frozenset(
     {object.__getattribute__, BaseException.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__,
+     types.SimpleNamespace.__getattribute__,
      *(base.__getattribute__ for base in CONTAINER_BASES)}
 )  # fmt: skip
 _METHOD_DESCRIPTORS: Final = (
@@ -154,7 +155,7 @@ class AttributeAccess:
         cls = obj.python_type()
         raw = self.class_lookup(cls, name)
         if raw is _ABSENT:
-            return self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+            return self.raise_(AttributeError, f"'{type_name(cls)}' object has no attribute '{name}'")  # type: ignore[no-any-return]
         if raw is None:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{name} of {obj.describe()}, which its class has set to None")
         return self._bind(obj, cls, name, raw)
@@ -181,7 +182,7 @@ class AttributeAccess:
             found = self._registered(obj, name)
             if found is not None:
                 return found
-            self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+            self.raise_(AttributeError, f"'{type_name(cls)}' object has no attribute '{name}'")
         hook = self.wrap_class_attribute(cls, "__getattr__", fallback)
         return self.call(hook, [obj, Constant(name)], {})
 
@@ -201,7 +202,7 @@ class AttributeAccess:
             return self.instance_dict(obj)
         if isinstance(obj, ExceptionValue) and obj.source is None and hasattr(BaseException, name):
             raise Unsupported(breaks.EXCEPTION, f"{obj.describe()}.{name}")
-        return self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+        return self.raise_(AttributeError, f"'{type_name(cls)}' object has no attribute '{name}'")  # type: ignore[no-any-return]
 
     def wrap_class(self, obj: Value, cls: type) -> Value:
         """type(obj)"""
@@ -396,7 +397,7 @@ class AttributeAccess:
             self.call(self.special_method(descriptor, "__set__"), [obj, value], {})
             return
         if raw is _ABSENT and not cls.__dictoffset__:
-            self.raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+            self.raise_(AttributeError, f"'{type_name(cls)}' object has no attribute '{name}'")
         self.effects.set_attribute(self, obj, name, value)
 
     def _set_module_attribute(self, obj: UserObject, name: str, value: Value) -> None:
@@ -433,7 +434,7 @@ class AttributeAccess:
             raise Unsupported(breaks.ATTRIBUTE, f"del {obj.describe()}.{name} ({type(raw).__name__})")
         present = self._read_or_none(obj, name, raw if is_slot else None)
         if present is None:
-            self.raise_(AttributeError, name if is_slot else f"'{obj.cls.__name__}' object has no attribute '{name}'")
+            self.raise_(AttributeError, name if is_slot else f"'{type_name(obj.cls)}' object has no attribute '{name}'")
         self.effects.delete_attribute(self, obj, name)
 
     def _read_or_none(self, obj: UserObject, name: str, slot: Any) -> Value | None:
@@ -566,7 +567,7 @@ class AttributeAccess:
         if name == "__class__":
             return self.wrap_static(kind)
         if not hasattr(kind, name):
-            return self.raise_(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+            return self.raise_(AttributeError, f"'{type_name(kind)}' object has no attribute '{name}'")  # type: ignore[no-any-return]
         if name in ("__doc__", "__module__"):
             return self.wrap_static(getattr(kind, name))
         if not callable(getattr(kind, name)):
@@ -579,7 +580,7 @@ class AttributeAccess:
         if name == "__class__":
             return self.wrap_static(type(real))
         if not hasattr(real, name):
-            return self.raise_(AttributeError, f"'{type(real).__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+            return self.raise_(AttributeError, f"'{type_name(type(real))}' object has no attribute '{name}'")  # type: ignore[no-any-return]
         found = getattr(real, name)
         if callable(found) and not isinstance(found, type):
             return BuiltinMethod(owner, name)

@@ -33,6 +33,7 @@ from dynamo.values.base import Value
 from dynamo.values.constant import FALSE, NONE, Constant
 from dynamo.values.containers import container_base, new_container
 from dynamo.values.functions import CellValue, PartialValue
+from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.iterators import (
     EnumerateIterator,
     FilterIterator,
@@ -290,6 +291,21 @@ def _partial(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(fn, PartialValue):
         return PartialValue(fn.fn, [*fn.args, *args[1:]], {**fn.kwargs, **kwargs})
     return PartialValue(fn, list(args[1:]), dict(kwargs))
+
+
+def _getter(kind: type) -> Row:
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        if not args or (kwargs and kind is not operator.methodcaller):
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{kind.__name__}() with these arguments")
+        names = args if kind is operator.attrgetter else args[:1]
+        if kind is not operator.itemgetter:
+            cap.host(kind, *(cap.realize(n).as_constant() for n in names))  # TypeError for what is no text
+        return GetterValue(kind, list(args), dict(kwargs))
+
+    return row
+
+
+CLASSES.update((kind, _getter(kind)) for kind in GETTERS)
 
 
 SPECIAL[importlib.import_module] = named(importlib.import_module, breaks.IMPORT)

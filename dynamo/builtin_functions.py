@@ -17,6 +17,7 @@ import eager
 from dynamo import breaks
 from dynamo.builtin_table import (
     FUNCTIONS,
+    ONE,
     SPECIAL,
     ZERO,
     Args,
@@ -100,8 +101,26 @@ FUNCTIONS[operator.index] = lambda cap, a, k: symbolic(cap, a) or cap.wrap_new(c
 for _fn in (print, input, open):
     FUNCTIONS[_fn] = named(_fn, breaks.UNKNOWN_CALL)
 _FRAMES_LOOKED_AT: Final = ("_getframe", "_getframemodulename", "_current_frames")  # the second from 3.12 on
-for _fn in (breakpoint, vars, locals, dir, eval, exec, compile, *(getattr(sys, n) for n in _FRAMES_LOOKED_AT if hasattr(sys, n))):
+for _fn in (breakpoint, locals, dir, eval, exec, compile, *(getattr(sys, n) for n in _FRAMES_LOOKED_AT if hasattr(sys, n))):
     FUNCTIONS[_fn] = named(_fn, breaks.FRAME_INTROSPECTION)
+
+
+@function(math.prod)
+def _prod(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    total = kwargs.get("start", ONE)
+    iterator = cap.iterate(args[0])
+    while (item := cap.next(iterator)) is not None:
+        total = cap.binary(operator.mul, total, item)
+    return total
+
+
+@function(vars)
+def _vars(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if not args:
+        raise Unsupported(breaks.FRAME_INTROSPECTION, "builtin vars()")
+    if not cap.has_attribute(args[0], "__dict__"):
+        return cap.raise_type_error("vars() argument must have __dict__ attribute")  # type: ignore[no-any-return]
+    return cap.read_attribute(args[0], "__dict__")
 
 
 @function(id)

@@ -6,6 +6,7 @@ Part of Capture: `Builtins` looks rows up.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -14,6 +15,7 @@ from dynamo.errors import Unsupported
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
 from dynamo.values.objects import ExceptionValue, UserObject
+from dynamo.values.sequences import ListValue
 from dynamo.values.symint import SymbolicValue, SymIntValue
 from dynamo.values.tensor import TensorValue
 from eager.nn import Module
@@ -81,6 +83,8 @@ class Builtins:
         if name == "__delattr__" and not isinstance(owner.real, Module):
             cap.generic_delete(owner, args[0].as_constant())
             return NONE
+        if issubclass(owner.cls, types.SimpleNamespace) and name in ("__init__", "__eq__", "__ne__"):
+            return self._namespace_method(owner, name, args, kwargs)
         if name == "__init__":
             if isinstance(owner, ExceptionValue) and owner.source is None:
                 if owner.initialized:
@@ -97,6 +101,14 @@ class Builtins:
             return NONE
         raise Unsupported(breaks.OPAQUE_OBJECT, f"object.{name} of {owner.describe()}")
 
+    def _namespace_method(self, owner: UserObject, name: str, args: Args, kwargs: Kwargs) -> Value:
+        """SimpleNamespace.<name>(owner, ...)"""
+        if name != "__init__" or args:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{name} of {owner.describe()}")
+        for attribute, item in kwargs.items():
+            self.generic_set(owner, attribute, item)  # type: ignore[attr-defined]
+        return NONE
+
     def module_has_hooks(self, obj: UserObject) -> bool:
         """Whether the call of a module runs hooks, or was compiled in place."""
         cap: Capture = self  # type: ignore[assignment]
@@ -108,8 +120,15 @@ class Builtins:
 
 
 def constants(cap: Capture, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:
-    """Host values of constant arguments. Raises: NotConstant."""
-    return [cap.realize(a).as_constant() for a in args], {k: cap.realize(v).as_constant() for k, v in kwargs.items()}
+    """Host values of constant arguments, lists of constants too. Raises: NotConstant."""
+    return [_constant(cap, a) for a in args], {k: _constant(cap, v) for k, v in kwargs.items()}
+
+
+def _constant(cap: Capture, value: Value) -> Any:
+    value = cap.realize(value)
+    if isinstance(value, ListValue) and value.cls is list and value.owner is None:
+        return [_constant(cap, item) for item in value.items]
+    return value.as_constant()
 
 
 def on_constants(fn: Any) -> Row:

@@ -109,6 +109,9 @@ class Calls:
         real = fn.real
         assert real is not None
         if mark := getattr(real, DISABLED, False):
+            if mark is breaks.EXPLICIT:
+                message = [self.realize(a).as_constant() for a in (*args, *kwargs.values())]  # type: ignore[attr-defined]
+                raise Unsupported(breaks.EXPLICIT, str(message[0]) if message and message[0] else "no reason given")
             reason = f" ({mark})" if isinstance(mark, str) else ""
             raise Unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable{reason}")
         special = self.special_function(real)  # type: ignore[attr-defined]
@@ -129,6 +132,8 @@ class Calls:
             return self.tensor_call(real, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if not trust.may_inline(fn.code):
             module = fn.globals.get("__name__", "?")
+            if trust.is_own(fn.code) and real.__name__ in trust.DATA_DEPENDENT:
+                raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{real.__name__}() of a tensor: what it gives depends on the data")
             cause = breaks.FRAME_INTROSPECTION if module in trust.DEBUGGERS else breaks.UNKNOWN_CALL
             raise Unsupported(cause, f"{fn.describe()}() of {module}")
         return None
@@ -221,10 +226,13 @@ class Calls:
                 return made
         elif base is not None:
             made = new_container(self, cls, base, args, kwargs)  # type: ignore[arg-type]
+        elif issubclass(cls, types.SimpleNamespace):
+            made = self.new_object(cls, [], {})
         else:
             made = self.new_object(cls, args, kwargs)
         init = self.class_lookup(made.python_type(), "__init__")  # of what __new__ gave, perhaps a subclass
-        fills = isinstance(made, ContainerObject) and getattr(init, "__objclass__", object) is not object
+        filled = isinstance(made, ContainerObject) or issubclass(made.python_type(), types.SimpleNamespace)
+        fills = filled and getattr(init, "__objclass__", object) is not object
         if isinstance(init, types.FunctionType) or fills:
             result = self.call(self.special_method(made, "__init__"), args, kwargs)
             if self.realize(result) is not NONE and not _is_none(self.realize(result)):
@@ -235,12 +243,8 @@ class Calls:
     def new_object(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """object.__new__(cls, ...)"""
         self.check_creation(cls)
-        own_init = isinstance(self.class_lookup(cls, "__init__"), types.FunctionType)
-        own_new = isinstance(self.class_lookup(cls, "__new__"), staticmethod | types.FunctionType)
-        if (args or kwargs) and (own_new or not own_init):
-            if (own_new and own_init is False) or not own_new:
-                self.raise_(TypeError, f"{cls.__name__}() takes no arguments")  # type: ignore[attr-defined]
-            self.raise_(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")  # type: ignore[attr-defined]
+        if args or kwargs:  # CPython decides by its slots whether it minds them
+            self.host(object.__new__, cls, *(None for _ in args), **dict.fromkeys(kwargs))  # type: ignore[attr-defined]
         if container_base(cls) is not None:
             self.host(object.__new__, cls)  # type: ignore[attr-defined]
         return UserObject(cls, born=self.steps)  # type: ignore[attr-defined]

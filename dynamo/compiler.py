@@ -37,6 +37,7 @@ from dynamo.symbolic import Frame
 from dynamo.symbols import StaticAgain
 from dynamo.tensors import FakeMode
 from dynamo.tracebacks import forget_frames
+from dynamo.utils import counters
 from dynamo.values.base import NULL, Lazy, Value
 from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue, SetValue
@@ -315,6 +316,7 @@ class Job:
         """Capture and install. Raises: Restart, GiveUp."""
         owner, site, cap = self.owner, self.site, self.cap
         frame = self.root.frame(cap)
+        counters["frames"]["total"] += 1
         end = cap.run(frame)
         if isinstance(end, Stop):
             self._report(end)
@@ -331,8 +333,11 @@ class Job:
             guards.LOG.log(f"{site.label}:\n{guards.describe(variant.guards)}")
         owner.statistics.guards.extend(variant.guards)
         site.variants.append(variant)
+        counters["frames"]["ok"] += 1
         if isinstance(end, Stop):
-            owner.statistics.breaks.append(end.record())
+            record = end.record()
+            owner.statistics.breaks.append(record)
+            counters["graph_break"][f"{record.cause.title}: {record.detail}"] += 1
         if self.is_continuation:
             return add(variant.program, target)
         return add(variant.program, target, pass_function=takes_function)
@@ -363,8 +368,10 @@ class Job:
     def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
         gm = graph_module(cap, outputs)
         self._log_graph(gm)
+        calls = sum(n.op.startswith("call") for n in gm.graph.nodes)
+        counters["stats"]["unique_graphs"] += 1
+        counters["stats"]["calls_captured"] += calls
         if COMPONENT.enabled:
-            calls = sum(n.op.startswith("call") for n in gm.graph.nodes)
             COMPONENT.log(f"{self.site.label}: captured {calls} calls over {len(cap.inputs)} tensors for {self.owner.backend_name}")
         self.owner.statistics.graphs.append(gm)
         examples: list[Any] = []

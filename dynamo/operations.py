@@ -13,10 +13,12 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.set_history import History
-from dynamo.values.base import NotConstant, Value
+from dynamo.values.base import NotConstant, Opaque, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.containers import ContainerObject
 from dynamo.values.functions import CellValue, FunctionValue
@@ -24,7 +26,7 @@ from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, Seque
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, constants_of
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
-from dynamo.values.symint import host_value
+from dynamo.values.symint import SymbolicValue, host_value
 from dynamo.values.tensor import TensorValue
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
@@ -65,6 +67,7 @@ class Operations:
         def realize(self, value: Value) -> Value: ...
         def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
         def wrap_new(self, real: Any) -> Value: ...
+        def wrap_static(self, real: Any, label: str = "") -> Value: ...
         def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
         def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
         def class_has(self, cls: type, name: str) -> bool: ...
@@ -94,17 +97,21 @@ class Operations:
     def _constants(self, fn: Any, a: Constant, b: Constant) -> Value:
         grows = fn in (operator.pow, operator.lshift, operator.ipow, operator.ilshift)
         x, y = host_value(a), host_value(b)
+        if (isinstance(x, np.generic) or isinstance(y, np.generic)) and (isinstance(a, SymbolicValue) or isinstance(b, SymbolicValue)):
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of a symbolic number and numpy's")
         if grows and type(x) is int and type(y) is int and y > 10_000:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of huge numbers")
         result = self.host(fn, x, y)
         return self.wrap_new(result)
 
     def _containers(self, fn: Any, written: Any, a: Value, b: Value) -> Value:
+        if fn is operator.or_ and _unites(a) and _unites(b):
+            return self.wrap_static(self.host(fn, _alternative(a), _alternative(b)))
         if fn is operator.add and isinstance(a, Sequence) and isinstance(b, Sequence) and a.family is b.family:
             return a.like([*a.items, *b.items])
         if fn is operator.mul:
             seq, n = (a, b) if isinstance(a, Sequence) else (b, a)
-            if isinstance(seq, Sequence) and isinstance(n, Constant):
+            if isinstance(seq, Sequence) and isinstance(n, Constant) and not isinstance(n.value, np.generic):
                 return seq.like(self.host(operator.mul, seq.items, n.value))
         if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
             return self.call_method(a, BINARY[fn][0], [b], {})
@@ -587,3 +594,14 @@ _OPERATOR_TEXT: Final = {
     operator.mod: "%", operator.pow: "** or pow()", operator.matmul: "@", operator.lshift: "<<", operator.rshift: ">>",
     operator.and_: "&", operator.or_: "|", operator.xor: "^",
 }  # fmt: skip
+
+
+def _unites(value: Value) -> bool:
+    """Whether `|` of value and another class makes a union of types."""
+    if isinstance(value, ClassValue):
+        return type(value.cls).__or__ is type.__or__ and type(value.cls).__ror__ is type.__ror__  # type: ignore[comparison-overlap]
+    return (isinstance(value, Constant) and value.holds(None)) or (isinstance(value, Opaque) and isinstance(value.real, types.UnionType))
+
+
+def _alternative(value: Value) -> Any:
+    return value.real if isinstance(value, Opaque) else value.as_constant()

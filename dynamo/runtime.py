@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import OrderedDict
-from types import FunctionType, MethodType, WrapperDescriptorType
+from types import FunctionType, MethodType, SimpleNamespace, WrapperDescriptorType
 from typing import Any, Final
 
 from dynamo import _native
@@ -81,7 +81,7 @@ def clear_cell(cell: Any) -> None:
 
 def object_new(cls: type) -> Any:
     """An instance with nothing set."""
-    return object.__new__(cls)
+    return (SimpleNamespace if issubclass(cls, SimpleNamespace) else object).__new__(cls)
 
 
 def exception_new(cls: type, args: tuple[Any, ...], initialized: bool) -> BaseException:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 import eager
 from dynamo import breaks
 from dynamo.errors import Raised, Unsupported
@@ -308,6 +310,8 @@ class TensorCalls:
     def _plain_argument(self, value: Value) -> tuple[Any, Any]:
         try:
             constant = value.as_constant()
+            if isinstance(constant, np.generic):
+                constant = constant.item()  # to a tensor they are numbers like Python's
         except NotConstant:
             real = getattr(value, "real", None)
             if isinstance(real, eager.Generator):

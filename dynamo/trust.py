@@ -65,6 +65,9 @@ _NOT_IN_GRAPH: Final = frozenset(
 )
 
 
+DATA_DEPENDENT: Final = frozenset("nonzero masked_select unique item is_nonzero".split())  # functions of ours
+
+
 def _body(fn: Any) -> Any:
     """A function of ours, behind what looks at its failed calls."""
     guarded = isinstance(fn, types.FunctionType) and fn.__code__.co_filename == refusal.__file__

@@ -16,8 +16,10 @@ import itertools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dynamo import _native, breaks, trust
-from dynamo.errors import GiveUp
+from dynamo.errors import GiveUp, Unsupported
 from dynamo.set_history import History
 from dynamo.sources import (
     AttrSource,
@@ -34,9 +36,10 @@ from dynamo.sources import (
 )
 from dynamo.standing import STANDING_TYPES, wrap_standing
 from dynamo.values.base import Lazy, Opaque, Value
-from dynamo.values.constant import CONSTANT_TYPES, Constant, guard_constant
+from dynamo.values.constant import CONSTANT_TYPES, Constant, guard_constant, told_by_equality
 from dynamo.values.containers import ContainerObject, container_base
 from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, PartialValue
+from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.mappings import DICT_TYPES, DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
@@ -59,6 +62,8 @@ BUILTIN_FUNCTION_TYPES: Final = (
     types.WrapperDescriptorType,
     types.MethodWrapperType,
     types.ClassMethodDescriptorType,
+    np.ufunc,
+    type(np.prod),
     type(functools.lru_cache(lambda: None)),
 )
 _HEAP_TYPE: Final = 1 << 9
@@ -75,11 +80,11 @@ def is_named_tuple(cls: type) -> bool:
 
 
 def is_python_class(cls: type) -> bool:
-    """Whether instances of cls behave as Python code says: no C base but object or an exception."""
-    if not cls.__flags__ & _HEAP_TYPE:
+    """Whether instances of cls behave as Python code says: no C base but object, SimpleNamespace or an exception."""
+    if not cls.__flags__ & _HEAP_TYPE and cls is not types.SimpleNamespace:
         return False
     for base in cls.__mro__:
-        if base is object or issubclass(base, BaseException):
+        if base in (object, types.SimpleNamespace) or issubclass(base, BaseException):
             continue
         if not base.__flags__ & _HEAP_TYPE:
             return base.__module__ in ("abc", "typing", "collections.abc")
@@ -168,6 +173,8 @@ class Wrapping:
             return RangeValue(real)
         if type(real) is slice:
             return SliceValue(self.wrap_new(real.start), self.wrap_new(real.stop), self.wrap_new(real.step))
+        if isinstance(real, np.ndarray):
+            raise Unsupported(breaks.OPAQUE_OBJECT, "an operation that makes a numpy array")  # another one at each call
         return self.wrap_static(real)
 
     def wrap(self, real: Any, source: Source) -> Value:
@@ -177,7 +184,7 @@ class Wrapping:
             symbolic = self.wrap_symbolic_int(real, source) if kind is int else self.wrap_symbolic_float(real, source)
             if symbolic is not None:
                 return symbolic
-        if kind in CONSTANT_TYPES:
+        if kind in CONSTANT_TYPES and (isinstance(source, ConstSource) or told_by_equality(real)):
             if not isinstance(source, ConstSource):
                 guard_constant(self, real, source)  # type: ignore[arg-type]
             return Constant(real, source if not isinstance(source, ConstSource) else None)
@@ -409,6 +416,14 @@ def _list(cap: Any, real: Any, source: Source) -> Value:
     return ListValue([Lazy(cap, v, ItemSource(source, i)) for i, v in enumerate(real)], source)
 
 
+def _deque(cap: Any, real: Any, source: Source) -> Value:
+    cap.guard("type", source, collections.deque)
+    cap.guard("len", source, len(real))
+    cap.guard("const_eq", AttrSource(source, "maxlen"), real.maxlen)
+    items: list[Value] = [Lazy(cap, v, ItemSource(source, i)) for i, v in enumerate(real)]
+    return ListValue(items, source, collections.deque, real.maxlen)
+
+
 def _dict(cap: Any, real: Any, source: Source) -> Value:
     if type(real) is dict and "__builtins__" in real:
         return Opaque(real, source)  # globals: they change with every `global` statement
@@ -439,7 +454,7 @@ def _view(cap: Any, real: Any, source: Source) -> Value:
 
 
 def _set(cap: Any, real: Any, source: Source) -> Value:
-    if not all(type(v) in CONSTANT_TYPES for v in real):
+    if not all(type(v) in CONSTANT_TYPES and told_by_equality(v) for v in real):
         return Opaque(real, source)
     if not isinstance(source, ConstSource) or type(real) is set:
         cap.guard("const_eq", source, type(real)(real))
@@ -480,6 +495,14 @@ def _partial(cap: Any, real: Any, source: Source) -> Value:
     return PartialValue(fn, list(args.items), kwargs, source)
 
 
+def _getter(cap: Any, real: Any, source: Source) -> Value:
+    held = cap._held(real, source)
+    made, args = real.__reduce__()
+    keywords = made.keywords if isinstance(made, functools.partial) else {}
+    args = (*made.args, *args) if isinstance(made, functools.partial) else args
+    return GetterValue(type(real), [cap.wrap_static(a) for a in args], {k: cap.wrap_static(v) for k, v in keywords.items()}, held)
+
+
 _VIEWS: Final[dict[type, str]] = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 _MAKERS: Final[dict[type, Any]] = {
     tuple: _tuple,
@@ -493,8 +516,8 @@ _MAKERS: Final[dict[type, Any]] = {
     slice: _slice,
     types.MethodType: _method,
     functools.partial: _partial,
-    # No guard reads the items of a deque, so an existing one can only be passed along.
-    collections.deque: lambda cap, real, source: Opaque(real, source),
+    **dict.fromkeys(GETTERS, _getter),
+    collections.deque: _deque,
     types.MappingProxyType: _proxy,
     **dict.fromkeys(STANDING_TYPES, wrap_standing),
     **dict.fromkeys(_VIEWS, _view),

@@ -149,12 +149,21 @@ static bool same_elements(PyObject *o, PyObject *want)
     return same && !PyErr_Occurred();
 }
 
+/* collections.deque, whose C type has no name for others. */
+static PyObject *deque_type;
+
+static inline bool is_deque(PyObject *o)
+{
+    return (PyObject *)Py_TYPE(o) == deque_type;
+}
+
 static bool length_is(PyObject *o, int64_t n)
 {
     if (PyTuple_Check(o) || PyList_Check(o)) return Py_SIZE(o) == n;
     if (PyDict_Check(o)) return PyDict_GET_SIZE(o) == n;
     if (PyAnySet_Check(o)) return PySet_GET_SIZE(o) == n;
     if (PyUnicode_Check(o)) return PyUnicode_GET_LENGTH(o) == n;
+    if (is_deque(o)) return PyObject_Size(o) == n;
     return false;
 }
 
@@ -243,6 +252,7 @@ static PyObject *sequence_item(PyObject *o, int64_t index)
 {
     if (PyTuple_Check(o)) return index < PyTuple_GET_SIZE(o) ? Py_NewRef(PyTuple_GET_ITEM(o, index)) : NULL;
     if (PyList_Check(o)) return index < PyList_GET_SIZE(o) ? Py_NewRef(PyList_GET_ITEM(o, index)) : NULL;
+    if (is_deque(o)) return PySequence_GetItem(o, index);
     return NULL;
 }
 
@@ -661,7 +671,10 @@ PyTypeObject ProgramType = {
 
 int guards_init(PyObject *module)
 {
-    if (dictwatch_init() < 0 || PyType_Ready(&ProgramType) < 0) return -1;
+    PyObject *collections = PyImport_ImportModule("collections");
+    deque_type = collections ? PyObject_GetAttrString(collections, "deque") : NULL;
+    Py_XDECREF(collections);
+    if (!deque_type || dictwatch_init() < 0 || PyType_Ready(&ProgramType) < 0) return -1;
     if (PyModule_AddObjectRef(module, "GuardProgram", (PyObject *)&ProgramType) < 0) return -1;
     PyObject *any = PyLong_FromLongLong(DIM_ANY), *two = PyLong_FromLongLong(DIM_AT_LEAST_2);
     PyObject *all = PyLong_FromUnsignedLongLong(UINT64_MAX);

@@ -6,7 +6,10 @@ where). The difference decides how it is reconstructed and whether its mutation 
 
 from __future__ import annotations
 
+import collections
+import functools
 import itertools
+import types
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from dynamo import breaks
@@ -192,3 +195,13 @@ def is_iterator_from_outside(value: Value) -> bool:
     """Whether value is an existing iterator whose end may run code: a generator, or what may hold one."""
     real = getattr(value, "real", None)
     return isinstance(value, Lazy | Opaque) and hasattr(type(real), "__next__") and type(real) not in _PASSIVE_ITERATORS
+
+
+_FULL_NAMES: Final = frozenset(
+    (collections.deque, collections.defaultdict, collections.OrderedDict, functools.partial, types.SimpleNamespace)
+)
+
+
+def type_name(cls: type) -> str:
+    """What C code calls a class in messages: those made in C outside builtins go by their full names."""
+    return f"{cls.__module__}.{cls.__qualname__}" if cls in _FULL_NAMES else cls.__name__

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import CodeType, EllipsisType, NoneType, NotImplementedType
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.sources import Source
@@ -15,11 +17,19 @@ if TYPE_CHECKING:
     from dynamo.capture import Capture
     from dynamo.codegen import CodeGen
 
+NUMPY_SCALARS: Final = frozenset(np.dtype(c).type for c in "?bBhHiIlLqQefdFD")
 # Every value of these types is immutable, and equality of type and value makes it interchangeable.
 CONSTANT_TYPES: Final = frozenset(
     {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, device, finfo, iinfo}
-)
+) | NUMPY_SCALARS
 _SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, CodeType, dtype})
+
+
+def told_by_equality(value: Any) -> bool:
+    """Whether what equals `value` and has its type is interchangeable with it: not of numpy's zeros and NaNs."""
+    if type(value) not in NUMPY_SCALARS or isinstance(value, np.integer | np.bool_):
+        return True
+    return all(part == part and part != 0 for part in ((value.real, value.imag) if isinstance(value, np.complexfloating) else (value,)))
 
 
 def guard_constant(cap: Capture, value: Any, source: Source) -> None:

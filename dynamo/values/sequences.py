@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.sources import ConstSource, Source
-from dynamo.values.base import NotConstant, Value
+from dynamo.values.base import NotConstant, Value, type_name
 from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
 from eager import Size
 
@@ -176,6 +176,11 @@ class ListValue(Sequence):
         made.trim(False)
         return made
 
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name == "maxlen" and self.cls is not list:
+            return Constant(self.maxlen)
+        return super().getattr(cap, name)
+
     def changed(self, cap: Capture) -> None:
         """Note a mutation that is about to happen."""
         cap.mutating(self)
@@ -211,9 +216,9 @@ class ListValue(Sequence):
         return super().call_method(cap, name, args, kwargs)
 
     def _mutate(self, cap: Capture, name: str, args: list[Value]) -> Value:
-        host: Any = self.items if self.cls is list else collections.deque(self.items)
+        host: Any = self.items if self.cls is list else collections.deque(self.items, self.maxlen)
         if not hasattr(host, name):
-            return cap.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
+            return cap.raise_(AttributeError, f"'{type_name(self.cls)}' object has no attribute '{name}'")
         if name in ("append", "appendleft"):
             given: list[Any] = list(args)
         elif name == "insert" and len(args) == 2:
@@ -245,6 +250,8 @@ class ListValue(Sequence):
 
     def _set_items(self, cap: Capture, name: str, args: list[Value]) -> Value:
         key = cap.index_constant(args[0])
+        if self.cls is not list:
+            cap.host(operator.setitem, collections.deque(self.items), key, None)  # its own errors
         if name == "__delitem__":
             cap.host(operator.delitem, self.items, key)
         elif isinstance(key, slice):
@@ -263,7 +270,8 @@ class ListValue(Sequence):
                 self.changed(cap)
                 del self.items[i]
                 return NONE
-        return cap.raise_(ValueError, "list.remove(x): x not in list")
+        missing = "list.remove(x): x not in list" if self.cls is list else f"{cap.to_text(item, repr).as_constant()} is not in deque"
+        return cap.raise_(ValueError, missing)
 
     def _sort(self, cap: Capture, kwargs: dict[str, Value]) -> Value:
         items = cap.sorted(list(self.items), kwargs)

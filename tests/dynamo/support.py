@@ -148,7 +148,7 @@ def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = Non
     if isinstance(a, float):
         assert (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b), f"{path}: {a} against {b}"
         return
-    if isinstance(a, tuple | list):
+    if isinstance(a, tuple | list | collections.deque):
         memo[id(a)] = (a, b)  # held, so that no other object gets its id
         assert len(a) == len(b), f"{path}: {a} against {b}"
         for i, (x, y) in enumerate(zip(a, b, strict=True)):

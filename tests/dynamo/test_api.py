@@ -417,3 +417,29 @@ def test_disabled_by_the_environment() -> None:
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+
+def test_counters_count_graphs_calls_and_breaks() -> None:
+    counters = dynamo.utils.counters
+    counters.clear()
+
+    @dynamo.compile(backend="eager")
+    def f(x):
+        y = x + 1
+        dynamo.graph_break("between the halves")
+        return y * 2 - y
+
+    f(x23())
+    assert counters["stats"] == {"unique_graphs": 2, "calls_captured": 3}
+    assert counters["frames"] == {"total": 2, "ok": 2}
+    assert counters["graph_break"] == {"graph_break() was called: between the halves": 1}
+
+
+@pytest.mark.parametrize("name", ["unique", "nonzero", "masked_select", "argwhere", "unique_consecutive", "bincount"])
+def test_a_break_where_a_shape_depends_on_the_data_says_so(name: str) -> None:
+    def f(x):
+        y = x.long() + 1
+        return torch.masked_select(y, y > 1) if name == "masked_select" else getattr(torch, name)(y)
+
+    found = dynamo.explain(f)(torch.arange(3)).breaks
+    assert [b.cause.id for b in found] == ["data-dependent-value"]

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+import dynamo
 from tests.dynamo import support
-from tests.dynamo.programs import classes, containers, exceptions, flow, functions, objects, runtime, surroundings
+from tests.dynamo.programs import (
+    classes,
+    containers,
+    exceptions,
+    flow,
+    functions,
+    library,
+    objects,
+    runtime,
+    surroundings,
+)
 
-TABLES = (flow, functions, containers, exceptions, objects, classes, runtime, surroundings)
+TABLES = (flow, functions, containers, exceptions, objects, classes, runtime, surroundings, library)
 PROGRAMS = [pytest.param(p, id=f"{t.__name__.rpartition('.')[2]}-{p.name}") for t in TABLES for p in t.PROGRAMS]
 
 
@@ -16,3 +27,10 @@ PROGRAMS = [pytest.param(p, id=f"{t.__name__.rpartition('.')[2]}-{p.name}") for 
 def test_captured_program_agrees_with_eager(program: support.Program, mode: str) -> None:
     """none: broken where it must be. call, leaf: at every call, in every inlined callee. traced: settrace comes on later."""
     support.check(program, "none" if mode == "traced" else mode, traced=mode == "traced")
+
+
+@pytest.mark.parametrize("program", [pytest.param(p, id=p.name) for p in library.PROGRAMS])
+def test_what_models_take_from_libraries_is_captured_whole(program: support.Program) -> None:
+    compiled = dynamo.compile(program.make(), backend="eager", fullgraph=True)
+    for make_args in program.inputs:
+        compiled([], *make_args())

@@ -1,0 +1,55 @@
+"""operator's itemgetter, attrgetter and methodcaller, made in captured code or found outside."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Final
+
+from dynamo.sources import Source
+from dynamo.values.base import Value
+from dynamo.values.sequences import TupleValue
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
+
+
+class GetterValue(Value):
+    """kind(*args, **kwargs), kind one of GETTERS."""
+
+    def __init__(self, kind: type, args: list[Value], kwargs: dict[str, Value], source: Source | None = None) -> None:
+        self.kind = kind
+        self.args = args
+        self.kwargs = kwargs
+        self.source = source
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if len(args) != 1 or kwargs:
+            return cap.raise_type_error(f"{self.kind.__name__} expected 1 argument, got {len(args)}")  # type: ignore[no-any-return]
+        if self.kind is operator.methodcaller:
+            method = cap.read_attribute(args[0], cap.realize(self.args[0]).as_constant())
+            return cap.call(method, self.args[1:], self.kwargs)
+        found = [self._look_up(cap, args[0], key) for key in self.args]
+        return found[0] if len(found) == 1 else TupleValue(found)
+
+    def _look_up(self, cap: Capture, owner: Value, key: Value) -> Value:
+        if self.kind is operator.itemgetter:
+            return cap.getitem(owner, key)
+        for name in cap.realize(key).as_constant().split("."):
+            owner = cap.read_attribute(owner, name)
+        return owner
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.source is not None:
+            return cg.source(self.source)
+        parts = [cg.value(a) for a in self.args]
+        parts += [f"**{{{', '.join(f'{k!r}: {cg.value(v)}' for k, v in self.kwargs.items())}}}"] if self.kwargs else []
+        return f"{cg.bind(self.kind, self.kind.__name__)}({', '.join(parts)})"

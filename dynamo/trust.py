@@ -46,7 +46,7 @@ _INLINED_OWN: Final = (
 # Parts whose functions compute on tensors and plain values, with no state of their own.
 _LIBRARY: Final = (
     *(os.path.join(_EAGER_DIR, package, "") for package in ("functions", "ops")),
-    *(os.path.join(_EAGER_DIR, f"{module}.py") for module in ("fft", "linalg", "special", "symint")),
+    *(os.path.join(_EAGER_DIR, f"{module}.py") for module in ("fft", "linalg", "special", "spec", "symint")),
 )
 # Standard library modules whose Python code is looked into.
 _INLINED_STDLIB: Final = frozenset(

@@ -16,6 +16,7 @@ from eager.distributions._transform import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
+    _InverseTransform,  # noqa: F401 - libraries reach for it here
     identity_transform,
 )
 from eager.distributions.distribution import Distribution

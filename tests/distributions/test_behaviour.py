@@ -174,3 +174,23 @@ def test_densities_and_draws_in_compiled_code(backend: str) -> None:
         torch.testing.assert_close(got, expected)
         wanted = torch.autograd.grad(sum(t.sum() for t in expected), (mean, log_scale))
         torch.testing.assert_close(torch.autograd.grad(sum(t.sum() for t in got), (mean, log_scale)), wanted)
+
+
+def test_a_compiled_categorical_is_one_graph_for_all_sizes() -> None:
+    net = torch.nn.Linear(4, 3)
+
+    def losses(x, action):  # type: ignore[no-untyped-def]
+        d = D.Categorical(logits=net(x), validate_args=False)
+        return d.log_prob(action), d.entropy()
+
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(losses, backend=counter)
+    for n in (8, 12, 9):
+        x, action = torch.randn(n, 4), torch.randint(0, 3, (n,))
+        for got, want in zip(compiled(x, action), losses(x, action), strict=True):
+            torch.testing.assert_close(got, want)
+    assert counter.frame_count == 2  # the second for every size
+
+
+def test_the_inverse_of_a_transform_is_of_the_class_that_libraries_know() -> None:
+    assert type(D.ExpTransform().inv) is D.transforms._InverseTransform

@@ -306,10 +306,14 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
 
 def pinv(A: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
-    """Moore-Penrose inverse; singular values below rtol times the largest count as zero."""
-    if atol is not None:
-        raise NotImplementedError("linalg.pinv: atol is not implemented; give rtol")
-    return OPS["pinv"](A, rcond if rtol is None else rtol)
+    """Moore-Penrose inverse; singular values up to atol, or to rtol times the largest, count as zero. rtol is 0 beside an atol."""
+    if atol is None:
+        return OPS["pinv"](A, rcond if rtol is None else rtol)
+    u, s, vh = svd(A, full_matrices=False)
+    least = atol if rtol is None else OPS["maximum"](OPS["amax"](s, (s.ndim - 1,), True) * rtol, atol)
+    some = s > least
+    inverses = OPS["where"](some, 1 / OPS["where"](some, s, 1.0), 0.0)
+    return (vh.mH * inverses.unsqueeze(-2)) @ u.mH
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: N803

@@ -292,11 +292,19 @@ class Tensor(_native.TensorBase):
             raise ValueError("only one element tensors can be converted to Python scalars")
         return self.item()
 
+    def _real_number(self, name: str) -> Any:
+        value = self._number()
+        if isinstance(value, complex):
+            if value.imag:
+                raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+            return value.real
+        return value
+
     def __float__(self) -> float:
-        return float(self._number())
+        return float(self._real_number("double"))
 
     def __int__(self) -> int:
-        return int(self._number())
+        return int(self._real_number("int64_t"))
 
     def __complex__(self) -> complex:
         return complex(self._number())

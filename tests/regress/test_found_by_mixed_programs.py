@@ -101,3 +101,9 @@ def test_a_pseudo_inverse_drops_singular_values_up_to_atol() -> None:
     c = torch.tensor([[1j, 2.0], [0.0, 1.0]])
     assert torch.allclose(torch.linalg.pinv(c, atol=0.0) @ c, torch.eye(2, dtype=torch.complex64), atol=1e-5)
     assert torch.linalg.pinv(torch.ones(2, 3, 4), atol=0.1).shape == (2, 4, 3)
+
+
+def test_complex_numbers_without_an_imaginary_part_are_real_numbers() -> None:
+    assert int(torch.tensor(2 + 0j)) == 2 and float(torch.tensor([2.5 + 0j])) == 2.5
+    with pytest.raises(RuntimeError, match="int64_t without overflow"):
+        int(torch.tensor(1j))

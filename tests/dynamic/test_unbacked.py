@@ -116,7 +116,19 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-NOT_OF_NOTHING = frozenset({"two items", "tolist", "a number added and kept", "view", "experts", "experts by mask", "unique rows", "a view is written to", "asserted"})
+NOT_OF_NOTHING = frozenset(
+    {
+        "two items",
+        "tolist",
+        "a number added and kept",
+        "view",
+        "experts",
+        "experts by mask",
+        "unique rows",
+        "a view is written to",
+        "asserted",
+    }
+)
 
 
 def _data(n: int, sign: int = 1) -> Any:

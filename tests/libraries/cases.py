@@ -119,6 +119,8 @@ for _name in "LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM GemmaForCausa
 # torch's grouped products, which the experts are run by otherwise, refuse float64
 _transformers("MixtralForCausalLM", num_key_value_heads=2, head_dim=8, experts_implementation="eager", **_SMALL)
 _transformers("GPT2LMHeadModel", n_embd=32, n_layer=2, n_head=4, vocab_size=100, n_positions=64)
+_transformers("GPTNeoForCausalLM", hidden_size=32, num_layers=2, num_heads=4, intermediate_size=64, vocab_size=100, window_size=8,
+              max_position_embeddings=64, attention_types=[[["global", "local"], 1]])  # fmt: skip
 _transformers("DistilBertModel", dim=32, n_layers=2, n_heads=4, hidden_dim=64, vocab_size=100)
 _transformers("T5ForConditionalGeneration", [tokens(), np.ones((2, 32), np.int64), tokens(2, 8)], d_model=32, d_kv=8, d_ff=64,
               num_layers=2, num_heads=4, vocab_size=100)  # fmt: skip

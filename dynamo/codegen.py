@@ -15,7 +15,7 @@ import keyword
 import math
 import re
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from dynamo import breaks
@@ -27,6 +27,7 @@ from dynamo.sources import ConstSource, Source
 from dynamo.tracebacks import GENERATED, Generated, location_table
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
+from dynamo.values.functions import GeneratorValue
 from dynamo.values.objects import ExceptionValue, UserObject
 from dynamo.values.symint import SymbolicValue
 from dynamo.values.tensor import TensorValue
@@ -434,6 +435,7 @@ class _BreakWriter:
         if inner.handled is None and not self.looked_at:
             self.performed = perform(cg, inner, stop.instruction)
         self._state: dict[int, tuple[dict[int, str], list[str]]] = {}
+        self._aloud: dict[int, int] = {}  # masks of slots that are handed on although nothing reads them
 
     def write(self) -> None:
         # Everything that any frame will need exists before the instruction runs.
@@ -449,7 +451,9 @@ class _BreakWriter:
             indices = [o.index for o in self.performed.outcomes]
         if (inner and self.performed is None) or frame.decoded.handler(frame.ins.index) is not None:
             indices.append(frame.ins.index)
-        live = sorted({slot for index in indices for slot in frame.live_locals(index)})
+        aloud = {slot for slot, value in enumerate(frame.locals) if value is not None and _dies_aloud(value, frame)}
+        self._aloud[k] = sum(1 << slot for slot in aloud)
+        live = sorted({slot for index in indices for slot in frame.live_locals(index)} | aloud)
         if inner and self.looked_at:
             live = [slot for slot, value in enumerate(frame.locals) if value is not None]
         stack = [self.cg.value(v) for v in frame.stack]
@@ -559,7 +563,7 @@ class _BreakWriter:
             self._resume(k, result, self._reenter(k, start, [text for text, _ in whole], "None"), outcome.pushes)
             return
         live = frame.decoded.live_slots(outcome.index)
-        slots = [i for i in locals_ if live >> i & 1]
+        slots = [i for i in locals_ if (live | self._aloud[k]) >> i & 1]
         target = cg.plan.continuation(frame, outcome.index, slots, tuple(n for _, n in whole))
         args = [locals_[i] for i in slots] + [text for text, n in whole if not n]
         tail = f"{cg.helper('tail')}({', '.join([cg.bind(target, 'continuation'), *args])})"
@@ -592,6 +596,17 @@ class _BreakWriter:
             items = f"{cg.helper('with_tracebacks')}({handled}, {items})"
         reenter = cg.bind(cg.plan.reenter(frame), "reenter")
         return f"{cg.helper('tail')}({reenter}, {offset}, [{every}], {items}, {exc}, {handled})"
+
+
+def _dies_aloud(value: Value, frame: Frame) -> bool:
+    """Whether the end of an object runs code: a variable must hold it for as long as eager's does.
+
+    A generator that the captured program made does so once it has begun, which the instruction of the break may do.
+    """
+    if value.source is None:
+        return isinstance(value, GeneratorValue) and any(v is value for v in frame.stack)
+    real = getattr(value, "real", None)
+    return isinstance(real, GeneratorType) or hasattr(type(real), "__del__")
 
 
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:

@@ -319,6 +319,16 @@ def f(log, x, n):
     print(end='')
     return [*first], [*second]
 """),
+    **{f"a generator that nobody reads any more lives as long as its variable, {mode}": (mode, """
+def f(log, x, n):
+    items = guarded(3)
+    note(next(items))
+    y = x + 1
+    for i in range(n):
+        note(i)
+        print(end='')
+    return y + 1
+""") for mode in ("default", "break", "leaf")},
 }  # fmt: skip
 
 

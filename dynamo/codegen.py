@@ -29,7 +29,7 @@ from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
 from dynamo.values.functions import GeneratorValue
 from dynamo.values.objects import ExceptionValue, UserObject
-from dynamo.values.symint import SymbolicValue
+from dynamo.values.symint import SymbolicText, SymbolicValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_exception_class
 from eager.symfloat import SymFloat
@@ -175,7 +175,7 @@ class CodeGen:
         """An expression for `value`; the same object each time it is asked for."""
         if value is NULL:
             return self.helper("NULL")
-        if isinstance(value, Constant) and value.source is None and not isinstance(value, SymbolicValue):
+        if isinstance(value, Constant) and value.source is None and not isinstance(value, SymbolicValue | SymbolicText):
             return self.constant(value.value)
         key = id(value)
         if key in self._values:

@@ -26,10 +26,11 @@ from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, Seque
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, constants_of
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
-from dynamo.values.symint import SymbolicValue, host_value
+from dynamo.values.symint import SymbolicText, SymbolicValue, host_value, text_parts
 from dynamo.values.tensor import TensorValue
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
+from eager.tensor import Size
 from fxir.unbacked import GuardOnDataDependentSymNode
 
 # operator function -> (method, reflected method)
@@ -507,6 +508,10 @@ class Operations:
     def to_text(self, value: Value, convert: Callable[[Any], str]) -> Value:
         """str(value), repr(value) or ascii(value)"""
         value = self.realize(value)
+        if isinstance(value, SymbolicText) and convert is str:
+            return value
+        if (parts := self._symbolic_parts(value)) is not None:
+            return SymbolicText(parts)
         if isinstance(value, UserObject):
             name = "__str__" if convert is str else "__repr__"
             raw = self.class_lookup(value.cls, name)
@@ -529,6 +534,24 @@ class Operations:
             return Constant(self.host(convert, value.as_constant()))
         except NotConstant:
             return self._container_text(value)
+
+    def _symbolic_parts(self, value: Value) -> list[str | SymbolicValue] | None:
+        """The text of a symbolic number, or of a tuple or shape that holds one, in pieces; None for all else.
+
+        Text of what can change is made at once.
+        """
+        if isinstance(value, SymbolicValue):
+            return [value]
+        if not (isinstance(value, TupleValue) and value.cls in (tuple, Size)):
+            return None
+        items = [self.realize(v) for v in value.items]
+        inner = [self._symbolic_parts(v) for v in items]
+        if all(parts is None for parts in inner) or not all(isinstance(v, Constant | TupleValue) for v in items):
+            return None
+        pieces: list[str | SymbolicValue] = ["torch.Size([" if value.cls is Size else "("]
+        for i, (item, parts) in enumerate(zip(items, inner, strict=True)):
+            pieces += ([", "] if i else []) + (parts or text_parts(self.to_text(item, repr)))
+        return [*pieces, "])" if value.cls is Size else ",)" if len(items) == 1 else ")"]
 
     def _exception_text(self, value: Value, args: list[Value]) -> Value:
         if not args:
@@ -563,7 +586,7 @@ class Operations:
                 raise Unsupported(breaks.OPAQUE_OBJECT, f"the text of {value.describe()}")
         if isinstance(value, TensorValue):
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
-        if not spec and not isinstance(value, Constant):
+        if not spec and (isinstance(value, SymbolicValue | SymbolicText) or not isinstance(value, Constant)):
             return self.to_text(value, str)
         return Constant(self.host(format, self.object_constant(value), spec))
 

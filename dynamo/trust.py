@@ -33,6 +33,9 @@ _TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")  # CPython's tests are
 _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "nn", ""),
     os.path.join(_EAGER_DIR, "jit", ""),
+    os.path.join(_EAGER_DIR, "onnx", ""),
+    os.path.join(_EAGER_DIR, "ao", ""),
+    os.path.join(_EAGER_DIR, "_C.py"),
     os.path.join(_EAGER_DIR, "_higher_order_ops", ""),
     os.path.join(_EAGER_DIR, "checks.py"),
     os.path.join(_EAGER_DIR, "numerics.py"),

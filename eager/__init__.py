@@ -39,6 +39,7 @@ from eager.autograd.grad_mode import (
 )
 from eager.checks import SymBool, SymFloat, SymInt
 from eager.checks import assert_async as _assert_async
+from eager.checks import assert_true as _assert
 from eager.checks import check as _check
 from eager.checks import check_index as _check_index
 from eager.checks import check_is_size as _check_is_size
@@ -130,8 +131,8 @@ compile = compiler.compile  # noqa: A001 - torch's name
 _ON_FIRST_USE = {
     "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "torch": "eager",
     **{name: f"eager.{name}" for name in (
-        "__config__ _higher_order_ops _subclasses accelerator as_torch backends library cpu distributed distributions fft func hub jit "
-        "multiprocessing overrides profiler signal special storage testing types utils version xpu").split()},
+        "_C __config__ _higher_order_ops _subclasses accelerator ao as_torch backends library cpu distributed distributions fft func "
+        "functional hub jit multiprocessing onnx overrides profiler signal special storage testing types utils version xpu").split()},
 }  # fmt: skip
 
 _FROM_SUBMODULES = {"vmap": "func", "is_storage": "storage"}

@@ -66,6 +66,12 @@ def check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int 
         check(i <= max, message)
 
 
+def assert_true(condition: Any, message: str) -> None:
+    """`torch._assert`. Raises: AssertionError with `message` unless `condition` is true."""
+    if not condition:
+        raise AssertionError(message)
+
+
 def assert_async(tensor: Tensor, message: str = "") -> None:
     """That a one-element tensor is not zero. Raises: RuntimeError."""
     if tensor.numel() != 1:

@@ -23,6 +23,7 @@ from urllib.request import Request, urlopen
 
 from eager import _settings
 from eager.serialization import load as _load_file
+from eager.utils._progress import tqdm
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
@@ -32,9 +33,14 @@ _CONFIG = "hubconf.py"
 _dir: Path | None = None
 
 
+def _get_torch_home() -> str:
+    """`$TORCH_HOME`, or its default. Vision libraries keep their data sets beside what hub keeps."""
+    return str(_settings.current().cache.torch_home)
+
+
 def get_dir() -> str:
     """The folder for models and weights: as set by `set_dir`, else `$TORCH_HOME/hub`."""
-    return str(_dir or _settings.current().cache.torch_home / "hub")
+    return str(_dir or Path(_get_torch_home()) / "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
@@ -108,16 +114,11 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
 
 def _copy(response: Any, out: IO[bytes], note: Callable[[bytes], None], progress: bool) -> None:
     total = int(response.headers.get("Content-Length") or 0)
-    shown, done = progress and sys.stderr.isatty(), 0
-    while block := response.read(_BLOCK_BYTES):
-        out.write(block)
-        note(block)
-        done += len(block)
-        if shown:
-            of = f" of {total / 1e6:.1f}" if total else ""
-            sys.stderr.write(f"\r{done / 1e6:.1f}{of} MB")
-    if shown:
-        sys.stderr.write("\n")
+    with tqdm(total=total, disable=None if progress else True) as shown:
+        while block := response.read(_BLOCK_BYTES):
+            out.write(block)
+            note(block)
+            shown.update(len(block))
 
 
 # ---- models of a repository ----

@@ -17,6 +17,7 @@ from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.mappings import DictValue, pairs_of
 from dynamo.values.objects import UserObject
 from dynamo.values.sequences import ListValue, Sequence, TupleValue
+from dynamo.values.symint import SymbolicText, text_parts
 
 if TYPE_CHECKING:
     from dynamo.decode import Instruction
@@ -211,8 +212,10 @@ def format_with_spec(frame: Frame, ins: Instruction) -> None:
 
 @op("BUILD_STRING")
 def build_string(frame: Frame, ins: Instruction) -> None:
-    parts = [frame.cap.realize(p).as_constant() for p in frame.pop_many(ins.arg)]
-    frame.push(Constant("".join(parts)))
+    given = [frame.cap.realize(p) for p in frame.pop_many(ins.arg)]
+    parts = [piece for value in given for piece in text_parts(value)]
+    fixed = not any(isinstance(value, SymbolicText) for value in given)
+    frame.push(Constant("".join(parts)) if fixed else SymbolicText(parts))  # type: ignore[arg-type]
 
 
 # --- functions -------------------------------------------------------------------------------------------------

@@ -166,6 +166,8 @@ class FunctionValue(Value):
             return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name == "__dict__":
             return cap.instance_dict(self)
+        if name == "__class__":
+            return cap.wrap_static(types.FunctionType)
         if type_attribute(types.FunctionType, name, None) is not None:
             raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
         cap.guard("no_attr", self.source, name)
@@ -176,6 +178,8 @@ class FunctionValue(Value):
             return Constant(self.code.co_name if name == "__name__" else self.code.co_qualname)
         if name == "__module__":
             return Constant(self.globals.get("__name__"))
+        if name == "__class__":
+            return cap.wrap_static(types.FunctionType)
         if name == "__annotations__":
             return self._annotations(cap)
         if name == "__type_params__" and name in vars(types.FunctionType):
@@ -284,6 +288,8 @@ class BoundMethod(Value):
             return self.self_value
         if name == "__func__":
             return self.func
+        if name == "__class__":
+            return cap.wrap_static(types.MethodType)
         return self.func.getattr(cap, name)
 
     def reconstruct(self, cg: CodeGen) -> str:

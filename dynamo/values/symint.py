@@ -80,6 +80,40 @@ class SymFloatValue(SymbolicValue):
         self.symbolic: SymFloat = symbolic
 
 
+class SymbolicText(Constant):
+    """Text with symbolic numbers in it, as the messages of assertions have: the numbers are fixed only for who reads it.
+
+    parts: pieces of text and numbers, in order.
+    """
+
+    def __init__(self, parts: list[str | SymbolicValue]) -> None:
+        self.parts = parts
+        self.source = None
+
+    @property
+    def value(self) -> str:  # type: ignore[override]
+        return "".join(part if isinstance(part, str) else str(part.value) for part in self.parts)
+
+    def python_type(self) -> type:
+        return str
+
+    def holds(self, singleton: Any) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return "text with symbolic numbers in it"
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        template = "".join(part.replace("%", "%%") if isinstance(part, str) else "%s" for part in self.parts)
+        numbers = [cg.value(part) for part in self.parts if not isinstance(part, str)]
+        return f"({template!r} % ({', '.join(numbers)},))"
+
+
+def text_parts(value: Value) -> list[str | SymbolicValue]:
+    """The pieces of `value`, which is text."""
+    return value.parts if isinstance(value, SymbolicText) else [value.as_constant()]
+
+
 def host_value(value: Value) -> Any:
     """What Python computes with: the number, or the SymInt or SymFloat."""
     return value.symbolic if isinstance(value, SymbolicValue) else value.as_constant()

@@ -28,6 +28,8 @@ _NEEDS_ENGINE: Final = frozenset(
     "backward register_hook register_post_accumulate_grad_hook retain_grad detach_ set_ share_memory_ "
     "untyped_storage storage pin_memory".split()
 )
+# Methods by which a tensor takes the geometry of a view of itself -> the methods that give the view
+_VIEWS_IN_PLACE: Final = {f"{name}_": name for name in "as_strided squeeze swapaxes swapdims t transpose unsqueeze".split()}
 _PLAIN_ATTRIBUTES: Final = frozenset(
     "shape dtype device ndim requires_grad is_cuda is_cpu is_meta itemsize nbytes layout is_sparse is_quantized "
     "is_nested is_fake is_mkldnn is_mps is_xpu names output_nr".split()
@@ -117,6 +119,8 @@ class TensorValue(Value):
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
         if name == "requires_grad_":
             return self._requires_grad(cap, args, kwargs)
+        if name in _VIEWS_IN_PLACE:
+            return self._become(cap, name, args, kwargs)
         if name in _NEEDS_ENGINE:
             raise Unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()}")
         if name == "__len__":
@@ -150,6 +154,19 @@ class TensorValue(Value):
             raise Unsupported(breaks.AUTOGRAD, f".requires_grad_() of {self.describe()}")
         cap.tensor_effect(set_requires_grad, [self, Constant(wanted)])
         self.born = cap.steps
+        return self
+
+    def _become(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """x.unsqueeze_(...) and its like: from here on x is the view. Of a tensor from outside others see the change: a break."""
+        if self.source is not None or self.is_new_leaf or self.node.graph is not cap.graph or cap.transforming:
+            return cap.tensor_method(name, [self, *args], kwargs)  # refused there
+        view = cap.tensor_method(_VIEWS_IN_PLACE[name], [self, *args], kwargs)
+        assert isinstance(view, TensorValue)
+        if view is not self:
+            cap.mutating(self)
+            del cap.fakes[id(self.fake)]
+            self.node, self.fake = view.node, view.fake
+            cap.fakes[id(self.fake)] = self
         return self
 
     @property

@@ -187,6 +187,7 @@ def _become(fn: Any) -> Any:
         become(self, with_history)
         if with_history._grad_fn is not None:
             self._set_history(with_history._grad_fn, with_history.output_nr)
+        self._bump_version()
         return self
 
     return method

@@ -72,6 +72,17 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return drop if callable(drop) else lambda fn: fn
 
 
+_script_if_tracing = script_if_tracing  # the name that torchvision takes
+
+
+def _overload_method(fn: T) -> T:
+    """`fn` itself: a signature for TorchScript only, whose function of the same name comes after it."""
+    return fn
+
+
+_overload = _overload_method
+
+
 def unused(fn: T) -> T:
     """An annotation: `fn` itself."""
     return fn

@@ -6,4 +6,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035 - thes
 
 from eager.tensor import Tensor
 
+# A list of n items, for which scripted code could also give one item
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = List  # noqa: UP006
+
 __all__ = ["Any", "Dict", "List", "Optional", "Tensor", "Tuple", "Union"]

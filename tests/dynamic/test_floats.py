@@ -74,9 +74,14 @@ def test_nan_takes_neither_side() -> None:
 
 
 def test_what_needs_the_value_compiles_for_each() -> None:
-    check(lambda x, a: (x + 1, f"{a}"), [(r(3), a) for a in VALUES], compilations=5)
+    check(lambda x, a: (x + 1, f"{a:.4f}"), [(r(3), a) for a in VALUES], compilations=5)
+    check(lambda x, a: (x + 1, f"{a}".zfill(5)), [(r(3), a) for a in VALUES], compilations=5)
     check(lambda x, a: x[: int(a)] + 1, [(r(5), a) for a in (1.5, 2.5, 3.5)], compilations=3)
     check(lambda x, a: (x + 1, {a: 1}), [(r(3), a) for a in (0.0, -0.0, 0.0)], compilations=2)
+
+
+def test_the_text_of_a_float_is_made_when_it_runs() -> None:
+    check(lambda x, a: (x + 1, f"{a} and {a!r}"), [(r(3), a) for a in (*VALUES, math.nan, math.inf, 1e300, 3.0)], compilations=2)
 
 
 def test_division_by_zero_is_pythons() -> None:

@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import inspect
 import keyword
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ import pytest
 
 import dynamo
 import eager as torch
+from dynamo.compiler import REGIONS
 from eager import Tensor
 from tests.dynamo.support import same
 
@@ -463,3 +465,78 @@ def test_a_module_of_this_project_is_imported_at_capture_after_a_change(monkeypa
     compiled = dynamo.compile(f, backend="eager", fullgraph=True)
     assert compiled(torch.ones(2), log)[1] == "eager.hub"
     assert log == [1]
+
+
+def test_classes_of_functions_and_methods_are_known() -> None:
+    """A library that tells whoever listens which of its functions and classes are used."""
+
+    class Point:
+        def method(self) -> str:
+            return self.method.__class__.__name__
+
+    def fn(x):
+        torch._C._log_api_usage_once(f"{fn.__module__}.{fn.__class__.__name__}")  # type: ignore[attr-defined]
+        made = lambda: 1  # noqa: E731
+        if torch.onnx.is_in_onnx_export():
+            return x
+        return x + 1, fn.__class__ is made.__class__, made.__class__.__name__, Point().method()
+
+    agree(fn)
+
+
+def test_products_of_sizes_that_vary() -> None:
+    def fn(x):
+        torch._assert(x.ndim == 2, "a matrix, please")  # type: ignore[attr-defined]
+        return x.reshape(math.prod(x.shape)) * math.prod(iter([2, 0.5, x.shape[0]]), start=3) + math.prod([])
+
+    compiled = dynamo.compile(fn, backend="eager", fullgraph=True)
+    for n in range(2, 7):
+        same(fn(torch.ones(n, 2)), compiled(torch.ones(n, 2)))
+
+
+def test_a_product_of_what_cannot_be_multiplied_raises() -> None:
+    def fn(x):
+        try:
+            return x + math.prod(5)  # type: ignore[call-overload]
+        except TypeError as error:
+            return x + 1, str(error)
+
+    agree(fn)
+
+
+def test_a_message_that_nobody_reads_fixes_no_size() -> None:
+    def fn(x):
+        torch._assert(x.dim() == 2, f"a matrix, not {x.shape}, 100% of {x.shape[0]!r} rows of {x.shape[1:]} and {x.shape[0]!s}")
+        return x + 1
+
+    compiled = dynamo.compile(fn, backend="eager", fullgraph=True)
+    for n in (2, 3, 4, 5):
+        same(fn(torch.ones(n, 2)), compiled(torch.ones(n, 2)))
+    (region,) = (r for r in REGIONS if any(c is compiled for c, _ in r.function_sites))
+    assert len(region.statistics.graphs) == 2  # of one size, and of any
+    with pytest.raises(AssertionError, match=r"a matrix, not torch.Size\(\[7\]\), 100% of 7 rows of torch.Size\(\[\]\) and 7"):
+        compiled(torch.ones(7))
+
+
+def test_texts_of_sizes_are_results_and_keys() -> None:
+    def fn(x, seen):
+        text = f"{x.shape[0]}%s rows: {(x.shape[0], 'a', 1.5)}, {(x.shape[0],)} of {x.shape[0] * 2:3d} {x.shape}"
+        seen.append(text)
+        return x + 1, text, f"<{text}>", {f"{x.shape[0]}": 1}, text.upper(), f"{x.shape[0]}" == "4", [f"{text!r}", text + "."]
+
+    compiled = dynamo.compile(fn, backend="eager", fullgraph=True)
+    for n in (2, 3, 4, 5, 4):
+        seen: tuple[list[str], list[str]] = ([], [])
+        same(fn(torch.ones(n, 2), seen[0]), compiled(torch.ones(n, 2), seen[1]))
+        assert seen[0] == seen[1]
+
+
+def test_a_text_of_a_size_is_a_result_without_fixing_it() -> None:
+    def fn(x):
+        return x + 1, f"{x.shape[0]} of {x.shape}"
+
+    compiled = dynamo.compile(fn, backend="eager", fullgraph=True)
+    for n in (2, 3, 4, 5):
+        same(fn(torch.ones(n, 2)), compiled(torch.ones(n, 2)))
+    (region,) = (r for r in REGIONS if any(c is compiled for c, _ in r.function_sites))
+    assert len(region.statistics.graphs) == 2

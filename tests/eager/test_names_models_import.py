@@ -39,3 +39,104 @@ def test_indexing_by_batched_positions_needs_no_mode():
     with TransformGetItemToIndex():
         rows = torch.func.vmap(lambda i: torch.func.vmap(lambda j: x[i, j])(torch.arange(4)))(torch.arange(3))
     assert torch.equal(rows, x)
+
+
+def test_functions_of_the_top_level_have_an_older_address():
+    assert torch.functional.einsum is torch.einsum
+    assert all(getattr(torch, name) is getattr(torch.functional, name) for name in torch.functional.__all__)
+
+
+def test_asserting_raises_with_the_message():
+    torch._assert(torch.ones(1), "unseen")
+    with pytest.raises(AssertionError, match="a batch, please"):
+        torch._assert(torch.ones(2).ndim == 4, "a batch, please")
+
+
+def test_nothing_is_exported_to_onnx():
+    from eager.onnx import symbolic_opset11
+    from eager.onnx.symbolic_helper import parse_args
+
+    @parse_args("v", "i")
+    def symbolic(g, x, axis):
+        return g.op("Op", x, axis_i=axis)
+
+    assert not torch.onnx.is_in_onnx_export() and torch.onnx.TensorProtoDataType.INT64 == 7
+    torch.onnx.register_custom_op_symbolic("mine::op", symbolic, 11)
+    torch.onnx.unregister_custom_op_symbolic("mine::op", 11)
+    with pytest.raises(ValueError, match="mine"):
+        torch.onnx.register_custom_op_symbolic("mine", symbolic, 11)
+    with pytest.raises(NotImplementedError, match="writes no ONNX"):
+        torch.onnx.export(torch.nn.Linear(1, 1), torch.ones(1), "x.onnx")
+    with pytest.raises(NotImplementedError, match=r"symbolic_opset11\.squeeze"):
+        symbolic_opset11.squeeze  # noqa: B018
+
+
+def test_a_trace_is_known_to_what_it_traces():
+    from fxir.experimental.proxy_tensor import get_proxy_mode
+    from fxir.trace import TraceMode, trace
+
+    seen = []
+
+    def body(x):
+        seen.append(get_proxy_mode())
+        return x + 1
+
+    trace(body, [torch.fake.fake_like(torch.ones(2))])
+    assert isinstance(seen[0], TraceMode) and get_proxy_mode() is None
+
+
+def test_transforms_are_known_to_what_they_transform():
+    seen = []
+
+    def body(x):
+        seen.append(torch._C._are_functorch_transforms_active())
+        return x * 2
+
+    torch.func.vmap(body)(torch.ones(3))
+    body(torch.ones(3))
+    assert seen == [True, False] and torch._C._get_tracing_state() is None
+
+
+def test_gradients_are_switched_without_a_block():
+    try:
+        torch._C._set_grad_enabled(False)
+        assert not torch.is_grad_enabled()
+    finally:
+        torch._C._set_grad_enabled(True)
+    assert torch.is_grad_enabled()
+
+
+def test_marks_of_quantisation_pass_their_input():
+    from eager.ao.quantization import DeQuantStub, QuantStub
+
+    x = torch.ones(2)
+    assert QuantStub()(x) is x and DeQuantStub(qconfig="some")(x) is x and DeQuantStub("some").qconfig == "some"
+
+
+def test_progress_counts_what_passes_through(capsys):
+    from eager.utils.model_zoo import tqdm
+
+    bar = tqdm("abc", desc="letters", disable=False)
+    assert list(bar) == ["a", "b", "c"] and bar.n == 3 and bar.total == 3
+    assert capsys.readouterr().err.endswith("letters: 100.0%\n")
+    with tqdm(total=10, unit="B", disable=True) as quiet:
+        quiet.update(5)
+    assert quiet.n == 5 and capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["hub._get_torch_home", "jit._script_if_tracing", "jit._overload_method"])
+def test_private_names_that_vision_libraries_take(name):
+    module, _, last = name.partition(".")
+    assert callable(getattr(getattr(torch, module), last))
+
+
+def test_sizes_of_lists_may_be_annotated_for_scripts():
+    from eager.jit.annotations import BroadcastingList2
+
+    assert BroadcastingList2[int] == list[int] or BroadcastingList2[int].__origin__ is list
+
+
+def test_compiling_is_supported_where_kernels_are_made():
+    from dynamo.utils import is_compile_supported
+
+    assert is_compile_supported("cpu") and is_compile_supported("cuda") == torch.cuda.is_available() and not is_compile_supported("mps")

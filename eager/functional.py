@@ -1,0 +1,12 @@
+"""torch.functional: functions of the top level under their older address."""
+from __future__ import annotations
+
+import eager
+
+_NAMES = (
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul einsum istft lu "
+    "meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
+).split()
+__all__ = list(_NAMES)  # noqa: PLE0605 - the names are those of the package itself
+
+globals().update({name: getattr(eager, name) for name in _NAMES})

@@ -1,0 +1,74 @@
+"""torch.onnx, as far as libraries ask about it: nothing is exported, and `export` says so.
+
+Kept for whoever asks: whether an export runs (never), the enumerations of the format, and what libraries register for ops of theirs.
+"""
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+__all__ = [
+    "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export",
+    "register_custom_op_symbolic", "unregister_custom_op_symbolic",
+]  # fmt: skip
+
+_symbolics: Final[dict[tuple[str, int], Callable[..., Any]]] = {}
+
+
+class OnnxExporterError(RuntimeError):
+    """What an exporter raises."""
+
+
+class TrainingMode(enum.IntEnum):
+    """The mode in which a model is exported."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+class OperatorExportTypes(enum.IntEnum):
+    """How ops without a symbolic are exported."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
+
+
+# Types of elements in the order of the format's `TensorProto.DataType`, which begins at 0
+TensorProtoDataType = enum.IntEnum(
+    "TensorProtoDataType",
+    "UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64 COMPLEX128 BFLOAT16 "
+    "FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ",
+    start=0,
+)
+
+
+def is_in_onnx_export() -> bool:
+    """Whether this code runs in an export: never."""
+    return False
+
+
+def export(*args: Any, **kwargs: Any) -> NoReturn:
+    raise NotImplementedError("onnx.export: framejit writes no ONNX; fxir.export saves a graph that framejit can load and run")
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int) -> None:
+    """Keep how op `symbolic_name` ("namespace::name") is exported for an opset.
+
+    Raises: ValueError for another form of name.
+    """
+    _symbolics[_key(symbolic_name, opset_version)] = symbolic_fn
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Forget what was registered, if anything was. Raises: ValueError for a name that is not of the form "namespace::name"."""
+    _symbolics.pop(_key(symbolic_name, opset_version), None)
+
+
+def _key(name: str, opset: int) -> tuple[str, int]:
+    if len([part for part in name.split("::") if part]) != 2:
+        raise ValueError(f"onnx: invalid symbolic name {name!r}; 'namespace::name' is allowed")
+    return name, opset

@@ -1,8 +1,8 @@
 /* Convolution of one to three spatial dims, its adjoint in the input (the transposed convolution) and in the weight.
  *
- * As products: patches of the image are packed into panels small enough for the cache, one panel at a time and each thread
- * its own, and multiplied with the weight (K. Chellapilla et al., 2006, without the matrix of all patches). Where a group
- * has few channels, depthwise.c computes it. Fewer spatial dims are three, of size one. */
+ * Kernels of one element are matrix products, others sums over taps (taps.c). For the weight's gradient patches of the image
+ * are packed into panels small enough for the cache, one panel at a time and each thread its own, and multiplied with the
+ * cotangent (K. Chellapilla et al., 2006, without the matrix of all patches). Fewer spatial dims are three, of size one. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE
@@ -13,11 +13,12 @@ enum { PANEL_BYTES = 512 << 10, MIN_COLUMNS = 64, DIRECT_PRODUCT = 16 };
 
 typedef struct {
     const Conv *v;
+    bool adjoint;
     const void *x, *w, *bias, *g;
     void *y;
-    long columns, tiles, each; /* positions in a tile; tiles in all, and in an image where a tile holds less than one */
-    long blocks, rows;         /* of output channels; or shares of the work */
-    void **parts;                      /* weight gradients, one for each share of the work */
+    long columns, tiles;  /* positions in a tile; tiles of an image */
+    long blocks, rows;    /* of output channels; or shares of the work */
+    void **parts;         /* weight gradients, one for each share of the work */
 } Job;
 
 static void finish(Conv *v)
@@ -93,99 +94,27 @@ static void multiply(int dtype, bool ta, bool tb, long m, long n, long k, const 
             }                                                                                               \
         }                                                                                                   \
     }                                                                                                       \
-    /* The adjoint of packing: adds a panel into the image. */                                              \
-    CLONES static void unpack_##S(const Conv *v, T *x, const T *panel, long p0, long p1, long pitch)        \
-    {                                                                                                       \
-        const long ow = v->out[2], s = v->stride[2];                                                        \
-        for (long row = 0; row < v->depth; row++) {                                                         \
-            const long t2 = row % v->k[2], t1 = row / v->k[2] % v->k[1];                                    \
-            const long t0 = row / (v->k[2] * v->k[1]) % v->k[0], c = row / (v->k[2] * v->k[1] * v->k[0]);   \
-            long low, high, q = p0 % ow, line = p0 / ow, y, z;                                              \
-            valid(v, 2, t2, &low, &high);                                                                   \
-            const T *from = panel + row * pitch;                                                            \
-            for (long p = p0; p < p1; line++, q = 0) {                                                      \
-                const long run = ow - q < p1 - p ? ow - q : p1 - p;                                         \
-                if (reads(v, 0, line / v->out[1], t0, &z) && reads(v, 1, line % v->out[1], t1, &y)) {       \
-                    T *to = x + c * v->inputs + (z * v->in[1] + y) * v->in[2] + t2 * v->dilation[2] - v->pad[2]; \
-                    const long a = low < q ? 0 : low - q < run ? low - q : run;                             \
-                    const long b = high - q < a ? a : high - q < run ? high - q : run;                      \
-                    if (s == 1) { LOOP_APART for (long i = a; i < b; i++) to[q + i] += from[i]; }           \
-                    else { LOOP_APART for (long i = a; i < b; i++) to[(q + i) * s] += from[i]; }            \
-                }                                                                                           \
-                from += run;                                                                                \
-                p += run;                                                                                   \
-            }                                                                                               \
-        }                                                                                                   \
-    }                                                                                                       \
     CLONES static void add_bias_##S(T *y, const T *bias, long rows, long columns, long pitch)               \
     {                                                                                                       \
         for (long r = 0; r < rows; r++)                                                                     \
             for (long i = 0; i < columns; i++) y[r * pitch + i] += bias[r];                                 \
     }                                                                                                       \
-    /* Columns [q0, q1) of all positions of all images; patches of several images lie side by side. */      \
-    static void pack_span_##S(const Conv *v, const T *x, long group, T *panel, long q0, long q1)            \
-    {                                                                                                       \
-        for (long q = q0; q < q1;) {                                                                        \
-            const long image = q / v->outputs, p0 = q % v->outputs;                                         \
-            const long run = v->outputs - p0 < q1 - q ? v->outputs - p0 : q1 - q;                           \
-            pack_##S(v, x + (image * v->c + group * v->cg) * v->inputs, panel + (q - q0), p0, p0 + run, q1 - q0); \
-            q += run;                                                                                       \
-        }                                                                                                   \
-    }                                                                                                       \
-    /* One unit: a tile of columns by a block of output channels of one group. */                           \
-    static void forward_##S(void *context, long begin, long end)                                            \
+    /* One unit: a tile of columns by a block of rows of one group of an image, for kernels of one element. */ \
+    static void plain_##S(void *context, long begin, long end)                                              \
     {                                                                                                       \
         const Job *job = context;                                                                           \
         const Conv *v = job->v;                                                                             \
-        const long total = v->n * v->outputs;                                                               \
-        T *panel = is_plain(v) ? NULL : threads_scratch(&g_runtime, 0, job->columns * v->depth * (long)sizeof(T)); \
-        long packed = -1;                                                                                   \
+        const long results = job->adjoint ? v->cg : v->og, sources = job->adjoint ? v->og : v->cg, size = v->outputs; \
         for (long unit = begin; unit < end; unit++) {                                                       \
-            const long block = unit % job->blocks, tile = unit / job->blocks % job->tiles;                  \
-            const long group = unit / (job->blocks * job->tiles), r0 = block * job->rows;                   \
-            const long rows = v->og - r0 < job->rows ? v->og - r0 : job->rows, first = group * v->og + r0;  \
-            const long q0 = job->each ? tile / job->each * v->outputs + tile % job->each * job->columns : tile * job->columns; \
-            const long stop = job->each ? (tile / job->each + 1) * v->outputs : total;                      \
-            const long q1 = q0 + job->columns < stop ? q0 + job->columns : stop;                            \
-            const T *w = (const T *)job->w + first * v->depth;                                              \
-            if (panel && packed != unit / job->blocks) pack_span_##S(v, job->x, group, panel, q0, q1);      \
-            packed = unit / job->blocks;                                                                    \
-            T *held = NULL;                                                                                 \
-            const long columns = q1 - q0, image = q0 / v->outputs, p0 = q0 % v->outputs;                    \
-            const bool spans = p0 + columns > v->outputs;                                                   \
-            T *y = (T *)job->y + (image * v->o + first) * v->outputs + p0;                                  \
-            if (spans) y = held = threads_scratch(&g_runtime, 1, columns * rows * (long)sizeof(T));         \
-            const long pitch = spans ? columns : v->outputs;                                                \
-            if (panel) multiply(v->dtype, false, false, rows, columns, v->depth, w, v->depth, panel, columns, y, pitch, false); \
-            else multiply(v->dtype, false, false, rows, columns, v->depth, w, v->depth,                     \
-                          (const T *)job->x + (image * v->c + group * v->cg) * v->inputs + p0, v->inputs, y, pitch, false); \
-            if (job->bias) add_bias_##S(y, (const T *)job->bias + first, rows, columns, pitch);             \
-            for (long q = q0; held && q < q1;) {                                                            \
-                const long i = q / v->outputs, p = q % v->outputs, run = v->outputs - p < q1 - q ? v->outputs - p : q1 - q; \
-                for (long r = 0; r < rows; r++)                                                             \
-                    memcpy((T *)job->y + (i * v->o + first + r) * v->outputs + p, held + r * columns + (q - q0), (size_t)run * sizeof(T)); \
-                q += run;                                                                                   \
-            }                                                                                               \
-        }                                                                                                   \
-    }                                                                                                       \
-    /* One unit: an image and group of the gradient of the input, from its output's. */                     \
-    static void adjoint_##S(void *context, long begin, long end)                                            \
-    {                                                                                                       \
-        const Job *job = context;                                                                           \
-        const Conv *v = job->v;                                                                             \
-        T *panel = threads_scratch(&g_runtime, 0, job->columns * v->depth * (long)sizeof(T));               \
-        for (long unit = begin; unit < end; unit++) {                                                       \
-            const long image = unit / v->groups, group = unit % v->groups;                                  \
-            T *y = (T *)job->y + (image * v->c + group * v->cg) * v->inputs;                                \
-            const T *g = (const T *)job->g + (image * v->o + group * v->og) * v->outputs;                   \
-            const T *w = (const T *)job->w + group * v->og * v->depth;                                      \
-            for (long i = 0; i < v->cg * v->inputs; i++) y[i] = 0;                                          \
-            for (long p0 = 0; p0 < v->outputs; p0 += job->columns) {                                        \
-                const long p1 = p0 + job->columns < v->outputs ? p0 + job->columns : v->outputs, columns = p1 - p0; \
-                multiply(v->dtype, true, false, v->depth, columns, v->og, w, v->depth, g + p0, v->outputs, panel, columns, false); \
-                unpack_##S(v, y, panel, p0, p1, columns);                                                   \
-            }                                                                                               \
-            if (job->bias) add_bias_##S(y, (const T *)job->bias + group * v->cg, v->cg, v->inputs, v->inputs); \
+            const long r0 = unit % job->blocks * job->rows, p0 = unit / job->blocks % job->tiles * job->columns; \
+            const long at = unit / (job->blocks * job->tiles), group = at % v->groups; /* image * groups + group */ \
+            const long rows = results - r0 < job->rows ? results - r0 : job->rows;                          \
+            const long columns = size - p0 < job->columns ? size - p0 : job->columns;                       \
+            const T *w = (const T *)job->w + group * v->og * v->cg + (job->adjoint ? r0 : r0 * v->cg);      \
+            T *y = (T *)job->y + (at * results + r0) * size + p0;                                           \
+            multiply(v->dtype, job->adjoint, false, rows, columns, sources, w, v->cg, (const T *)job->x + at * sources * size + p0, size, y, \
+                     size, false);                                                                          \
+            if (job->bias) add_bias_##S(y, (const T *)job->bias + group * results + r0, rows, columns, size); \
         }                                                                                                   \
     }                                                                                                       \
     /* One unit: a share of the tiles of all images and groups, summed into a part of its own. */           \
@@ -227,92 +156,26 @@ CONVOLUTIONS(f64, double)
 
 /* ---- running ---- */
 
-static double work_of(const Conv *v) { return (double)v->n * (double)v->o * (double)v->depth * (double)v->outputs; }
-
 static long columns_of(const Conv *v)
 {
     long columns = PANEL_BYTES / ((v->dtype ? 8 : 4) * v->depth) / 16 * 16;
     return columns < MIN_COLUMNS ? MIN_COLUMNS : columns;
 }
 
-static void run_forward(const Conv *v, const void *x, const void *w, const void *bias, void *y)
+/* The result, or in the adjoint the gradient of the input from the result's, `x`. False if out of memory. */
+static bool run(const Conv *v, bool adjoint, const void *x, const void *w, const void *bias, void *y)
 {
-    Job job = {.v = v, .x = x, .w = w, .bias = bias, .y = y};
-    if (is_direct(v)) {
-        depthwise_forward(v, x, w, bias, y);
-        return;
-    }
-    const long columns = columns_of(v);
-    if (columns >= v->outputs && !is_plain(v)) { /* whole images */
-        const long images = columns / v->outputs;
-        job.columns = (images < v->n ? images : v->n) * v->outputs;
-        job.tiles = (v->n * v->outputs + job.columns - 1) / job.columns;
-    }
-    else {
-        job.each = (v->outputs + columns - 1) / columns;
-        job.columns = (v->outputs + job.each - 1) / job.each;
-        job.tiles = v->n * job.each;
-    }
-    const long wanted = 2L * g_runtime.threads, units = job.tiles * v->groups;
-    job.blocks = units >= wanted || v->og < 32 ? 1 : (wanted + units - 1) / units;
-    if (job.blocks > v->og / 16) job.blocks = v->og / 16 ? v->og / 16 : 1;
-    job.rows = (v->og + job.blocks - 1) / job.blocks;
-    job.blocks = (v->og + job.rows - 1) / job.rows;
-    parallel(v->dtype ? forward_f64 : forward_f32, &job, units * job.blocks, 1, work_of(v));
-}
-
-/* The weight of the convolution that is the adjoint of one of stride one: taps turned round, channels swapped. */
-static void mirror(const Conv *v, const void *w, void *to)
-{
-    const long taps = v->depth / v->cg;
-    for (long group = 0; group < v->groups; group++)
-        for (long o = 0; o < v->og; o++)
-            for (long c = 0; c < v->cg; c++)
-                for (long t = 0; t < taps; t++) {
-                    const long from = ((group * v->og + o) * v->cg + c) * taps + t;
-                    const long at = ((group * v->cg + c) * v->og + o) * taps + (taps - 1 - t);
-                    if (v->dtype) ((double *)to)[at] = ((const double *)w)[from];
-                    else ((float *)to)[at] = ((const float *)w)[from];
-                }
-}
-
-/* Whether the adjoint is a convolution itself, of what padding. */
-static bool is_mirrored(const Conv *v, Conv *back)
-{
-    *back = (Conv){.n = v->n, .c = v->o, .o = v->c, .groups = v->groups, .dtype = v->dtype};
-    for (int d = 0; d < 3; d++) {
-        back->in[d] = v->out[d];
-        back->out[d] = v->in[d];
-        back->k[d] = v->k[d];
-        back->stride[d] = 1;
-        back->dilation[d] = v->dilation[d];
-        back->pad[d] = v->dilation[d] * (v->k[d] - 1) - v->pad[d];
-        if (v->stride[d] != 1 || back->pad[d] < 0 || v->in[d] + 2 * v->pad[d] != v->out[d] + v->dilation[d] * (v->k[d] - 1)) return false;
-    }
-    finish(back);
-    return true;
-}
-
-/* The gradient of the input, from that of the output; `bias` is added to it by channel. False if out of memory. */
-static bool run_adjoint(const Conv *v, const void *g, const void *w, const void *bias, void *y)
-{
-    Job job = {.v = v, .g = g, .w = w, .bias = bias, .y = y};
-    Conv back;
-    if (is_direct(v)) {
-        depthwise_adjoint(v, g, w, bias, y);
-        return true;
-    }
-    if (is_mirrored(v, &back)) {
-        void *turned = pool_alloc((int64_t)v->o * v->depth * (v->dtype ? 8 : 4));
-        if (!turned) return false;
-        mirror(v, w, turned);
-        run_forward(&back, g, turned, bias, y);
-        pool_free(turned, (int64_t)v->o * v->depth * (v->dtype ? 8 : 4));
-        return true;
-    }
-    job.columns = columns_of(v);
-    if (job.columns > v->outputs) job.columns = v->outputs;
-    parallel(v->dtype ? adjoint_f64 : adjoint_f32, &job, v->n * v->groups, 1, work_of(v));
+    if (!is_plain(v)) return sum_of_taps(v, adjoint, x, w, bias, y);
+    Job job = {.v = v, .adjoint = adjoint, .x = x, .w = w, .bias = bias, .y = y};
+    const long results = adjoint ? v->cg : v->og, columns = columns_of(v), wanted = 2L * g_runtime.threads;
+    job.tiles = (v->outputs + columns - 1) / columns;
+    job.columns = (v->outputs + job.tiles - 1) / job.tiles;
+    const long units = v->n * v->groups * job.tiles;
+    job.blocks = units >= wanted || results < 32 ? 1 : (wanted + units - 1) / units;
+    if (job.blocks > results / 16) job.blocks = results / 16 ? results / 16 : 1;
+    job.rows = (results + job.blocks - 1) / job.blocks;
+    job.blocks = (results + job.rows - 1) / job.rows;
+    parallel(v->dtype ? plain_f64 : plain_f32, &job, units * job.blocks, 1, work_of(v));
     return true;
 }
 
@@ -321,7 +184,7 @@ static bool run_weight(const Conv *v, const void *x, const void *g, void *y)
 {
     Job job = {.v = v, .x = x, .g = g, .y = y};
     if (is_direct(v)) {
-        depthwise_weight(v, x, g, y);
+        tap_products(v, x, g, y);
         return true;
     }
     const int64_t bytes = (int64_t)v->o * v->depth * (v->dtype ? 8 : 4);
@@ -421,8 +284,7 @@ PyObject *kernel_convolution(PyObject *const *args)
     if (!out) return NULL;
     void *y = ((TensorObject *)out)->data;
     const void *b = bias ? bias->data : NULL;
-    if (!transposed) run_forward(&v, x->data, w->data, b, y);
-    else if (!run_adjoint(&v, x->data, w->data, b, y)) {
+    if (!run(&v, transposed, x->data, w->data, b, y)) {
         PyErr_NoMemory();
         Py_CLEAR(out);
     }

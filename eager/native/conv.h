@@ -12,8 +12,11 @@ typedef struct {
     int dtype;                           /* 0: float32, 1: float64, as GemmCall has it */
 } Conv;
 
-/* Of groups with few channels (depthwise.c): y from x and w; x's gradient y from g and w, plus `bias`; w's gradient y. */
-void depthwise_forward(const Conv *v, const void *x, const void *w, const void *bias, void *y);
-void depthwise_adjoint(const Conv *v, const void *g, const void *w, const void *bias, void *y);
-void depthwise_weight(const Conv *v, const void *x, const void *g, void *y);
+static inline double work_of(const Conv *v) { return (double)v->n * (double)v->o * (double)v->depth * (double)v->outputs; }
+
+/* Sums over taps (taps.c). Forward: y from x = `from`, w and bias. Adjoint: x's gradient from y's; `bias` is added to it by
+ * channel. False if out of memory. */
+bool sum_of_taps(const Conv *v, bool adjoint, const void *from, const void *w, const void *bias, void *to);
+/* w's gradient, for groups of few channels. */
+void tap_products(const Conv *v, const void *x, const void *g, void *to);
 #endif

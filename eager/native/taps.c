@@ -11,32 +11,38 @@ KERNEL_FILE
 #include "conv.h"
 #include "direct.h"
 
-enum { STAGED_BYTES = 256 << 10, SLACK = 64 * 6, MANY = 4 };
+enum { STAGED_BYTES = 512 << 10, SLACK = 64 * 6, MANY = 4 };
 
 /* ---- the sums ---- */
 
-/* to[r * pitch + i] = sum over t of w[t * ROWS + r] * from[offsets[t] + i], for i < count in steps of VECTORS vectors. */
+/* to[r * pitch + i] = sum over t of w[t * ROWS + r] * from[offsets[t] + i], for i < count, and up to a vector more. */
 typedef void (*SumFn)(void *to, long pitch, const void *from, const void *w, const long *offsets, long terms, long count);
+
+#define STRIPS(NAME, T, ROWS, VECTORS)                                                                      \
+    for (; i + (VECTORS - 1) * N < count; i += VECTORS * N) {                                               \
+        NAME##_lanes sums[ROWS][VECTORS];                                                                   \
+        _Pragma("GCC unroll 8") for (int r = 0; r < ROWS; r++)                                              \
+            _Pragma("GCC unroll 8") for (int j = 0; j < VECTORS; j++) sums[r][j] = (NAME##_lanes){0};       \
+        for (long t = 0; t < terms; t++) {                                                                  \
+            const NAME##_lanes *at = (const NAME##_lanes *)((const T *)from + offsets[t] + i);              \
+            _Pragma("GCC unroll 8") for (int r = 0; r < ROWS; r++) {                                        \
+                const T scale = ((const T *)w)[t * ROWS + r];                                               \
+                _Pragma("GCC unroll 8") for (int j = 0; j < VECTORS; j++) sums[r][j] += scale * at[j];      \
+            }                                                                                               \
+        }                                                                                                   \
+        _Pragma("GCC unroll 8") for (int r = 0; r < ROWS; r++)                                              \
+            _Pragma("GCC unroll 8") for (int j = 0; j < VECTORS; j++)                                       \
+                ((NAME##_lanes *)((T *)to + r * pitch + i))[j] = sums[r][j];                                \
+    }
 
 #define SUM(NAME, TARGET, T, BYTES, ROWS, VECTORS)                                                          \
     typedef T NAME##_lanes __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));              \
     TARGET static void NAME(void *to, long pitch, const void *from, const void *w, const long *offsets, long terms, long count) \
     {                                                                                                       \
-        for (long i = 0; i < count; i += VECTORS * (long)(BYTES / sizeof(T))) {                             \
-            NAME##_lanes sums[ROWS][VECTORS];                                                               \
-            _Pragma("GCC unroll 8") for (int r = 0; r < ROWS; r++)                                          \
-                _Pragma("GCC unroll 8") for (int j = 0; j < VECTORS; j++) sums[r][j] = (NAME##_lanes){0};   \
-            for (long t = 0; t < terms; t++) {                                                              \
-                const NAME##_lanes *at = (const NAME##_lanes *)((const T *)from + offsets[t] + i);          \
-                _Pragma("GCC unroll 8") for (int r = 0; r < ROWS; r++) {                                    \
-                    const T scale = ((const T *)w)[t * ROWS + r];                                           \
-                    _Pragma("GCC unroll 8") for (int j = 0; j < VECTORS; j++) sums[r][j] += scale * at[j];  \
-                }                                                                                           \
-            }                                                                                               \
-            _Pragma("GCC unroll 8") for (int r = 0; r < ROWS; r++)                                          \
-                _Pragma("GCC unroll 8") for (int j = 0; j < VECTORS; j++)                                   \
-                    ((NAME##_lanes *)((T *)to + r * pitch + i))[j] = sums[r][j];                            \
-        }                                                                                                   \
+        const long N = BYTES / sizeof(T);                                                                   \
+        long i = 0;                                                                                         \
+        STRIPS(NAME, T, ROWS, VECTORS)                                                                      \
+        STRIPS(NAME, T, ROWS, 1)                                                                            \
     }
 
 #define SUMS(FORM, TARGET, BYTES, ROWS)               \

@@ -14,6 +14,7 @@ import itertools
 import keyword
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
@@ -46,6 +47,16 @@ if TYPE_CHECKING:
     from fxir.node import Node
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z")
+_PARSING: Final = threading.Lock()
+
+
+def _parsed(text: str) -> ast.Module:
+    """CPython 3.11 and 3.12 count the depth of a tree in one place for all threads, and refuse one made while another was."""
+    with _PARSING:
+        try:
+            return ast.parse(text)
+        except SystemError:  # somebody else's
+            return ast.parse(text)
 
 
 class Plan(Protocol):
@@ -367,7 +378,7 @@ class CodeGen:
         parameters = ", ".join([*self._slot_names, "_fn"] if self.uses_function else self._slot_names)
         name = code.co_name if _IDENTIFIER.match(code.co_name) and not keyword.iskeyword(code.co_name) else "compiled"
         self.text = f"def {name}({parameters}):\n" + "\n".join("    " + line for line, _ in lines or [("pass", 1)])
-        tree = ast.parse(self.text)
+        tree = _parsed(self.text)
         marks = [1, 1, *(mark for _, mark in lines), 1]
         for node in ast.walk(tree):
             if hasattr(node, "lineno"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextvars
 import os
@@ -193,3 +194,16 @@ print(float(f(torch.arange(6).float())))
     found = [run.communicate(timeout=120) for run in runs]
     assert [run.returncode for run in runs] == [0] * 2, found
     assert len({out for out, _ in found}) == 1
+
+
+def test_a_thread_that_parses_meanwhile_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, refusals = ast.parse, [SystemError("AST constructor recursion depth mismatch (before=42, after=36)")]
+
+    def once(*args: object, **kwargs: object) -> object:
+        if refusals:
+            raise refusals.pop()
+        return parse(*args, **kwargs)
+
+    monkeypatch.setattr(ast, "parse", once)
+    compiled = dynamo.compile(lambda x: x + 1, backend="eager", fullgraph=True)
+    assert compiled(torch.ones(2)).tolist() == [2, 2] and not refusals

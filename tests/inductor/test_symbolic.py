@@ -18,7 +18,7 @@ from eager.fake import fake
 from eager.nn import functional as F
 from eager.spec import TensorSpec
 from fxir import expr as E
-from fxir import shapes
+from fxir import proofs
 from fxir.graph import Graph
 from fxir.options import CompileOptions, GraphKind
 from fxir.shapes import NeedsStatic, Relation, ShapeEnv
@@ -251,7 +251,7 @@ def test_facts_look_only_at_relations_that_can_say_something_and_once(monkeypatc
     sizes = [E.sym(f"n{i}", 2, 1 << 62) for i in range(200)]
     facts = Facts([Relation("<", E.as_expr(5), n) for n in sizes for _ in range(3)])
     asked: list[Any] = []
-    monkeypatch.setattr(lowering_facts, "least", lambda d: asked.append(d) or shapes.least(d))
+    monkeypatch.setattr(lowering_facts, "least", lambda d: asked.append(d) or proofs.least(d))
     n = facts.wrap(sizes[7])
     for _ in range(10):
         assert n > 5 and not n <= 5

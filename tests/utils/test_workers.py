@@ -362,7 +362,7 @@ def test_nothing_is_left_after_a_break_a_del_or_an_interrupt() -> None:
     assert len(multiprocessing.active_children()) == 2
     del batches
     assert multiprocessing.active_children() == []
-    slow = iter(DataLoader(Numbers(2, lambda i: time.sleep(0.6)), num_workers=1))
+    slow = iter(DataLoader(Numbers(2, lambda i: time.sleep(10)), num_workers=1))
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):

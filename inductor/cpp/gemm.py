@@ -164,7 +164,7 @@ def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth
     panel = _panel(p, tools, vectors)
     steps = max(1, -(-p.k // depth))
     kc = max(1, -(-p.k // steps))
-    mc = rows * 8
+    mc = rows * 4  # the threads wait for each other after a product: half a task on average
     nc = max(panel, 512 // panel * panel)
     # Without packing, the rows of b that a tile walks are far apart in memory: worth it only while they are few.
     direct = not request.packed and p.b_strides[1] == 1 and p.m <= 4 * rows and p.b_strides[0] >= p.n

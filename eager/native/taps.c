@@ -58,7 +58,7 @@ typedef struct {
 
 /* Accumulators for the registers there are: 32, 16 and 16. */
 SUMS(narrow, , 16, 4)
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 SUMS(middle, __attribute__((target("avx2,fma"))), 32, 4)
 SUMS(wide, __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,fma,prefer-vector-width=512"))), 64, 8)
 #endif
@@ -69,7 +69,7 @@ SUMS(wide, __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,fma,prefer-
 
 static SumKernel kernel_for(int dtype, bool many)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq"))
         return KERNEL_OF(wide, 64, 8);

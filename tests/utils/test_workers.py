@@ -352,6 +352,15 @@ def test_timeout() -> None:
         list(loader)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises: a shell starts what it puts in the background with that signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_nothing_is_left_after_a_break_a_del_or_an_interrupt() -> None:
     loader = DataLoader(Numbers(50, lambda i: torch.full((20_000,), i)), 2, num_workers=2)
     for _ in loader:

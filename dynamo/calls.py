@@ -243,8 +243,10 @@ class Calls:
     def new_object(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """object.__new__(cls, ...)"""
         self.check_creation(cls)
-        if args or kwargs:  # CPython decides by its slots whether it minds them
+        if args or kwargs:  # CPython decides by its slots whether it minds them; a __new__ that was there leaves its slot behind
             self.host(object.__new__, cls, *(None for _ in args), **dict.fromkeys(kwargs))  # type: ignore[attr-defined]
+            if container_base(cls) is None:
+                self.guard("plain_new", ConstSource(cls, cls.__name__))
         if container_base(cls) is not None:
             self.host(object.__new__, cls)  # type: ignore[attr-defined]
         return UserObject(cls, born=self.steps)  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ LOG: Final = _logging.artifact("guards")
 
 _RANK: Final = {
     "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
-    "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "type_absent": 4, "call_eq": 5,
+    "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "type_absent": 4, "plain_new": 4, "call_eq": 5,
     "iterator_state": 4,
 }  # fmt: skip
 DEVICE_TYPES: Final = ("cpu", "cuda", "meta")  # by their number in the meta word
@@ -73,7 +73,7 @@ _WORDS: Final = {
     "const_eq": "==", "len": "has the length", "dict_keys": "has the keys", "no_attr": "has no attribute",
     "type_absent": "has no attribute", "dict_absent": "has no entry", "cell_empty": "is not bound",
     "grad_mode": "gradients are recorded:", "same": "are one object", "distinct": "are different objects", "alias": "share memory",
-    "not_alias": "share no memory", "iterator_state": "stands at",
+    "not_alias": "share no memory", "iterator_state": "stands at", "plain_new": "makes its instances as object does",
 }  # fmt: skip
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, range)
 

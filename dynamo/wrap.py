@@ -350,7 +350,7 @@ def _watched(kind: str, source: Source) -> tuple[tuple[Any, ...] | None, bool]:
             return None, False  # its order changes behind the dict's back
         if kind in ("len", "dict_keys", "dict_absent") and isinstance(value, dict):
             return (value,), isinstance(value, Registry)
-        if kind == "type_absent":
+        if kind in ("type_absent", "plain_new"):
             return (value,), issubclass(value, Module)
         if kind == "no_attr":
             return (_namespace(value), type(value)), isinstance(value, Module)

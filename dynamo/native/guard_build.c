@@ -24,7 +24,7 @@ static const OpSpec op_specs[] = {
     {"len", G_LEN, "si", 2}, {"dict_keys", G_DICT_KEYS, "so", 2}, {"no_attr", G_NO_ATTR, "sn", 2},
     {"dict_absent", G_DICT_ABSENT, "sk", 2}, {"cell_empty", G_CELL_EMPTY, "s", 1}, {"tensor", G_TENSOR, "so:T", 6},
     {"int_range", G_INT_RANGE, "sii", 3}, {"grad_mode", G_GRAD_MODE, "i", 1}, {"ambient", G_AMBIENT, "i", 1},
-    {"call_eq", G_CALL_EQ, "b:Co", 2}, {"type_absent", G_TYPE_ABSENT, "sn", 2},
+    {"call_eq", G_CALL_EQ, "b:Co", 2}, {"type_absent", G_TYPE_ABSENT, "sn", 2}, {"plain_new", G_PLAIN_NEW, "s", 1},
     {"shape", G_SHAPE, "So", 2},
     {"same", G_SAME, "ss", 2}, {"distinct", G_DISTINCT, "S", 1}, {"alias", G_ALIAS, "ss", 2},
     {"not_alias", G_NOT_ALIAS, "S", 1}, {"watch", G_BLOCK, "", 2}, {"epoch", G_BLOCK, "", 2},

@@ -326,6 +326,7 @@ static bool check(const Guard *g, PyObject **slots)
     case G_CALL_EQ: return is_constant(PyObject_CallNoArgs(g->base), g->obj);
     case G_ITERATOR_STATE: return is_constant(iterator_state(o), g->obj);
     case G_TYPE_ABSENT: return PyType_Check(o) && !_PyType_Lookup((PyTypeObject *)o, g->obj);
+    case G_PLAIN_NEW: return PyType_Check(o) && ((PyTypeObject *)o)->tp_new == PyBaseObject_Type.tp_new;
     case G_SHAPE: return shape_holds(g->shape, slots);
     case G_SAME: return o == slots[g->src2];
     case G_DISTINCT: return pairwise_different(slots, g, false);

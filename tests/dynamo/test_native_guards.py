@@ -7,7 +7,7 @@ import subprocess
 import sys
 import types
 import weakref
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,14 @@ def outer_function(a: int) -> types.FunctionType:
     return inner  # type: ignore[return-value]
 
 
+def class_that_had_a_new() -> type:
+    """CPython keeps the slot, and then refuses arguments that it took before."""
+    made = type("Had", (), {})
+    made.__new__ = lambda cls: None  # type: ignore[method-assign, assignment]
+    del made.__new__
+    return made
+
+
 TRUE_CELL, EMPTY_CELL = _native.make_cell(True), _native.make_cell()
 ONE, BIG, TEXT = 1, 2**70, "".join(["te", "xt"])
 POINT, FUNCTION = Point(), outer_function(5)
@@ -91,6 +99,9 @@ OPERATIONS: list[tuple[str, tuple[Any, ...], list[Any], list[Any]]] = [
     ("no_attr", ("no_attr", "y"), [Point(), 3], []),
     ("no_attr_present", ("no_attr", "x"), [], [Point()]),
     ("no_attr_raises", ("no_attr", "boom"), [Slotted()], [Point()]),
+    ("type_absent", ("type_absent", "y"), [Point, int], [type("T", (), {"y": 1}), Point()]),
+    ("plain_new", ("plain_new",), [Point, object], [type("T", (), {"__new__": lambda cls: None}), int, Point(), class_that_had_a_new()]),
+    ("len_deque", ("len", 2), [deque([1, 2])], [deque(), deque([1]), type("D", (deque,), {})([1, 2])]),
     ("dict_absent", ("dict_absent", "k"), [{}, {"j": 1}], [{"k": 0}, [], None]),
     ("cell_empty", ("cell_empty",), [EMPTY_CELL], [TRUE_CELL, None]),
     ("int_range", ("int_range", -1, 5), [-1, 0, 5], [-2, 6, 2.0, True, BIG]),
@@ -123,6 +134,7 @@ FETCHES: list[tuple[str, list[tuple[Any, ...]], Any, Any]] = [
     ("dict_item_default", [("dict_item", 0, 7, 1)], defaultdict(int, {7: 1}), defaultdict(int)),
     ("item_list", [("item", 0, 1, 1)], [0, 1], [0]),
     ("item_tuple", [("item", 0, 0, 1)], (1,), ()),
+    ("item_deque", [("item", 0, 1, 1)], deque([0, 1]), deque([0])),
     ("item_not_sequence", [("item", 0, 0, 1)], (1,), {0: 1}),
     ("cell", [("cell", 0, 1)], _native.make_cell(1), EMPTY_CELL),
     ("closure", [("closure", 0, 0, 1)], outer_function(1), outer_function),

@@ -485,11 +485,15 @@ def constructor_patched() -> State:
     def init(self: Any, k: int) -> None:
         self.k = k + 5
 
-    # No change takes __new__ away again: that leaves CPython's slot behind, which then minds arguments, and no guard sees it.
+    def drop() -> None:
+        if "__new__" in vars(C):
+            del C.__new__
+
     changes = (
         setter(C, "__init__", init),
-        setter(C, "__init__", old),
         setter(C, "__new__", lambda cls, k: types.SimpleNamespace(k=k * 3)),
+        drop,
+        setter(C, "__init__", old),
     )
     return State(lambda x: x * C(2).k, changes)
 

@@ -26,8 +26,8 @@ LOG: Final = _logging.artifact("guards")
 
 _RANK: Final = {
     "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
-    "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "type_absent": 4, "plain_new": 4, "call_eq": 5,
-    "iterator_state": 4,
+    "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "type_absent": 4, "plain_new": 4,
+    "call_eq": 5, "iterator_state": 4,
 }  # fmt: skip
 DEVICE_TYPES: Final = ("cpu", "cuda", "meta")  # by their number in the meta word
 _RELATIONAL: Final = frozenset({"shape", "same", "distinct", "alias", "not_alias"})

@@ -237,6 +237,25 @@ def test_each_setting_is_of_its_own(names: str) -> None:
         _assert_like_eager(torch.compile(taken, backend="aot_eager", fullgraph=True), taken, 3)
 
 
+@pytest.mark.parametrize("select", [lambda x, m: x[m], torch.masked_select, lambda x, m: m.nonzero()])
+def test_a_mask_written_between_two_calls_gives_another_size(select: Any) -> None:
+    """The sizes of equal calls are one symbol; these are not equal."""
+
+    def fn(x: Any, mask: Any) -> Any:
+        mask = mask.clone()
+        first = select(x, mask)
+        mask.logical_not_()
+        second = select(x, mask)
+        return first * 2, second * 3, first.shape[0], second.shape[0]
+
+    made = torch.compile(fn, backend="aot_eager", fullgraph=True)
+    for n in (5, 6, 9):
+        x = torch.arange(float(n))
+        got, expected = made(x, x < 3), fn(x, x < 3)
+        assert got[2:] == expected[2:]
+        assert_same(got[:2], expected[:2])
+
+
 def test_no_recompilation_for_other_data() -> None:
     made = torch.compile(PROGRAMS["mask in the middle"], backend="aot_eager", fullgraph=True, dynamic=True)
     made(_data(4))

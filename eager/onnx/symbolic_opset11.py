@@ -1,10 +1,6 @@
-"""torch.onnx.symbolic_opset11: none of its functions is here, which is said when one is taken."""
+"""torch.onnx.symbolic_opset11"""
 from __future__ import annotations
 
-from typing import NoReturn
+from eager.onnx._absent import absent
 
-
-def __getattr__(name: str) -> NoReturn:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise NotImplementedError(f"onnx.symbolic_opset11.{name}: framejit writes no ONNX")
+__getattr__ = absent("symbolic_opset11")

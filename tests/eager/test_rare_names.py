@@ -73,9 +73,22 @@ def test_native_norms_give_their_moments() -> None:
 
 def test_embedding_bag_at_the_top_level_takes_the_weight_first() -> None:
     weight, at = torch.arange(12.0).reshape(6, 2), torch.tensor([1, 2, 4, 5, 4])
-    bags, bag_of, sizes, offsets = torch.embedding_bag(weight, at, torch.tensor([0, 2]))
+    offsets = torch.tensor([0, 2])
+    bags, bag_of, sizes, _ = torch.embedding_bag(weight, at, offsets)
     assert bags.tolist() == [[6.0, 8.0], [26.0, 29.0]] and bag_of.tolist() == [0, 0, 1, 1, 1] and sizes.tolist() == [2, 3]
-    assert torch.embedding_bag(weight, at, offsets, mode=2)[0].tolist() == [[4.0, 5.0], [10.0, 11.0]]
+    bags, _, _, rows = torch.embedding_bag(weight, at, offsets, mode=2)
+    assert bags.tolist() == [[4.0, 5.0], [10.0, 11.0]] and rows.tolist() == [[2, 2], [5, 5]]
+
+
+def test_embedding_bag_says_which_row_each_maximum_is_from() -> None:
+    weight = torch.tensor([[3.0, 0.0], [1.0, 5.0], [3.0, 2.0]])
+    at, offsets = torch.tensor([1, 0, 2, 2]), torch.tensor([0, 3, 3, 4])  # the last two bags but one are [] and [2], then []
+    bags, _, sizes, rows = torch.embedding_bag(weight, at, offsets, mode=2)
+    assert sizes.tolist() == [3, 0, 1, 0]
+    assert rows.tolist() == [[0, 1], [0, 0], [2, 2], [0, 0]]  # the first of equal ones
+    assert bags.tolist() == [[3.0, 5.0], [0.0, 0.0], [3.0, 2.0], [0.0, 0.0]]
+    assert torch.embedding_bag(weight, at, offsets, mode=2, padding_idx=0)[3].tolist() == [[2, 1], [0, 0], [2, 2], [0, 0]]
+    assert torch.embedding_bag(weight, at[:0], torch.tensor([0, 0]), mode=2)[3].tolist() == [[0, 0], [0, 0]]
 
 
 def test_grid_samplers_take_modes_as_numbers() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from eager import dtypes
 from eager.functions.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -100,11 +100,14 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     return grid_sample(input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)
 
 
+_MAX_MODE: Final = 2  # of embedding_bag: sum, mean, max
+
+
 def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """`nn.functional.embedding_bag` with the mode as a number (sum, mean, max): (bags, the bag of each index, the size of each bag,
-    offsets). The positions of maxima, torch's last result of that mode, are not kept.
+    the row that each maximum is from). The last is 0 for an empty bag, and the sizes again in the other modes.
     """
     y = linears.embedding_bag(indices, weight, offsets, None, 2, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse,
                               per_sample_weights, include_last_offset, padding_idx)  # fmt: skip
@@ -112,7 +115,16 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     bag_of = OPS["searchsorted"](cast_to(offsets[: y.shape[0]], dtypes.int64), position, True) - 1
     counted = OPS["full"](tuple(indices.shape), 1, dtypes.int64, indices.device) if padding_idx is None else indices != padding_idx
     sizes = OPS["index_add"](OPS["full"]((y.shape[0],), 0, dtypes.int64, indices.device), 0, bag_of, cast_to(counted, dtypes.int64), 1)
-    return y, bag_of, sizes, offsets
+    if mode != _MAX_MODE or not indices.shape[0]:
+        return y, bag_of, sizes, sizes if mode != _MAX_MODE else OPS["full"](tuple(y.shape), 0, dtypes.int64, indices.device)
+    found = OPS["eq"](OPS["index_select"](weight, 0, indices), OPS["index_select"](y, 0, bag_of))
+    if padding_idx is not None:
+        found = OPS["logical_and"](found, OPS["unsqueeze"](counted, 1))
+    nowhere = indices.shape[0]
+    at = OPS["where"](found, OPS["unsqueeze"](position, 1), nowhere)
+    first = OPS["full"](tuple(y.shape), nowhere, dtypes.int64, indices.device).index_reduce(0, bag_of, at, "amin")
+    rows = cast_to(OPS["where"](first < nowhere, indices[first.clamp(max=nowhere - 1)], 0), dtypes.int64)
+    return y, bag_of, sizes, rows
 
 
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,

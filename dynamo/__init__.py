@@ -21,16 +21,21 @@ from dynamo.api import (
     mark_dynamic,
     mark_static,
     mark_static_address,
+    mark_unbacked,
     maybe_mark_dynamic,
+    nonstrict_trace,
     optimize,
     register_backend,
     reset,
+    run,
     set_stance,
     substitute_in_graph,
 )
+from dynamo.module import OptimizedModule
 
 __all__ = [
     "Explanation",
+    "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
     "compile",
@@ -45,15 +50,18 @@ __all__ = [
     "mark_dynamic",
     "mark_static",
     "mark_static_address",
+    "mark_unbacked",
     "maybe_mark_dynamic",
+    "nonstrict_trace",
     "optimize",
     "register_backend",
     "reset",
+    "run",
     "set_stance",
     "substitute_in_graph",
 ]
 
-_ON_FIRST_USE = frozenset({"config", "testing"})
+_ON_FIRST_USE = frozenset({"config", "exc", "testing", "utils"})
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,12 +17,14 @@ from dynamo.calls import DISABLED
 from dynamo.compiler import REGIONS, CompiledRegion
 from dynamo.compiler import stance as current_stance
 from dynamo.decode import argument_count
-from dynamo.dynamic import mark_dynamic, mark_static, mark_static_address, maybe_mark_dynamic
+from dynamo.dynamic import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
 from dynamo.guards import Failure, Guard, guard_cost_ns, when
 from dynamo.module import OptimizedModule
 from eager import _logging, _settings
+from eager.compiler import is_compiling
 from eager.nn import Module
-from fxir.backends import list_backends, lookup
+from fxir import backends
+from fxir.backends import lookup
 from fxir.backends import register_backend as _register
 from fxir.options import CompileOptions
 
@@ -41,10 +44,13 @@ __all__ = [
     "mark_dynamic",
     "mark_static",
     "mark_static_address",
+    "mark_unbacked",
     "maybe_mark_dynamic",
+    "nonstrict_trace",
     "optimize",
     "register_backend",
     "reset",
+    "run",
     "set_stance",
     "substitute_in_graph",
 ]
@@ -60,8 +66,9 @@ def compile(  # noqa: A001 - torch's name
 
     fullgraph: raise where the graph would break. dynamic: None lets a dimension that changes become symbolic.
     backend: a name of `list_backends()` or a callable `(graph_module, example_inputs[, options]) -> callable`.
-    mode: "default", "reduce-overhead" or "max-autotune". disable: give `model` back as it is.
-    Raises: RuntimeError for an unknown mode or backend, or mode together with options; TypeError for a model that
+    mode: "default", "reduce-overhead" or "max-autotune". options: switches of the backend; a callable gets them, and a
+    mode other than "default", as the keyword arguments `options` and `mode`. disable: give `model` back as it is.
+    Raises: RuntimeError for an unknown mode, backend or option, or mode together with options; TypeError for a model that
     cannot be called.
     """
     if mode is not None and options is not None:
@@ -75,11 +82,13 @@ def compile(  # noqa: A001 - torch's name
     if disable or _settings.current().capture.disable:
         return model
     region = CompiledRegion(*_backend(backend), request)
+    if request.options and isinstance(backend, str):
+        backends.check_options(backend, request.options)
     return _compiled(model, region)
 
 
 def _backend(backend: Any) -> tuple[Any, str]:
-    """(backend of three arguments, name). A callable of two arguments is torch's form."""
+    """(backend of three arguments, name)."""
     if isinstance(backend, str):
         return _LazyBackend(backend), backend
     if not callable(backend):
@@ -92,7 +101,7 @@ class _LazyBackend:
     """A backend by name, looked up at once so that a wrong name is told early, imported at the first graph."""
 
     def __init__(self, name: str) -> None:
-        if name not in list_backends():
+        if name not in backends.list_backends():
             lookup(name)  # raises, naming what there is
         self.name = name
 
@@ -101,12 +110,23 @@ class _LazyBackend:
 
 
 def _adapt(backend: Callable[..., Any]) -> Callable[..., Any]:
-    code = getattr(backend, "__code__", None)
-    if code is not None and code.co_argcount == 2 and not code.co_flags & 0x04:
-        return lambda gm, example_inputs, options: backend(gm, example_inputs)
-    if code is None:
-        return lambda gm, example_inputs, options: backend(gm, example_inputs)
-    return backend
+    """A backend of this project's three arguments, the last one `options: CompileOptions`; or of torch's two, which gets the
+    options and the mode that compile() was given as keywords."""
+    try:
+        parameters = list(inspect.signature(backend).parameters.values())
+    except (TypeError, ValueError):  # written in C: torch's form
+        parameters = []
+    third = parameters[2] if len(parameters) == 3 else None
+    if third is not None and third.name == "options" and third.kind is third.POSITIONAL_OR_KEYWORD and third.default is third.empty:
+        return backend
+
+    def torch_form(gm: Any, example_inputs: Sequence[Any], options: CompileOptions) -> Any:
+        given: dict[str, Any] = {} if options.mode == "default" else {"mode": options.mode}
+        if options.options:
+            given["options"] = dict(options.options)
+        return backend(gm, example_inputs, **given)
+
+    return torch_form
 
 
 def _compiled(model: Any, region: CompiledRegion) -> Any:
@@ -139,15 +159,21 @@ def _compiled(model: Any, region: CompiledRegion) -> Any:
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Never capture `fn` (nor what it calls, if `recursive`). Usable as a decorator, with or without arguments.
 
-    A Module is disabled in place.
+    A Module is disabled in place, and so is a class: making its instances and calling them. reason: what the report of
+    the break says. Raises: TypeError for something that cannot be called.
     """
     if fn is None:
         return lambda f: disable(f, recursive, reason=reason)
+    if not callable(fn):
+        raise TypeError(f"disable: got a {type(fn).__name__}; allowed: a function, a Module, a class or another callable")
     if isinstance(fn, Module):
         object.__setattr__(fn, DISABLED, True)
         return fn
     if isinstance(fn, type):
-        setattr(fn, DISABLED, True)
+        setattr(fn, DISABLED, reason or True)
+        for name in ("__init__", "__call__"):
+            if isinstance(method := getattr(fn, name), types.FunctionType):
+                setattr(fn, name, disable(method, recursive, reason=reason))
         return fn
     inner = fn.__wrapped__ if isinstance(fn, _native.CompiledFunction) else fn
 
@@ -165,8 +191,19 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def lookup_backend(compiler_fn: Any) -> Any:
-    """The backend of that name; a callable is given back. Raises: RuntimeError for an unknown name."""
-    return lookup(compiler_fn) if isinstance(compiler_fn, str) else compiler_fn
+    """The backend of that name, as it was registered; a callable is given back. Raises: RuntimeError for an unknown name."""
+    if not isinstance(compiler_fn, str):
+        return compiler_fn
+    found = lookup(compiler_fn)
+    return _registered.get(found, found)
+
+
+_registered: Final[dict[Any, Any]] = {}  # adapted backend -> what was given to register_backend
+
+
+def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
+    """Names that `backend=` accepts. exclude_tags: torch's; backends here have no tags."""
+    return backends.list_backends()
 
 
 def register_backend(compiler_fn: Any = None, name: Any = None, tags: Sequence[str] = ()) -> Any:
@@ -180,13 +217,20 @@ def register_backend(compiler_fn: Any = None, name: Any = None, tags: Sequence[s
     fn, label = (name, compiler_fn) if isinstance(compiler_fn, str) else (compiler_fn, name or getattr(compiler_fn, "__name__", None))
     if not callable(fn):
         raise TypeError(f"register_backend: got ({compiler_fn!r}, {name!r}); allowed: a callable and a name")
-    _register(str(label), _adapt(fn))
+    adapted = _adapt(fn)
+    _registered[adapted] = fn
+    _register(str(label), adapted)
     return fn
 
 
 def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool = False, dynamic: bool | None = None) -> Any:
     """torch._dynamo's older form of `compile`: a decorator. nopython: `fullgraph`."""
     return functools.partial(compile, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
+
+
+def run(fn: Any = None) -> Any:
+    """Call `fn` so that what is compiled runs compiled, and nothing new is compiled. Usable as a decorator."""
+    return run if fn is None else set_stance("eager_on_recompile")(fn)
 
 
 class error_on_graph_break:  # noqa: N801 - torch's name
@@ -222,11 +266,6 @@ def graph_break(msg: str = "") -> None:
 setattr(graph_break, DISABLED, breaks.EXPLICIT)
 
 
-def is_compiling() -> bool:
-    """True inside code that is being captured; capture answers the call itself, so here it is False."""
-    return False
-
-
 def allow_in_graph(fn: Any) -> Any:
     """Put calls of `fn` into the graph as they are. `fn` must take and give tensors and constants only."""
     if isinstance(fn, list | tuple):
@@ -237,20 +276,65 @@ def allow_in_graph(fn: Any) -> Any:
     return fn
 
 
+def nonstrict_trace(traceable_fn: Any) -> Any:
+    """As `allow_in_graph`: calls of the function go into the graph unseen, and compiled code calls it with tensors.
+
+    Its arguments and results may be tensors, constants, and lists, tuples and dicts of these; what it does besides (prints,
+    changes of Python objects) happens at each call. Raises: TypeError unless it can be called.
+    """
+    if not callable(traceable_fn):
+        raise TypeError(f"nonstrict_trace: got a {type(traceable_fn).__name__}; allowed: a callable")
+
+    @functools.wraps(traceable_fn)
+    def whole(*args: Any, **kwargs: Any) -> Any:
+        return traceable_fn(*args, **kwargs)
+
+    trust.allow(whole)
+    return whole
+
+
 def assume_constant_result(fn: Any) -> Any:
     """Call `fn` once during capture, and take its result for a constant from then on."""
     trust.assume_constant(fn)
     return fn
 
 
-def substitute_in_graph(original: Any) -> Callable[[Any], Any]:
-    """Decorator: capture the decorated Python function wherever `original` is called."""
+def substitute_in_graph(
+    original_fn: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
+) -> Callable[[Any], Any]:
+    """Decorator: capture the decorated Python function wherever `original_fn` is called.
+
+    can_constant_fold_through: where all arguments are constants, the original is called with them.
+    Raises: TypeError unless both can be called, and where their parameters differ (skip_signature_check: let them).
+    """
+    if not callable(original_fn) or isinstance(original_fn, type):
+        raise TypeError(f"substitute_in_graph expects a function but got {type(original_fn)!r}")
 
     def register(replacement: Any) -> Any:
-        trust.substitute(original, replacement)
+        if not isinstance(replacement, types.FunctionType):
+            kind = type(replacement).__name__
+            raise TypeError(f"substitute_in_graph: the replacement of {original_fn!r} is a {kind}; allowed: a function")
+        if not skip_signature_check:
+            _check_same_parameters(original_fn, replacement)
+        trust.substitute(original_fn, replacement, can_constant_fold_through)
         return replacement
 
     return register
+
+
+def _check_same_parameters(original: Any, replacement: types.FunctionType) -> None:
+    try:
+        expected = inspect.signature(original)
+    except (TypeError, ValueError):  # a C function that does not tell
+        return
+    got = inspect.signature(replacement)
+
+    def shape(s: inspect.Signature) -> list[tuple[Any, ...]]:
+        return [(p.name, p.kind, p.default is p.empty) for p in s.parameters.values()]
+
+    if shape(expected) != shape(got):
+        raise TypeError(f"Signature mismatch between {original!r} and {replacement!r}: {expected} vs {got}; allowed: the same parameters, "
+                        "or skip_signature_check=True")  # fmt: skip
 
 
 def reset() -> None:
@@ -262,10 +346,11 @@ def reset() -> None:
 
 
 _STANCES: Final = {
-    "default": (_native.STANCE_DEFAULT, False, False),
-    "force_eager": (_native.STANCE_EAGER, False, False),
-    "eager_on_recompile": (_native.STANCE_RUN_ONLY, False, False),
-    "fail_on_recompile": (_native.STANCE_DEFAULT, False, True),
+    "default": _native.STANCE_DEFAULT,
+    "force_eager": _native.STANCE_EAGER,
+    "eager_on_recompile": _native.STANCE_RUN_ONLY,
+    "fail_on_recompile": _native.STANCE_DEFAULT,
+    "eager_then_compile": _native.STANCE_DEFAULT,
 }
 
 
@@ -273,7 +358,8 @@ class set_stance:  # noqa: N801 - torch's name
     """What to do about calls that are not compiled yet: at once, or for a `with` block, or as a decorator.
 
     "default": compile. "force_eager": run everything eagerly. "eager_on_recompile": run what is compiled, compile
-    nothing. "fail_on_recompile": raise where a compiled function would be compiled again.
+    nothing. "fail_on_recompile": raise RuntimeError where a call would be compiled. "eager_then_compile": run the first
+    call of each function eagerly; sizes and numbers that are others at the second call are symbols at once.
     Raises: RuntimeError for another name; NotImplementedError for torch's other switches.
     """
 
@@ -285,8 +371,8 @@ class set_stance:  # noqa: N801 - torch's name
             given = "force_backend" if force_backend is not None else "skip_guard_eval_unsafe"
             raise NotImplementedError(f"set_stance: {given} is not supported: code compiled for one backend, or for guards that "
                                       "are not checked, would run where it does not fit")  # fmt: skip
-        if name == "eager_then_compile" or name == "aot_eager_then_compile":
-            raise NotImplementedError(f"set_stance: {name!r} is not supported; 'default' makes what changed symbolic at the second call")
+        if name == "aot_eager_then_compile":
+            raise NotImplementedError(f"set_stance: {name!r} is not supported; 'eager_then_compile' runs the first call without any graph")
         if name not in _STANCES:
             raise RuntimeError(f"set_stance: {name!r} is not known; allowed: {', '.join(_STANCES)}")
         self._before = current_stance().name
@@ -311,10 +397,16 @@ class set_stance:  # noqa: N801 - torch's name
 
 
 def _apply_stance(name: str) -> None:
-    native, no_capture, fail = _STANCES[name]
-    current = current_stance()
-    current.name, current.no_capture, current.fail_on_recompile = name, no_capture, fail
-    _native.set_stance(native)
+    current_stance().name = name
+    _native.set_stance(_STANCES[name])
+
+
+@dataclass(frozen=True, slots=True)
+class BreakReason:
+    """One graph break as torch shows it. user_stack: the lines that led to it, the outermost first."""
+
+    reason: str
+    user_stack: list[traceback.FrameSummary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +427,15 @@ class Explanation:
     @property
     def graph_break_count(self) -> int:
         return len(self.breaks)
+
+    @property
+    def break_reasons(self) -> list[BreakReason]:
+        """Why the graphs ended, under torch's names."""
+        return [BreakReason(f"{r.cause.title}: {r.detail}", r.user_stack()) for r in self.breaks]
+
+    @property
+    def out_guards(self) -> list[Guard]:
+        return list(self.guards)
 
     @property
     def op_count(self) -> int:

@@ -7,6 +7,7 @@ Must not know how a break is executed.
 from __future__ import annotations
 
 import linecache
+import traceback
 from dataclasses import dataclass
 from threading import Lock, local
 from typing import Final
@@ -129,6 +130,11 @@ class BreakRecord:
     @property
     def source_line(self) -> str:
         return linecache.getline(self.file, self.line).strip()
+
+    def user_stack(self) -> list[traceback.FrameSummary]:
+        """The user's lines that led here, the outermost first."""
+        places = self.stack or ((self.file, self.line, self.function),)
+        return [traceback.FrameSummary(file, line, function) for file, line, function in places]
 
     def describe(self) -> str:
         """The report as printed under TORCH_LOGS=graph_breaks."""

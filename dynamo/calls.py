@@ -124,7 +124,7 @@ class Calls:
         substitute = trust.substitute_of(real)
         if substitute is not None:
             self._chain = chain
-            return self.wrap_static(substitute).call(self, args, kwargs)  # type: ignore[arg-type]
+            return self.call_substitute(substitute, args, kwargs)
         if trust.is_constant_result(real):
             given = [self.object_constant(a) for a in args]  # type: ignore[attr-defined]
             named = {k: self.object_constant(v) for k, v in kwargs.items()}  # type: ignore[attr-defined]
@@ -138,6 +138,18 @@ class Calls:
             cause = breaks.FRAME_INTROSPECTION if module in trust.DEBUGGERS else breaks.UNKNOWN_CALL
             raise Unsupported(cause, f"{fn.describe()}() of {module}")
         return None
+
+    def call_substitute(self, substitute: trust.Substitute, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """What `substitute_in_graph` put in the place of a function."""
+        if substitute.folds:
+            try:
+                given = [self.realize(a).as_constant() for a in args]
+                named = {k: self.realize(v).as_constant() for k, v in kwargs.items()}
+            except NotConstant:
+                pass  # the replacement is followed
+            else:
+                return self.wrap_static(self.host(substitute.original, *given, **named))  # type: ignore[attr-defined]
+        return self.wrap_static(substitute.replacement).call(self, args, kwargs)  # type: ignore[arg-type]
 
     def inline(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
         """Run the callee's frame within this capture."""
@@ -187,6 +199,9 @@ class Calls:
         """cls(*args, **kwargs)"""
         self._chain = False
         cls, meta = value.cls, type(value.cls)
+        if not issubclass(cls, Module) and (mark := type_attribute(cls, DISABLED, False)):
+            reason = f" ({mark})" if isinstance(mark, str) else ""
+            raise Unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable{reason}")
         known = self.builtin_class(cls)  # type: ignore[attr-defined]
         if known is not None:
             if not arity.function_takes(cls, len(args), kwargs):
@@ -302,6 +317,9 @@ class Calls:
         fn = value.fn
         if getattr(fn, DISABLED, False) is True:
             raise Unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable")
+        substitute = trust.substitute_of(fn)
+        if substitute is not None:
+            return self.call_substitute(substitute, args, kwargs)
         known = self.builtin_function(fn)  # type: ignore[attr-defined]
         if known is not None:
             if not arity.function_takes(fn, len(args), kwargs):

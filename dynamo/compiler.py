@@ -92,7 +92,7 @@ class Site:
     """A place where compiled code can start.
 
     slot_names: of the flat inputs. function_slot: whether one more input, the function object, follows them.
-    attempts: compilations tried; over: the limit was reached.
+    attempts: compilations tried; over: the limit was reached; looked_at: an eager call was seen before any compilation.
     """
 
     code: CodeType
@@ -104,11 +104,23 @@ class Site:
     attempts: int = 0
     over: bool = False
     skip: bool = False
+    looked_at: bool = False
     dynamic: Dynamic = field(default_factory=Dynamic)
 
     @property
     def n_slots(self) -> int:
         return len(self.slot_names) + self.function_slot
+
+    def look_at(self, slots: tuple[Any, ...]) -> None:
+        """Note the sizes and numbers of a call that is not compiled: others at the next one are symbols then."""
+        self.looked_at = True
+        for name, value in zip(self.slot_names, slots, strict=False):
+            if isinstance(value, Tensor):
+                self.dynamic.see(name, value)
+            elif type(value) is int:
+                self.dynamic.int_is_symbolic(name, value)
+            elif type(value) is float:
+                self.dynamic.float_is_symbolic(name, value)
 
 
 _frame_numbers = itertools.count()
@@ -158,7 +170,7 @@ class CompiledRegion:
         for compiled, site in self._function_sites:
             compiled.clear_entries()
             site.variants.clear()
-            site.attempts, site.over, site.skip = 0, False, False
+            site.attempts, site.over, site.skip, site.looked_at = 0, False, False, False
             site.dynamic.forget()
         self.region.clear()
         self._frame_sites.clear()
@@ -209,7 +221,10 @@ class CompiledRegion:
         if site.code.co_flags & CO_GENERATOR_LIKE:  # it makes a generator or coroutine, whose frame cannot be re-entered
             site.skip = True
             return None
-        if _stance.no_capture or ambient.intercepting():
+        if ambient.intercepting():
+            return None
+        if _stance.name == "eager_then_compile" and not site.looked_at and not site.attempts:
+            site.look_at(slots)
             return None
         self._explain_recompile(site, slots)
         if len(site.variants) >= settings.recompile_limit:
@@ -287,11 +302,14 @@ class CompiledRegion:
 
     def _explain_recompile(self, site: Site, slots: tuple[Any, ...]) -> None:
         failures = [guards.explain_failure(v.guards, v.program, slots) for v in site.variants if v.program is not None]
+        if _stance.name == "fail_on_recompile" and (failures or site.code not in self._frame_sites):
+            why = f"its guard failed: {failures[-1]}" if failures else "it was not compiled before"
+            raise FailOnRecompile("Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: "
+                                  f"'{site.code.co_filename}', function name: '{site.label}', line number: {site.code.co_firstlineno}: "
+                                  f"{why}")  # fmt: skip
         if not failures:
             return
         newest = failures[-1]
-        if _stance.fail_on_recompile:
-            raise FailOnRecompile(f"set_stance('fail_on_recompile'): {site.label} would be compiled again: {newest}")
         self.statistics.recompiles.append(newest)
         text = f"Recompiling {site.label} ({site.code.co_filename}:{site.code.co_firstlineno}): {newest}"
         frame_id = _logging.FrameId(site.number, site.attempts)
@@ -388,8 +406,8 @@ class Job:
             COMPONENT.log(f"{self.site.label}: breaks at data-dependent calls: {refusal}")
             raise StaticAgain from None
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
-            if self.owner.options.fullgraph:
-                text = f"compile(fullgraph=True): backend {self.owner.backend_name} failed on {self.site.label}"
+            if self.owner.options.fullgraph or not _settings.current().capture.suppress_errors:
+                text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}"
                 raise BackendFailed(f"{text}: {type(error).__name__}: {error}") from error
             text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}: {type(error).__name__}: {error}"
             _logging.warn_once(f"backend {type(error).__name__} {self.site.number}", text + "; the graph runs uncompiled")
@@ -608,8 +626,6 @@ class Stance:
     """What the process does about calls that are not compiled. Set by `api.set_stance`."""
 
     name: str = "default"
-    no_capture: bool = False
-    fail_on_recompile: bool = False
 
 
 _stance = Stance()

@@ -68,6 +68,12 @@ def maybe_mark_dynamic(t: Any, index: int | Sequence[int]) -> None:
     _note(t, _WEAK, index, "maybe_mark_dynamic")
 
 
+def mark_unbacked(t: Any, index: int | Sequence[int], *args: Any, **kwargs: Any) -> None:
+    """Raises: NotImplementedError."""
+    raise NotImplementedError("mark_unbacked: sizes of inputs of which nothing is known are not supported; mark_dynamic makes a size a "
+                              "symbol that is at least 2")  # fmt: skip
+
+
 def mark_static(t: Any, index: int | Sequence[int] | None = None) -> None:
     """Never make `t`'s dim `index` (several; None: any of them) a symbol. Raises: TypeError, IndexError."""
     if index is None:

@@ -324,16 +324,21 @@ class TensorCalls:
         if isinstance(result, Tensor):
             return self._tensor_result(result, node)
         node.info = NodeInfo(self.held_specs(result), self.origin)
-        items: list[Value] = []
-        for i, item in enumerate(result):
-            if isinstance(item, Tensor):
-                part = self.graph.call_function(operator.getitem, (node, i))
-                items.append(self._tensor_result(item, part))
-            elif isinstance(item, tuple | list):
-                items.append(self._result(item, self.graph.call_function(operator.getitem, (node, i))))
-            else:
-                items.append(Constant(item) if type(item) in CONSTANT_TYPES else self.wrap_static(item))
+        if isinstance(result, dict):
+            made = DictValue()
+            for key, item in result.items():
+                if type(key) not in CONSTANT_TYPES:
+                    raise Unsupported(breaks.UNKNOWN_CALL, f"a call that gives a dict with a key of type {type(key).__name__}")
+                made.entries[self.hash_key(Constant(key))] = Constant(key), self._part(item, node, key)
+            return made
+        items = [self._part(item, node, i) for i, item in enumerate(result)]
         return ListValue(items) if type(result) is list else TupleValue(items, None, type(result))
+
+    def _part(self, item: Any, node: Node, key: Any) -> Value:
+        """What a node gives at an index or key."""
+        if isinstance(item, Tensor | tuple | list | dict) and _has_tensor(item):
+            return self._result(item, self.graph.call_function(operator.getitem, (node, key)))
+        return Constant(item) if type(item) in CONSTANT_TYPES else self.wrap_static(item)
 
     def _tensor_result(self, result: Tensor, node: Node) -> TensorValue:
         known = self.fakes.get(id(result))
@@ -399,4 +404,5 @@ def _has_tensor(result: Any) -> bool:
 def _specs(result: Any) -> Any:
     if isinstance(result, Tensor):
         return spec_of(result)
-    return tuple(_specs(r) for r in result if isinstance(r, Tensor | tuple | list))
+    parts = result.values() if isinstance(result, dict) else result
+    return tuple(_specs(r) for r in parts if isinstance(r, Tensor | tuple | list | dict))

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final
 
@@ -97,7 +98,7 @@ _QUERIES: Final = frozenset({
 })  # fmt: skip
 _allowed: dict[int, Any] = {}
 _constant_result: dict[int, Any] = {}
-_substitutes: dict[int, tuple[Any, Callable[..., Any]]] = {}
+_substitutes: dict[int, Substitute] = {}
 
 
 def allow(fn: Any) -> None:
@@ -110,9 +111,18 @@ def assume_constant(fn: Any) -> None:
     _constant_result[id(fn)] = fn
 
 
-def substitute(original: Any, replacement: Callable[..., Any]) -> None:
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """What is captured in the place of `original`. folds: with constants the original is called."""
+
+    original: Any
+    replacement: Callable[..., Any]
+    folds: bool
+
+
+def substitute(original: Any, replacement: Callable[..., Any], folds: bool = False) -> None:
     """Capture `replacement` wherever `original` is called."""
-    _substitutes[id(original)] = (original, replacement)
+    _substitutes[id(original)] = Substitute(original, replacement, folds)
 
 
 def is_allowed(fn: Any) -> bool:
@@ -129,9 +139,8 @@ def is_library_function(fn: types.FunctionType) -> bool:
     return _body(fn).__code__.co_filename.startswith(_LIBRARY) and fn.__name__ not in _NOT_IN_GRAPH
 
 
-def substitute_of(fn: Any) -> Callable[..., Any] | None:
-    found = _substitutes.get(id(fn))
-    return found[1] if found is not None else None
+def substitute_of(fn: Any) -> Substitute | None:
+    return _substitutes.get(id(fn))
 
 
 def is_own(code: CodeType) -> bool:

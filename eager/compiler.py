@@ -49,9 +49,9 @@ def reset() -> None:
     _dynamo().reset()
 
 
-def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """Names that `backend=` accepts."""
-    return list(_dynamo().list_backends())
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """Names that `backend=` accepts. exclude_tags: torch's; backends here have no tags."""
+    return list(_dynamo().list_backends(exclude_tags))
 
 
 def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,8 +80,13 @@ def is_exporting() -> bool:
 
 
 def substitute_in_graph(original_fn: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False) -> Any:
-    """Decorator: capture the decorated Python function wherever `original_fn` is called."""
-    return _dynamo().substitute_in_graph(original_fn)
+    """Decorator: capture the decorated Python function wherever `original_fn` is called.
+
+    can_constant_fold_through: with constants, the original is called. skip_signature_check: their parameters may differ.
+    """
+    return _dynamo().substitute_in_graph(
+        original_fn, can_constant_fold_through=can_constant_fold_through, skip_signature_check=skip_signature_check
+    )
 
 
 class set_stance:  # noqa: N801 - torch's name

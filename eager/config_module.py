@@ -56,6 +56,10 @@ class Only:
         return self.value
 
     def write(self, kept: dict[str, Any], key: str, value: Any) -> None:
+        self.check(key, value)
+
+    def check(self, key: str, value: Any) -> None:
+        """Raises: NotImplementedError for another value."""
         if value != self.value:
             raise NotImplementedError(f"{key}={value!r}: {self.why}; allowed: {self.value!r}")
 
@@ -100,6 +104,20 @@ class Config(types.ModuleType):
     def _at(self, key: str) -> tuple[Config, str]:
         *path, name = key.split(".")
         return functools.reduce(getattr, path, self), name
+
+    def names(self) -> list[str]:
+        """Every name, those of groups with the group's."""
+        groups = (value for value in self.__dict__.values() if isinstance(value, Config))
+        return [*self.__dict__["_entries"], *(f"{g.__name__.rpartition('.')[2]}.{name}" for g in groups for name in g.names())]
+
+    def read(self, key: str) -> Any:
+        """The value of a name, perhaps of a group."""
+        return getattr(*self._at(key))
+
+    def entry(self, key: str) -> Entry:
+        """What stands behind a name, perhaps of a group."""
+        config, name = self._at(key)
+        return config._entry(name)
 
     def patch(self, changes: str | dict[str, Any] | None = None, value: Any = None, **named: Any) -> _Patch:
         """Set names for a `with` block or a decorated function: `patch(a=1)`, `patch("a.b", 1)` or `patch({"a.b": 1})`."""

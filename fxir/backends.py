@@ -7,7 +7,7 @@ first request: this package does not know it otherwise.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from fxir.aot import aot_compile, interpret
@@ -15,6 +15,7 @@ from fxir.graph_module import GraphModule
 from fxir.options import CompileOptions
 
 Compiled: TypeAlias = Callable[..., Any]
+CheckOptions: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
 class Backend(Protocol):
@@ -31,21 +32,33 @@ class Backend(Protocol):
 _LAZY: Final = {"inductor": "inductor.backend"}
 
 _registry: dict[str, Backend] = {}
+_checks: dict[str, CheckOptions] = {}
 
 
 class UnknownBackend(RuntimeError):
     """No backend of that name is registered."""
 
 
-def register_backend(name: str, fn: Backend) -> Backend:
+def register_backend(name: str, fn: Backend, check_options: CheckOptions | None = None) -> Backend:
     """Make `fn` available as `compile(backend=name)`; a later registration of the same name replaces the first.
 
+    check_options: raises for `options` of compile() that the backend does not take.
     Raises: TypeError when fn is not callable or name is not a str.
     """
     if not isinstance(name, str) or not callable(fn):
         raise TypeError(f"register_backend: got ({name!r}, {fn!r}); allowed: a str and a callable")
     _registry[name] = fn
+    _checks.pop(name, None)
+    if check_options is not None:
+        _checks[name] = check_options
     return fn
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Raise what the backend of that name raises for `options` of compile()."""
+    lookup(name)
+    if name in _checks:
+        _checks[name](options)
 
 
 def lookup(name: str) -> Backend:

@@ -41,7 +41,7 @@ class CompileOptions:
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise RuntimeError(f"compile: mode={self.mode!r} is not known; allowed: {', '.join(MODES)}")
+            raise RuntimeError(f"Unrecognized mode={self.mode}, should be one of: {', '.join(MODES)}")
         for name, value in self.options.items():
             if value is not None and not isinstance(value, bool | int | float | str):
                 raise TypeError(

@@ -35,6 +35,7 @@ from inductor import cache, toolchain
 from inductor.artifact import ArtifactPlan, Compiled, ExternCall, Spec
 from inductor.cache import Cache, Entry, Key
 from inductor.compiled import Artifact, explain_entry
+from inductor.options import check_options, is_autotuned
 from inductor.request import Knobs, Request
 from inductor.runtime import loader
 from inductor.runtime.loader import CompiledGraph
@@ -58,7 +59,7 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
     return aot_compile(gm, example_inputs, compile_graph, options)
 
 
-register_backend("inductor", inductor)
+register_backend("inductor", inductor, check_options)
 
 
 # --------------------------------------------------------------------------- one graph
@@ -152,7 +153,8 @@ class _Clock:
 
 
 def _tuned(options: CompileOptions) -> bool:
-    return options.mode.startswith("max-autotune") or _settings.current().cpu.max_autotune
+    asked = options.mode.startswith("max-autotune") or is_autotuned(options.options)
+    return asked or _settings.current().cpu.max_autotune
 
 
 def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Key:

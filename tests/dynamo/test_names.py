@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -52,7 +54,7 @@ def test_the_stance_is_a_context_a_decorator_and_a_call() -> None:
 
 
 def test_switches_of_the_stance_that_are_missing_say_so() -> None:
-    for given in ({"skip_guard_eval_unsafe": True}, {"force_backend": "eager"}, {"stance": "eager_then_compile"}):
+    for given in ({"skip_guard_eval_unsafe": True}, {"force_backend": "eager"}, {"stance": "aot_eager_then_compile"}):
         with pytest.raises(NotImplementedError, match="set_stance"):
             torch.compiler.set_stance(**given)
     with pytest.raises(RuntimeError, match="non-default stance cannot have force_backend"):
@@ -165,3 +167,112 @@ def test_the_config_of_inductor() -> None:
     with pytest.raises(NotImplementedError, match="reduce-overhead"):
         inductor_config.triton.cudagraphs = True
     assert torch._inductor.config is inductor_config
+
+
+def test_options_and_mode_reach_a_backend_of_the_users_as_keywords() -> None:
+    given = []
+
+    def backend(gm, example_inputs, **keywords):
+        given.append(keywords)
+        return gm
+
+    torch.compile(lambda x: x + 1, backend=backend)(x23())
+    torch.compile(lambda x: x + 1, backend=backend, options={"a": 1})(x23())
+    torch.compile(lambda x: x + 1, backend=backend, mode="max-autotune")(x23())
+    assert given == [{}, {"options": {"a": 1}}, {"mode": "max-autotune"}]
+
+    def with_default(gm, example_inputs, inner="mine"):
+        assert inner == "mine"
+        return gm
+
+    torch.compile(lambda x: x + 1, backend=with_default)(x23())
+
+
+@pytest.mark.parametrize(("options", "kind", "text"), [
+    ({"no_such": 1}, RuntimeError, "Unexpected optimization option no_such"),
+    ({"max_autotune": "yes"}, RuntimeError, "got str should be bool"),
+    ({"triton.cudagraphs": True}, NotImplementedError, "reduce-overhead"),
+    ({"fx_graph_cache": False}, NotImplementedError, "setting of the process"),
+])  # fmt: skip
+def test_options_of_the_inductor_are_checked_at_once(options, kind, text) -> None:
+    if options == {"fx_graph_cache": False}:
+        options = {"fx_graph_cache": not torch._inductor.config.fx_graph_cache}
+    with pytest.raises(kind, match=text):
+        torch.compile(lambda x: x, options=options)
+
+
+def test_options_and_modes_are_listed_and_modes_are_made_of_options() -> None:
+    options = torch._inductor.list_options()
+    assert {"max_autotune", "triton.cudagraphs", "packing"} <= set(options)
+    assert set(torch._inductor.list_mode_options("max-autotune")) <= set(options)
+    assert torch.compile(lambda x: x + 1, options={"max-autotune": False, "packing": True})(x23()).tolist() == (x23() + 1).tolist()
+
+
+def test_the_first_call_runs_eagerly_and_the_second_learns_from_it() -> None:
+    counter = CompileCounter()
+    f = torch.compile(lambda x, n: x * n, backend=counter)
+    with torch.compiler.set_stance("eager_then_compile"):
+        f(torch.ones(3), 2)
+        assert counter.frame_count == 0
+        for size, n in ((4, 3), (5, 4), (6, 7)):
+            assert f(torch.ones(size), n).tolist() == [n] * size
+    assert counter.frame_count == 1
+
+
+def test_nothing_is_compiled_where_the_stance_forbids_it() -> None:
+    f = torch.compile(lambda x: x + 1, backend="eager")
+    with torch.compiler.set_stance("fail_on_recompile"), pytest.raises(RuntimeError, match=r"Detected recompile .*not compiled before"):
+        f(x23())
+    f(x23())
+    with torch.compiler.set_stance("fail_on_recompile"):
+        f(x23())
+        with pytest.raises(RuntimeError, match="its guard failed: x"):
+            f(torch.ones(5))
+    assert torch._dynamo.run(f)(torch.ones(7)).tolist() == [2.0] * 7
+
+
+def test_a_disabled_class_is_made_and_called_uncompiled() -> None:
+    @torch.compiler.disable(reason="it keeps files")
+    class Keeper:
+        def __init__(self):
+            self.seen = [torch.compiler.is_compiling()]
+
+        def __call__(self):
+            self.seen.append(torch.compiler.is_compiling())
+            return self.seen
+
+    def f(x):
+        return x + 1, Keeper()(), torch._dynamo.is_compiling()
+
+    assert torch.compile(f, backend="eager")(x23())[1:] == ([False, False], True)
+    assert "it keeps files" in torch._dynamo.explain(f)(x23()).break_reasons[0].reason
+
+
+def test_a_function_left_whole_takes_and_gives_structures() -> None:
+    @torch._dynamo.nonstrict_trace
+    def opaque(x, d):
+        torch._dynamo.graph_break()
+        return {"sum": x + d["k"], "parts": [x, 3], 2: None}
+
+    def f(x):
+        found = opaque(x, {"k": x * 2})
+        return found["sum"] + found["parts"][0] * found["parts"][1], found[2], list(found)
+
+    counter = CompileCounter()
+    for _ in range(2):
+        y, none, keys = torch.compile(f, fullgraph=True, backend=counter)(x23())
+        assert (y.tolist(), none, keys) == ((x23() * 6).tolist(), None, ["sum", "parts", 2])
+
+
+def test_functions_of_c_are_substituted_and_folded() -> None:
+    @torch.compiler.substitute_in_graph(operator.indexOf, can_constant_fold_through=True)
+    def index_of(a, b, /):
+        return next(i for i, item in enumerate(a) if item is b)
+
+    def f(x, y):
+        return x + operator.indexOf([y, x], x), operator.indexOf((4, 5), 5)
+
+    result, folded = torch.compile(f, fullgraph=True, backend="eager")(x23(), x23())
+    assert (result.tolist(), folded) == ((x23() + 1).tolist(), 1)
+    with pytest.raises(TypeError, match="substitute_in_graph expects a function but got"):
+        torch.compiler.substitute_in_graph(3)

@@ -1,0 +1,33 @@
+"""`torch._dynamo.exc`: what compiling raises, under torch's names."""
+
+from __future__ import annotations
+
+from dynamo.errors import (
+    BackendFailed,
+    CaptureError,
+    ConstraintViolationError,
+    FailOnRecompile,
+    InternalCaptureError,
+    RecompileLimitExceeded,
+    UnsupportedUnderFullgraph,
+)
+from fxir.backends import UnknownBackend
+
+TorchDynamoException = CaptureError
+Unsupported = UnsupportedUnderFullgraph
+BackendCompilerFailed = BackendFailed
+InternalTorchDynamoError = InternalCaptureError
+FailOnRecompileLimitHit = RecompileLimitExceeded
+InvalidBackend = UnknownBackend
+
+__all__ = [
+    "BackendCompilerFailed",
+    "ConstraintViolationError",
+    "FailOnRecompile",
+    "FailOnRecompileLimitHit",
+    "InternalTorchDynamoError",
+    "InvalidBackend",
+    "RecompileLimitExceeded",
+    "TorchDynamoException",
+    "Unsupported",
+]

@@ -50,6 +50,7 @@ from eager.nn import Module
 from eager.spec import TensorSpec, spec_of
 from eager.symint import is_symbolic
 from fxir.backends import Backend
+from fxir.collector import full_collections_postponed
 from fxir.examples import fakes_like
 from fxir.node import Node
 from fxir.options import CompileOptions
@@ -233,7 +234,7 @@ class CompiledRegion:
         site.attempts += 1
         started = time.perf_counter()
         try:
-            with _logging.frame(frame_id), saved_hooks_off():
+            with _logging.frame(frame_id), saved_hooks_off(), full_collections_postponed():
                 return self._attempt(site, root, slots, add)
         except CaptureError:
             raise

@@ -116,11 +116,23 @@ class GuardSet:
     ) -> None:
         """Record a fact unless it is recorded already."""
         where = (sources,) if isinstance(sources, Source) else tuple(sources)
-        key = (kind, where, tuple(map(_identity, operands)))
+        if self.new(kind, where, operands):
+            self.append(kind, where, operands, origin, watch, epoch)
+
+    def append(
+        self, kind: str, sources: tuple[Source, ...], operands: tuple[Any, ...], origin: Origin | None,
+        watch: tuple[Any, ...] | None, epoch: bool
+    ) -> None:  # fmt: skip
+        """Record a fact that is `new`."""
+        self.guards.append(Guard(kind, sources, operands, origin, watch, epoch))
+
+    def new(self, kind: str, sources: tuple[Source, ...], operands: tuple[Any, ...]) -> bool:
+        """Whether a fact is not recorded yet. It counts as known from then on: the caller is to `append` it."""
+        key = (kind, sources, tuple(map(_identity, operands)))
         if key in self._seen:
-            return
+            return False
         self._seen.add(key)
-        self.guards.append(Guard(kind, where, operands, origin, watch, epoch))
+        return True
 
     def copy(self) -> GuardSet:
         return GuardSet(list(self.guards), set(self._seen))

@@ -122,14 +122,15 @@ class Wrapping:
     # -- guards ------------------------------------------------------------------------------------------------
     def guard(self, kind: str, sources: Any, *operands: Any) -> None:
         """Make the compiled entry depend on a fact. Facts about constant objects are watched, not checked."""
-        first = sources if isinstance(sources, Source) else sources[0]
-        watch: tuple[Any, ...] | None = None
-        epoch = False
-        if isinstance(sources, Source) and first.is_constant_rooted:
-            if isinstance(first, ConstSource) and (kind == "is" or (kind == "type" and not _changes_class(first.value))):
-                return
-            watch, epoch = _watched(kind, first)
-        self.guards.add(kind, sources, *operands, origin=self.origin, watch=watch, epoch=epoch)
+        where = (sources,) if isinstance(sources, Source) else tuple(sources)
+        first = where[0]
+        constant = isinstance(sources, Source) and first.is_constant_rooted
+        if constant and isinstance(first, ConstSource) and (kind == "is" or (kind == "type" and not _changes_class(first.value))):
+            return
+        if not self.guards.new(kind, where, operands):
+            return  # most facts are used many times
+        watch, epoch = _watched(kind, first) if constant else (None, False)
+        self.guards.append(kind, where, operands, self.origin, watch, epoch)
 
     def existing_same(self, a: Value, b: Value) -> bool:
         """`is` between two existing values: each object has one value, so they differ; guard that they go on to."""

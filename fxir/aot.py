@@ -27,6 +27,7 @@ from eager.symint import SymInt
 from eager.tensor import Tensor
 from fxir.absent import without
 from fxir.aliasing import Computed, Literal, Output, is_leaf_made_inside, plan_outputs, settled
+from fxir.collector import full_collections_postponed
 from fxir.decompose import DEFAULT, Decompositions
 from fxir.emit import spec
 from fxir.examples import fakes_like
@@ -487,7 +488,7 @@ def _backward_compiler(
                 None if at is None or not mask & ~absent else _left(at, kept, gone)
                 for at, mask in zip(places_, inputs, strict=True)
             )
-        with frame(frame_id) if frame_id is not None else nullcontext():
+        with frame(frame_id) if frame_id is not None else nullcontext(), full_collections_postponed():
             return _compile_backward(graph, compile_graph, options), found
 
     return compile_backward

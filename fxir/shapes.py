@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import Any, Final, Literal
 
+from eager.device import device
+from eager.dtypes import dtype
 from eager.spec import TensorSpec
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
@@ -126,7 +128,9 @@ class ShapeEnv:
     relations: list[Relation] = field(default_factory=list)
     closed: bool = False
     hints: dict[Any, Any] = field(default_factory=dict)  # of each symbol
+    _values: dict[Expr, int] = field(default_factory=dict)  # by `hints`, which stay
     _known: dict[tuple[str, Expr], bool] = field(default_factory=dict)
+    _proved: dict[tuple[str, Expr, Expr], bool | None] = field(default_factory=dict)  # holds of the expressions by themselves
     _equal: dict[Sym, Expr] = field(default_factory=dict)
     unbacked: Unbacked = field(default_factory=Unbacked)
     _floats: Floats | None = None
@@ -173,7 +177,12 @@ class ShapeEnv:
     def wrap(self, expr: IntLike) -> int | SymInt:
         """An expression as a value: a plain int where it is constant."""
         e = self.simplify(as_expr(expr))
-        return e.value if isinstance(e, Int) else SymInt(e, evaluate(e, self.hints), self)
+        if isinstance(e, Int):
+            return e.value
+        value = self._values.get(e)
+        if value is None:
+            value = self._values[e] = evaluate(e, self.hints)
+        return SymInt(e, value, self)
 
     def simplify(self, expr: Expr) -> Expr:
         """`expr` with symbols that were found equal to something replaced by it."""
@@ -185,7 +194,8 @@ class ShapeEnv:
     def decide(self, op: str, left: IntLike, right: IntLike) -> bool:
         """Whether `left op right` (== != < <=) holds: proved where it can be, else as it is now, and noted."""
         a, b = self.simplify(as_expr(left)), self.simplify(as_expr(right))
-        proved = prove(op, a, b)
+        asked = (op, a, b)
+        proved = self._proved[asked] if asked in self._proved else self._proved.setdefault(asked, prove(op, a, b))
         if proved is not None:
             return proved
         key = (op, a - b)
@@ -343,15 +353,15 @@ def bound(x: Any, values: Mapping[Sym, Any]) -> Any:
 
 def symbols_in(x: Any) -> frozenset[Sym]:
     """The symbols of every Expr in `x`."""
-    if isinstance(x, Expr | FloatExpr):
-        return x.symbols
     found: set[Sym] = set()
 
     def look(i: Any) -> Any:
-        found.update(symbols_in(i))
-        return i
+        if isinstance(i, (Expr, FloatExpr)):
+            found.update(i.symbols)
+            return i
+        return map_ints(i, look)
 
-    map_ints(x, look)
+    look(x)
     return frozenset(found)
 
 
@@ -373,12 +383,17 @@ def environment_of(x: Any) -> ShapeEnv | None:
     return found[0] if found else None
 
 
+_LEAVES: Final = frozenset((int, bool, float, str, type(None), dtype, device))  # most of what is asked about
+
+
 def map_ints(x: Any, fn: Callable[[Any], Any]) -> Any:
     """Rebuild the containers and specs in `x` with `fn` applied to what they hold; `x` itself where it is neither."""
+    if type(x) in _LEAVES:
+        return x
     if isinstance(x, TensorSpec):
         return TensorSpec(fn(x.shape), x.dtype, fn(x.strides), x.device)
     if isinstance(x, tuple):
-        items = [fn(i) for i in x]
+        items: list[Any] = [i if type(i) is int else fn(i) for i in x]
         return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
     if isinstance(x, list):
         return [fn(i) for i in x]

@@ -7,7 +7,7 @@ outputs. Knows nothing of g++, the disk cache or how a plan is run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from inductor.cpp.nests import Kernel, Place, print_nest
 from inductor.cpp.prelude import prelude
 from inductor.cpp.products import Problem, unit_strides
 from inductor.cpp.run_time import Sizes
+from inductor.cpp.units import spread
 from inductor.cpp.values import TYPE, Scope, index_source, literal, size_source
 from inductor.inline import FUSION, Refusal
 from inductor.lowering import lower
@@ -37,6 +38,7 @@ from inductor.request import Request
 from inductor.schedule import Nest, Schedule, Single, Step, schedule
 from inductor.sizes import Size, at_least, is_symbolic, plain, product
 from inductor.substitute import free_axes
+from inductor.toolchain import compile_workers
 
 KERNEL_CODE: Final = _logging.artifact("kernel_code")
 CHECK_BYTES: Final = 64  # at the start of the arena of a program with checks
@@ -95,6 +97,9 @@ class _Compiler:
         self.places: dict[str, Place] = {}
         self.taken: dict[str, str] = {}  # targets of scatters -> who goes on in their memory
         self.sizes = Sizes([s for s, _ in self.program.symbols])
+        self.results = _extern_results(self.program)
+        self.given = {n: ("input", i) for i, n in enumerate(self.program.inputs)}
+        self.given |= {n: ("constant", i) for i, (n, _) in enumerate(self.program.constants)}
 
     # ---- the plan ----
 
@@ -115,7 +120,8 @@ class _Compiler:
             self._put(n, plan.constant_buffer(i), 0)
         arena = self._arena(plan)
         steps, text = self._steps()
-        outputs = tuple(self._output(r, returned) for r in self.program.outputs)
+        positions = {n: i for i, n in enumerate(returned)}
+        outputs = tuple(self._output(r, positions) for r in self.program.outputs)
         written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
         symbols = tuple(A.Symbol(s, source.kind, source.input, source.dim) for s, source in self.program.symbols)
         plan = A.ArtifactPlan(inputs, outputs, allocations, constants, tuple(self.packs), arena, steps, written,
@@ -130,9 +136,8 @@ class _Compiler:
 
     def _returned(self) -> list[str]:
         """Buffers of our own that outputs refer to, each once."""
-        given = {*self.program.inputs, *(n for n, _ in self.program.constants)}
         names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
-        return [n for n in names if n not in given]
+        return [n for n in names if n not in self.given]
 
     def _arena(self, plan: A.ArtifactPlan) -> Size:
         sizes: dict[str, Size] = {}
@@ -187,21 +192,20 @@ class _Compiler:
         """Every buffer that an extern call writes; those that nobody reads need a place of their own too."""
         if not isinstance(d, ir.Extern):
             return []
-        return [n for n, b in self.program.buffers.items() if isinstance(b.definition, ir.Extern) and b.definition.call == d.call]
+        return [b.name for b in self.results[d.call].values()]
 
-    def _output(self, r: Any, returned: list[str]) -> A.Output:
+    def _output(self, r: Any, returned: Mapping[str, int]) -> A.Output:
         if isinstance(r, E.Expr):
             return A.IntOutput(r)
         if not isinstance(r, ir.Ref):
             return A.Literal(r)
         spec = _spec(r.layout)
-        for names, kind in ((list(self.program.inputs), "input"), ([n for n, _ in self.program.constants], "constant")):
-            if r.buffer in names:
-                index = names.index(r.buffer)
-                if r.offset == 0 and r.layout == self.program.buffers[r.buffer].layout:
-                    return A.InputAlias(index) if kind == "input" else A.ConstantAlias(index)
-                return A.ViewOf(kind, index, spec, r.offset)
-        return A.NewOutput(returned.index(r.buffer), spec, r.offset)
+        kind, index = self.given.get(r.buffer, ("", 0))
+        if not kind:
+            return A.NewOutput(returned[r.buffer], spec, r.offset)
+        if r.offset == 0 and r.layout == self.program.buffers[r.buffer].layout:
+            return A.InputAlias(index) if kind == "input" else A.ConstantAlias(index)
+        return A.ViewOf(kind, index, spec, r.offset)
 
     # ---- matrix products: which kernel, and which weights are kept packed ----
 
@@ -317,8 +321,7 @@ class _Compiler:
         return self._scatter(i, b, d)
 
     def _extern(self, d: ir.Extern) -> _Code:
-        results = {b.definition.output: b for b in self.program.buffers.values()
-                   if isinstance(b.definition, ir.Extern) and b.definition.call == d.call}  # fmt: skip
+        results = self.results[d.call]
         views = tuple(self._view(results[i].ref()) if i in results else None for i in range(d.count))
         lines = results[min(results)].source.lines
         call = A.ExternCall(d.op, self._extern_args(d.args), views, lines[0] if lines else "")
@@ -469,10 +472,18 @@ class _Compiler:
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
-        unit = head + A.PRELUDE_END + "\n".join(texts) + "\n" + calls
         if KERNEL_CODE.enabled:
             KERNEL_CODE.log("\n".join([*texts, calls]))
-        return [A.SourceUnit("graph", unit)]
+        return spread(head, texts, calls, compile_workers())
+
+
+def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:
+    """By extern call: the buffers that it writes, by number of the output."""
+    found: dict[str, dict[int, ir.Buffer]] = {}
+    for b in program.buffers.values():
+        if isinstance(b.definition, ir.Extern):
+            found.setdefault(b.definition.call, {})[b.definition.output] = b
+    return found
 
 
 def codes_segments(codes: Sequence[_Code], checked: bool) -> str:

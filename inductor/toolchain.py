@@ -333,10 +333,13 @@ def _write_source(work: Path, unit: Unit) -> Path:
     return path
 
 
+def compile_workers() -> int:
+    """Compiler processes that run at once."""
+    return _settings.current().cpu.compile_workers or len(os.sched_getaffinity(0))
+
+
 def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, objects: Path | None) -> list[Path]:
-    settings = _settings.current().cpu
-    workers = settings.compile_workers or len(os.sched_getaffinity(0))
-    with ThreadPoolExecutor(min(workers, len(units))) as pool:
+    with ThreadPoolExecutor(min(compile_workers(), len(units))) as pool:
         jobs = [pool.submit(_compile_one, u, s, tools, objects) for u, s in zip(units, sources, strict=True)]
         try:
             return [job.result() for job in jobs]

@@ -1,0 +1,42 @@
+"""How the functions of a graph are spread over source units, so that the cores share the compiler's work.
+
+A compiler run takes one core; its time is near to proportional to the text. Functions of one unit are `static`; spread
+over several they are hidden symbols of the shared object, declared in every unit. Knows nothing of what they compute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from inductor.artifact import PRELUDE_END, SourceUnit
+
+LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less is not worth another run, which reads the prelude again
+MOST_CHARS: Final = 512 << 10  # about 6 s: a run that is given up after a time should be nowhere near it
+_HEAD: Final = re.compile(r"^static (void \w+\([^{]*\)) \{$", re.MULTILINE)
+
+
+def spread(head: str, texts: Sequence[str], calls: str, workers: int) -> list[SourceUnit]:
+    """The units of a graph for `workers` compiler runs at once.
+
+    head: what every unit starts with. texts: functions, each `static void name(parameters) {` at a line's start.
+    calls: the entry points, which call them.
+    """
+    chars = sum(map(len, texts))
+    count = min(max(workers, -(-chars // MOST_CHARS)), chars // LEAST_CHARS)
+    if count < 2:
+        return [SourceUnit("graph", head + PRELUDE_END + "\n".join([*texts, calls]))]
+    parts: list[list[str]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    sizes[-1] = len(calls) // 4  # plain calls: quick to compile
+    for text in texts:
+        k = sizes.index(min(sizes))
+        parts[k].append(text)
+        sizes[k] += len(text)
+    declared = "".join(f"{prototype};\n" for text in texts for prototype in _HEAD.findall(text))
+    parts[-1].append(calls)
+    return [
+        SourceUnit(f"graph{k}", head + declared + PRELUDE_END + _HEAD.sub(r"\1 {", "\n".join(part)))
+        for k, part in enumerate(parts)
+    ]

@@ -233,6 +233,12 @@ def set_error_callback(callback: Callable[[BaseException], None] | None, /) -> N
     It may change the exception's `__traceback__`. What it raises itself is reported as unraisable.
     """
 
+def set_adopt_callback(callback: Callable[[FrameType, BaseException], None] | None, /) -> None:
+    """Set what is called with a frame that `resume` makes and each exception that the frame is handling, before it runs.
+
+    It may change the exception's `__traceback__`. What it raises itself is reported as unraisable.
+    """
+
 def set_disabled(disabled: bool, /) -> bool:
     """This thread: compiled functions run their originals and the hook does nothing. Returns the old value."""
 

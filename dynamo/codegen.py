@@ -16,19 +16,19 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, GeneratorType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from dynamo import breaks
 from dynamo.capture import Capture, Finished, Stop
 from dynamo.errors import GiveUp, Restart
+from dynamo.lifetimes import holds_aloud
 from dynamo.perform import Outcome, Performed, perform
 from dynamo.runtime import HELPERS
 from dynamo.sources import ConstSource, Source
 from dynamo.tracebacks import GENERATED, Generated, location_table
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
-from dynamo.values.functions import GeneratorValue
 from dynamo.values.objects import ExceptionValue, UserObject
 from dynamo.values.symint import SymbolicText, SymbolicValue
 from dynamo.values.tensor import TensorValue
@@ -97,6 +97,7 @@ class CodeGen:
         self.prologue: list[str] = []
         self.body: list[tuple[str, int]] = []
         self.mark = 1  # how many of the inlined frames a traceback through the next statements shows
+        self.held: tuple[tuple[tuple[str, str], ...], ...] = ()  # for each of them: variables of the user's, and ours for them
         self.outputs: list[Node] = []
         self._names = itertools.count()
         self._slot_names = self._arguments(slot_names)
@@ -392,7 +393,8 @@ class CodeGen:
             raise self._too_deep(end) from None
         made = next(c for c in whole.co_consts if isinstance(c, CodeType))
         places = tuple(f.place() for f in frames)
-        self.namespace[GENERATED] = Generated(places, tuple(p[2] if p[2] is not None else 1 for p in made.co_positions()))
+        shown = tuple(p[2] if p[2] is not None else 1 for p in made.co_positions())
+        self.namespace[GENERATED] = Generated(places, shown, self.held or ((),) * len(places))
         first = code.co_firstlineno
         table = location_table(len(made.co_code) // 2, first, places[0].position)
         made = made.replace(co_qualname=code.co_qualname, co_firstlineno=first, co_linetable=table)
@@ -452,6 +454,7 @@ class _BreakWriter:
         # Everything that any frame will need exists before the instruction runs.
         for k, frame in enumerate(self.frames):
             self._state[k] = self._collect(k, frame)
+        self.cg.held = tuple(map(self._variables, range(len(self.frames))))
         result = self._frame(0)
         self.cg.statement(f"return {result}")
 
@@ -462,7 +465,7 @@ class _BreakWriter:
             indices = [o.index for o in self.performed.outcomes]
         if (inner and self.performed is None) or frame.decoded.handler(frame.ins.index) is not None:
             indices.append(frame.ins.index)
-        aloud = {slot for slot, value in enumerate(frame.locals) if value is not None and _dies_aloud(value, frame)}
+        aloud = {slot for slot, value in enumerate(frame.locals) if value is not None and holds_aloud(value, frame)}
         self._aloud[k] = sum(1 << slot for slot in aloud)
         live = sorted({slot for index in indices for slot in frame.live_locals(index)} | aloud)
         if inner and self.looked_at:
@@ -471,6 +474,14 @@ class _BreakWriter:
         if frame.handled is not None:
             self.cg.value(frame.handled)
         return {slot: self.cg.value(frame.locals[slot]) for slot in live}, stack  # type: ignore[arg-type]
+
+    def _variables(self, k: int) -> tuple[tuple[str, str], ...]:
+        """Variables of frame k and those that have their values in the generated function."""
+        names = self.frames[k].decoded.slots
+        return tuple((names[slot], text) for slot, text in self._state[k][0].items() if self._is_local(text))
+
+    def _is_local(self, text: str) -> bool:
+        return bool(_IDENTIFIER.match(text)) and text not in self.cg.namespace and (text[0] == "_" or text in self.cg._slot_names)
 
     def _frame(self, k: int) -> str:
         """Write the rest of frame k; returns the variable of its result."""
@@ -519,7 +530,7 @@ class _BreakWriter:
             return
         outer = set().union(*map(self._names_of, range(k)))
         own = (self._names_of(k) | set(names)) - outer
-        local = [n for n in own if n not in self.cg.namespace and (n.startswith("_") or n in self.cg._slot_names)]
+        local = [n for n in own if self._is_local(n)]
         if local:
             self._shown(k, f"{' = '.join(sorted(local))} = None")
         self._shown(k, f"{result} = {self.cg.helper('drive')}({result})")
@@ -561,6 +572,7 @@ class _BreakWriter:
     def _continue(self, k: int, result: str, pops: int, outcome: Outcome) -> None:
         frame, cg = self.frames[k], self.cg
         locals_, stack = self._state[k]
+        locals_ = {slot: text for slot, text in {**locals_, **outcome.stores}.items() if text}
         nulls = [v is NULL for v in frame.stack]
         kept = list(zip(stack, nulls, strict=True))[: len(stack) - pops]
         null = cg.helper("NULL")
@@ -573,8 +585,8 @@ class _BreakWriter:
             start = frame.decoded.instructions[outcome.index].start
             self._resume(k, result, self._reenter(k, start, [text for text, _ in whole], "None"), outcome.pushes)
             return
-        live = frame.decoded.live_slots(outcome.index)
-        slots = [i for i in locals_ if (live | self._aloud[k]) >> i & 1]
+        live = frame.decoded.live_slots(outcome.index) | self._aloud[k] & ~sum(1 << slot for slot in outcome.stores)
+        slots = [i for i in sorted(locals_) if live >> i & 1]
         target = cg.plan.continuation(frame, outcome.index, slots, tuple(n for _, n in whole))
         args = [locals_[i] for i in slots] + [text for text, n in whole if not n]
         tail = f"{cg.helper('tail')}({', '.join([cg.bind(target, 'continuation'), *args])})"
@@ -607,17 +619,6 @@ class _BreakWriter:
             items = f"{cg.helper('with_tracebacks')}({handled}, {items})"
         reenter = cg.bind(cg.plan.reenter(frame), "reenter")
         return f"{cg.helper('tail')}({reenter}, {offset}, [{every}], {items}, {exc}, {handled})"
-
-
-def _dies_aloud(value: Value, frame: Frame) -> bool:
-    """Whether the end of an object runs code: a variable must hold it for as long as eager's does.
-
-    A generator that the captured program made does so once it has begun, which the instruction of the break may do.
-    """
-    if value.source is None:
-        return isinstance(value, GeneratorValue) and any(v is value for v in frame.stack)
-    real = getattr(value, "real", None)
-    return isinstance(real, GeneratorType) or hasattr(type(real), "__del__")
 
 
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:

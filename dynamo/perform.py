@@ -10,8 +10,8 @@ import inspect
 import operator
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo.decode import VERSION, Instruction
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One way on: the instruction that follows, and what stands on the stack then beside what was left there."""
+    """One way on: the instruction that follows, and what stands on the stack then beside what was left there.
+
+    stores: variables that the instruction binds, by slot; "" for one that it unbinds.
+    """
 
     condition: str | None
     index: int
     pushes: tuple[str, ...]
+    stores: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +337,45 @@ def format_with_spec(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Va
 @writer("POP_TOP")
 def pop_top(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
     return Performed(1, ("pass",), (Outcome(None, ins.index + 1, ()),))  # it dies with the generated function's frame
+
+
+# What a variable held dies with the generated function's frame, before the program goes on.
+
+
+def _stored(ins: Instruction, pops: int, stores: Mapping[int, str], pushes: tuple[str, ...] = ()) -> Performed:
+    return Performed(pops, ("pass",), (Outcome(None, ins.index + 1, pushes, stores),))
+
+
+@writer("STORE_FAST")
+def store_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
+    return _stored(ins, 1, {ins.arg: cg.value(stack[-1])})
+
+
+@writer("STORE_FAST_LOAD_FAST")
+def store_fast_load_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed | None:
+    loaded = stack[-1] if ins.arg >> 4 == ins.arg & 15 else frame.locals[ins.arg & 15]
+    return None if loaded is None else _stored(ins, 1, {ins.arg >> 4: cg.value(stack[-1])}, (cg.value(loaded),))
+
+
+@writer("STORE_FAST_STORE_FAST")
+def store_fast_store_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
+    return _stored(ins, 2, {ins.arg >> 4: cg.value(stack[-1]), ins.arg & 15: cg.value(stack[-2])})
+
+
+@writer("DELETE_FAST")
+def delete_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
+    return _stored(ins, 0, {ins.arg: ""})
+
+
+@writer("STORE_DEREF")
+def store_deref(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
+    cell = cg.value(frame.locals[ins.arg])  # type: ignore[arg-type]
+    return _nothing(ins, 1, f"{cell}.cell_contents = {cg.value(stack[-1])}")
+
+
+@writer("DELETE_DEREF")
+def delete_deref(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
+    return _nothing(ins, 0, f"{cg.helper('clear_cell')}({cg.value(frame.locals[ins.arg])})")  # type: ignore[arg-type]
 
 
 # --- branches --------------------------------------------------------------------------------------------------

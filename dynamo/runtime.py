@@ -12,7 +12,7 @@ from dynamo import _native
 from dynamo.cached import ask_again
 from dynamo.set_history import built
 from dynamo.sources import content_item, type_attribute
-from dynamo.tracebacks import caught, tidy_traceback, traceback_of, with_tracebacks
+from dynamo.tracebacks import adopt, caught, tidy_traceback, traceback_of, with_tracebacks
 from eager import _native as eager_native
 from eager import ambient
 
@@ -183,3 +183,4 @@ HELPERS: Final[dict[str, Any]] = {
 }
 
 _native.set_error_callback(tidy_traceback)
+_native.set_adopt_callback(adopt)

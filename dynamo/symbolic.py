@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo import breaks, opcodes
 from dynamo.decode import Decoded, Handler, Instruction, decode
 from dynamo.errors import Raised, Unsupported
+from dynamo.lifetimes import drops_iterator
 from dynamo.opcodes.table import HANDLERS, Return, Yield
 from dynamo.tracebacks import Place
-from dynamo.values.base import Lazy, NotConstant, Opaque, Value, is_iterator_from_outside
+from dynamo.values.base import Lazy, NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
 from eager import _logging
@@ -138,7 +139,7 @@ class Frame:
         stands in a try or with block goes on then."""
         handler = self.decoded.handler(self.ins.index)
         dropped = self.stack_before[handler.depth if handler is not None else 0 :]
-        return any(isinstance(self.cap.realize(v), Opaque) for v in dropped if is_iterator_from_outside(v))
+        return any(drops_iterator(self, v) for v in dropped)
 
     def resume_with(self, exception: Value) -> Return | Yield:
         """Raise `exception` at the current instruction, and go on."""

@@ -7,10 +7,11 @@ ran, and their places in the user's source. Must not know captured values.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType, TracebackType
+from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, TracebackType
 from typing import Any, Final
 
 from dynamo.errors import Steering
@@ -18,6 +19,7 @@ from dynamo.errors import Steering
 GENERATED: Final = "__framejit_generated__"  # a global of every generated function: its `Generated`
 _OWN_DIR: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _HELPERS_FILE: Final = _OWN_DIR + "runtime.py"
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 _LONG_LOCATION: Final = 14  # CPython's Objects/locations.md
 
 
@@ -41,14 +43,36 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generated:
-    """The frames that a generated function stands for, outermost first, and how many each instruction shows."""
+    """The frames that a generated function stands for, outermost first, and how many each instruction shows.
+
+    held: for each frame, the user's variables and the generated function's that have their values.
+    """
 
     places: tuple[Place, ...]
     marks: tuple[int, ...]
+    held: tuple[tuple[tuple[str, str], ...], ...]
 
-    def shown(self, entry: TracebackType) -> int:
+    def entries(self, entry: TracebackType, skip: int, after: TracebackType | None) -> TracebackType | None:
+        """Entries for the frames that `entry` shows, but for the first ones, in front of `after`."""
         at = entry.tb_lasti // 2
-        return self.marks[at] if 0 <= at < len(self.marks) else 1
+        shown = self.marks[at] if 0 <= at < len(self.marks) else 1
+        found = entry.tb_frame.f_locals
+        for i in reversed(range(skip, min(shown, len(self.places)))):
+            after = entry_at(self.places[i], after, _variables(found, self.held[i]))
+        if isinstance(found, dict):  # before 3.13 a copy, which the frame keeps
+            found.clear()
+        return after
+
+
+def _variables(found: Mapping[str, Any], held: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """The user's variables of a frame."""
+    variables = {name: found[text] for name, text in held if text in found}
+    for name, value in list(variables.items()):
+        if isinstance(value, CellType):
+            del variables[name]
+            with contextlib.suppress(ValueError):  # it is empty
+                variables[name] = value.cell_contents
+    return variables
 
 
 def _varint(value: int) -> Iterator[int]:
@@ -76,8 +100,9 @@ def _never_run() -> Iterator[None]:
     yield
 
 
-def entry_at(place: Place, after: TracebackType | None) -> TracebackType:
-    """A traceback entry for a frame that never ran: it has the user's names, file and position, and no locals.
+def entry_at(place: Place, after: TracebackType | None, variables: Mapping[str, Any] = _NONE) -> TracebackType:
+    """A traceback entry for a frame that never ran: it has the user's names, file and position, and these variables,
+    which live as long as the traceback does.
 
     The frame is of a generator that has not begun, and leads to no other: what led to generated code would keep alive
     what the user's function has dropped.
@@ -85,8 +110,22 @@ def entry_at(place: Place, after: TracebackType | None) -> TracebackType:
     code, position = place.code, place.position
     table = location_table(len(_never_run.__code__.co_code) // 2, code.co_firstlineno, position)
     stub = _never_run.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename,
-                                       co_firstlineno=code.co_firstlineno, co_linetable=table)  # fmt: skip
-    return TracebackType(after, FunctionType(stub, place.globals, code.co_name)().gi_frame, 0, position[0])
+                                       co_firstlineno=code.co_firstlineno, co_linetable=table, co_argcount=len(variables),
+                                       co_nlocals=len(variables), co_varnames=tuple(variables),
+                                       co_consts=(*_never_run.__code__.co_consts, place))  # fmt: skip
+    frame = FunctionType(stub, place.globals, code.co_name)(*variables.values()).gi_frame
+    return TracebackType(after, frame, 0, position[0])
+
+
+def adopt(frame: FrameType, error: BaseException) -> None:
+    """`frame` goes on, in its own code, with `error`, which it caught while generated code stood for it: an entry for a frame
+    that never ran becomes one of `frame`, whose variables then live as long as the traceback does."""
+    entry = error.__traceback__
+    if entry is None:
+        return
+    *_, place = entry.tb_frame.f_code.co_consts or (None,)
+    if isinstance(place, Place) and place.code is frame.f_code:
+        error.__traceback__ = TracebackType(entry.tb_next, frame, place.offset, entry.tb_lineno)
 
 
 def traceback_of(places: Sequence[Place], after: TracebackType | None = None) -> TracebackType | None:
@@ -122,8 +161,7 @@ def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
         entry = entries[i]
         generated = entry.tb_frame.f_globals.get(GENERATED)
         if isinstance(generated, Generated):
-            first = skip if i == 0 else 0
-            after = traceback_of(generated.places[first : generated.shown(entry)], after)
+            after = generated.entries(entry, skip if i == 0 else 0, after)
         elif not entry.tb_frame.f_code.co_filename.startswith(_OWN_DIR):
             if entry.tb_next is not after:
                 entry.tb_next = after

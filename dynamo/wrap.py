@@ -323,7 +323,7 @@ class ExistingCell(CellValue):
 
     def __init__(self, cell: Any, source: Source, name: str) -> None:
         super().__init__(None, source, name)
-        self._cell = cell
+        self.real = cell
         self._loaded = False
 
     def load(self, cap: Any) -> Value | None:
@@ -331,7 +331,7 @@ class ExistingCell(CellValue):
             self._loaded = True
             assert self.source is not None
             try:
-                real = self._cell.cell_contents
+                real = self.real.cell_contents
             except ValueError:
                 cap.guard("cell_empty", self.source)
                 return None

@@ -33,8 +33,10 @@ typedef _PyInterpreterFrame Frame;
 /* The frame that the thread is in. */
 #if PY_VERSION_HEX >= 0x030D0000
 static inline Frame *thread_frame(PyThreadState *ts) { return ts->current_frame; }
+#define thread_set_frame(ts, f) ((ts)->current_frame = (f))
 #else
 static inline Frame *thread_frame(PyThreadState *ts) { return ts->cframe->current_frame; }
+#define thread_set_frame(ts, f) ((ts)->cframe->current_frame = (f))
 #endif
 
 /* --- code extras ----------------------------------------------------------------------------- */
@@ -213,6 +215,18 @@ static inline int frame_stack_size(Frame *f, PyCodeObject *code, int depth)
 #endif
 
 static inline Frame *frame_of_object(PyFrameObject *object) { return object->f_frame; }
+
+/* The frame object of a frame that is about to run from its middle: a new reference, or NULL, with or without an error. */
+static inline PyFrameObject *frame_object(PyThreadState *ts, Frame *f)
+{
+    Frame *before = thread_frame(ts);
+    f->previous = before;       /* set again when it runs */
+    thread_set_frame(ts, f);
+    PyFrameObject *object = PyThreadState_GetFrame(ts);     /* the only public way to make one */
+    thread_set_frame(ts, before);
+    if (object && object->f_frame != f) Py_CLEAR(object);
+    return object;
+}
 
 /* --- disposal -------------------------------------------------------------------------------- */
 /* An eval function that returns without evaluating the frame must leave it as the evaluation would.

@@ -9,6 +9,35 @@ PyCodeObject *return_none_code;
 
 static inline PyObject *value_or_null(PyObject *value) { return value == null_sentinel ? NULL : value; }
 
+static PyObject *adopt_callback;
+
+/* Exceptions that the frame is handling passed through it when generated code stood for it: the callback gives them the
+ * frame itself. Of the two that a handler keeps on the stack, the lower is the one handled before. */
+static void adopt_exceptions(PyThreadState *ts, Frame *frame, PyObject *stack)
+{
+    PyFrameObject *object = NULL;
+    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(stack); i++) {
+        PyObject *error = PyTuple_GET_ITEM(stack, i), *before = PyTuple_GET_ITEM(stack, i - 1);
+        if (!PyExceptionInstance_Check(error) || (before != Py_None && !PyExceptionInstance_Check(before))) continue;
+        if (!object && !(object = frame_object(ts, frame))) break;
+        bool disabled = thread_state.disabled;
+        thread_state.disabled = true;
+        PyObject *done = PyObject_CallFunctionObjArgs(adopt_callback, object, error, NULL);
+        thread_state.disabled = disabled;
+        if (!done) break;
+        Py_DECREF(done);
+    }
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(adopt_callback);
+    Py_XDECREF(object);
+}
+
+static PyObject *py_set_adopt_callback(PyObject *module, PyObject *callback)
+{
+    (void)module;
+    Py_XSETREF(adopt_callback, callback == Py_None ? NULL : Py_NewRef(callback));
+    Py_RETURN_NONE;
+}
+
 PyObject *pending_run(Pending *p, PyThreadState *ts, Frame *frame)
 {
     PyCodeObject *code = p->code;
@@ -16,14 +45,13 @@ PyObject *pending_run(Pending *p, PyThreadState *ts, Frame *frame)
     for (int i = 0; i < n_locals; i++) frame_slot_set(frame, i, value_or_null(PyTuple_GET_ITEM(p->locals, i)));
     for (int i = 0; i < depth; i++) frame_slot_init(frame, n_locals + i, value_or_null(PyTuple_GET_ITEM(p->stack, i)));
     frame_set_stack_size(frame, n_locals + depth);
+    if (p->exc) frame_set_throwing(frame, code, p->unit);
+    else frame_set_next(frame, code, p->unit);
+    if (adopt_callback) adopt_exceptions(ts, frame, p->stack);
     Py_CLEAR(p->locals);        /* the frame alone holds them now */
     Py_CLEAR(p->stack);
-    if (!p->exc) {
-        frame_set_next(frame, code, p->unit);
-        return eval_plainly(ts, frame, 0);
-    }
+    if (!p->exc) return eval_plainly(ts, frame, 0);
     /* Restored, not raised: its context and traceback are those it came with; this frame adds its line. */
-    frame_set_throwing(frame, code, p->unit);
     PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(p->exc)), Py_NewRef(p->exc), PyException_GetTraceback(p->exc));
     return eval_plainly(ts, frame, 1);
 }
@@ -273,6 +301,7 @@ PyMethodDef resume_methods[] = {
     {"resume", (PyCFunction)(void (*)(void))py_resume, METH_FASTCALL,
      "resume(func, offset, locals, stack, exc=None, handled=NULL, /): run func's code from an instruction."},
     {"snapshot", py_snapshot, METH_VARARGS, "snapshot(frame, depth) -> (offset, locals, stack, handled)"},
+    {"set_adopt_callback", py_set_adopt_callback, METH_O, "Set what sees exceptions that a re-entered frame is handling."},
     {"localsplus_names", py_localsplus_names, METH_O, "Names of the slots that resume takes."},
     {"localsplus_kinds", py_localsplus_kinds, METH_O, "Kinds of the slots that resume takes."},
     {"resume_points", py_resume_points, METH_O, "The offsets that resume accepts."},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo import breaks
 from dynamo.decode import VERSION
 from dynamo.errors import Unsupported
+from dynamo.lifetimes import leaves_aloud
 from dynamo.opcodes.table import Return, op
 from dynamo.values.base import NULL, Value
 from dynamo.values.mappings import DictValue
@@ -84,12 +85,18 @@ def call_function_ex(frame: Frame, ins: Instruction) -> None:
 
 @op("RETURN_VALUE")
 def return_value(frame: Frame, ins: Instruction) -> Return:
-    return Return(frame.pop_raw())
+    return _return(frame, frame.pop_raw())
 
 
 @op("RETURN_CONST")
 def return_const(frame: Frame, ins: Instruction) -> Return:
-    return Return(frame.constant(frame.code.co_consts[ins.arg]))
+    return _return(frame, frame.constant(frame.code.co_consts[ins.arg]))
+
+
+def _return(frame: Frame, value: Value) -> Return:
+    if leaves_aloud(frame, value):
+        raise Unsupported(breaks.GENERATOR, f"{frame.code.co_qualname} returns and drops what runs code when it ends")
+    return Return(value)
 
 
 @op("CALL_INTRINSIC_2")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
+from dynamo.lifetimes import drops_iterator, lets_go, lets_go_of_contents
 from dynamo.opcodes.table import op
-from dynamo.values.base import NULL, Opaque, Value, is_iterator_from_outside
+from dynamo.values.base import NULL, Value
 from dynamo.values.functions import CellValue
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def nop(frame: Frame, ins: Instruction) -> None:
 @op("POP_TOP", "END_FOR")
 def pop_top(frame: Frame, ins: Instruction) -> None:
     value = frame.pop_raw()
-    if is_iterator_from_outside(value) and isinstance(frame.cap.realize(value), Opaque):
-        raise Unsupported(breaks.GENERATOR, "an iterator from outside is dropped, which may run code")
+    if drops_iterator(frame, value) or lets_go(frame, value):
+        raise Unsupported(breaks.GENERATOR, f"{value.describe()} is dropped, which may run code")
 
 
 @op("PUSH_NULL")
@@ -81,16 +82,25 @@ def load_fast_and_clear(frame: Frame, ins: Instruction) -> None:
     frame.locals[ins.arg] = None
 
 
+def _store(frame: Frame, slot: int, value: Value | None) -> None:
+    """Bind a variable, or unbind it."""
+    before = frame.locals[slot]
+    frame.locals[slot] = value
+    if lets_go(frame, before):
+        frame.locals[slot] = before
+        raise Unsupported(breaks.GENERATOR, f"{before.describe()} is dropped, which may run code")  # type: ignore[union-attr]
+
+
 @op("STORE_FAST", "STORE_FAST_MAYBE_NULL")
 def store_fast(frame: Frame, ins: Instruction) -> None:
     value = frame.pop_raw()
-    frame.locals[ins.arg] = None if value is NULL else value
+    _store(frame, ins.arg, None if value is NULL else value)
 
 
 @op("DELETE_FAST")
 def delete_fast(frame: Frame, ins: Instruction) -> None:
     _load(frame, ins.arg)
-    frame.locals[ins.arg] = None
+    _store(frame, ins.arg, None)
 
 
 @op("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
@@ -101,14 +111,19 @@ def load_fast_load_fast(frame: Frame, ins: Instruction) -> None:
 
 @op("STORE_FAST_LOAD_FAST")
 def store_fast_load_fast(frame: Frame, ins: Instruction) -> None:
-    frame.locals[ins.arg >> 4] = frame.pop_raw()
+    _store(frame, ins.arg >> 4, frame.pop_raw())
     frame.push(_load(frame, ins.arg & 15))
 
 
 @op("STORE_FAST_STORE_FAST")
 def store_fast_store_fast(frame: Frame, ins: Instruction) -> None:
-    frame.locals[ins.arg >> 4] = frame.pop_raw()
-    frame.locals[ins.arg & 15] = frame.pop_raw()
+    first = frame.locals[ins.arg >> 4]
+    _store(frame, ins.arg >> 4, frame.pop_raw())
+    try:
+        _store(frame, ins.arg & 15, frame.pop_raw())
+    except Unsupported:
+        frame.locals[ins.arg >> 4] = first
+        raise
 
 
 @op("MAKE_CELL")
@@ -126,6 +141,13 @@ def cell_at(frame: Frame, slot: int) -> CellValue:
     cell = frame.cap.realize(frame.locals[slot])  # type: ignore[arg-type]
     assert isinstance(cell, CellValue), cell
     return cell
+
+
+def _store_cell(frame: Frame, slot: int, value: Value | None) -> None:
+    cell = cell_at(frame, slot)
+    if lets_go_of_contents(frame, cell):
+        raise Unsupported(breaks.GENERATOR, f"what {cell.name} holds is dropped, which may run code")
+    cell.store(frame.cap, value)
 
 
 def load_cell(frame: Frame, slot: int) -> Value:
@@ -148,10 +170,10 @@ def load_deref(frame: Frame, ins: Instruction) -> None:
 
 @op("STORE_DEREF")
 def store_deref(frame: Frame, ins: Instruction) -> None:
-    cell_at(frame, ins.arg).store(frame.cap, frame.pop_raw())
+    _store_cell(frame, ins.arg, frame.pop_raw())
 
 
 @op("DELETE_DEREF")
 def delete_deref(frame: Frame, ins: Instruction) -> None:
     load_cell(frame, ins.arg)
-    cell_at(frame, ins.arg).store(frame.cap, None)
+    _store_cell(frame, ins.arg, None)

@@ -186,17 +186,6 @@ class Opaque(Value):
         return super().iterate(cap)
 
 
-# They hold nothing that goes on when it is dropped.
-_ITERABLES: Final[tuple[Any, ...]] = ((), [], "", b"", range(0), {}, {}.items(), {}.values(), set())
-_PASSIVE_ITERATORS: Final = frozenset(type(iter(v)) for v in _ITERABLES)
-
-
-def is_iterator_from_outside(value: Value) -> bool:
-    """Whether value is an existing iterator whose end may run code: a generator, or what may hold one."""
-    real = getattr(value, "real", None)
-    return isinstance(value, Lazy | Opaque) and hasattr(type(real), "__next__") and type(real) not in _PASSIVE_ITERATORS
-
-
 _FULL_NAMES: Final = frozenset(
     (collections.deque, collections.defaultdict, collections.OrderedDict, functools.partial, types.SimpleNamespace)
 )

@@ -329,6 +329,54 @@ def f(log, x, n):
         print(end='')
     return y + 1
 """) for mode in ("default", "break", "leaf")},
+    **{f"what the variables of a frame hold lives as long as the traceback, {mode}": (mode, """
+def h(x):
+    inner = guarded(n=3)
+    next(inner)
+    print(end='')
+    return x + missing
+def f(log, x, n):
+    for i in range(n):
+        items = guarded(3)
+        next(items)
+    held = [guarded(2)]
+    note(next(held[0]))
+    h(x)
+""") for mode in ("default", "break", "leaf")},
+    **{f"variables that are bound again and deleted let go at once, {mode}": (mode, """
+def f(log, x, n):
+    def unread():
+        return shared
+    shared = guarded(4)
+    note(next(shared))
+    for i in range(n + 1):
+        items, other = guarded(3), [guarded(2)]
+        note((next(items), next(other[0])))
+        print(end='')
+        note(i)
+    del items
+    note('deleted')
+    shared = None
+    note('shared')
+    print(end='')
+    first, *other = 1, 2
+    note('other')
+    return x, other
+""") for mode in ("default", "break", "leaf")},
+    **{f"the traceback of an exception that a with block lets through holds its frame, {mode}": (mode, """
+class Manager:
+    def __enter__(self):
+        pass
+    def __exit__(self, *error):
+        note('out')
+        print(end='')
+def f(log, x, n):
+    with Manager():
+        items = guarded(3)
+        note(next(items))
+        print(end='')
+        GL.index(70)
+""") for mode in ("default", "break", "leaf", "settrace")},
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import gc
 import io
 import itertools
 import linecache
@@ -157,9 +158,23 @@ def _call(fn: Callable[..., Any], namespace: dict[str, Any], k: int, filename: s
         error = raised
     describe = Describer(filename)
     state = {name: namespace.get(name, "(gone)") for name in _STATE if name != "Base"}
-    return (("result", describe(result)), ("error", describe(error)), ("log", describe(log)), ("args", describe(kept_args)),
+    seen = (("result", describe(result)), ("error", describe(error)), ("log", describe(log)), ("args", describe(kept_args)),
             ("state", describe(state)), ("count", namespace["Base"].count), ("out", namespace["OUT"].getvalue()),
             ("grad_mode", eager.is_grad_enabled()))  # fmt: skip
+    error = None  # its traceback leads to this frame: both die here, and not when cycles are collected
+    return seen
+
+
+@contextlib.contextmanager
+def _own_collections() -> Iterator[Callable[[], object]]:
+    """Garbage in cycles is collected where the result is called, and nowhere else: what dies then may run code."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield lambda: gc.collect(0)
+    finally:
+        if on:
+            gc.enable()
 
 
 def _tracer(frame: Any, event: str, arg: Any) -> Any:
@@ -175,7 +190,8 @@ def run(source: str, mode: str, captured: bool, filename: str = "<fuzzed>") -> l
         fn = dynamo.compile(fn, backend="eager")
     seen = []
     force = MODES[mode] if captured else "none"
-    with _settings.scope(capture_force_break=force, capture_suppress_errors=False), _alarm(20.0 if captured else 3.0):
+    settings = _settings.scope(capture_force_break=force, capture_suppress_errors=False)
+    with settings, _alarm(20.0 if captured else 3.0), _own_collections() as collect:
         for call, k in enumerate(_CALLS):
             if mode == "settrace" and call == 2:  # eager, too: tracing keeps frames alive for longer
                 sys.settrace(_tracer)
@@ -184,6 +200,7 @@ def run(source: str, mode: str, captured: bool, filename: str = "<fuzzed>") -> l
             finally:
                 sys.settrace(None)
                 eager.set_grad_enabled(True)
+            collect()
     return seen
 
 

@@ -1,0 +1,148 @@
+"""When the objects of the captured program die, where that shows: a generator that is left in a try block goes on then, a
+`__del__` runs.
+
+Owns the question whether the end of a value runs code, and whether a frame lets go of it. Capture keeps what a variable
+holds for as long as eager does, and breaks the graph where the last hold goes. Must not know how a break is written.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.sources import CellContentsSource, SlotSource
+from dynamo.values.base import Lazy, Opaque, Value
+from dynamo.values.constant import Constant
+from dynamo.values.functions import CellValue, GeneratorValue
+from dynamo.values.tensor import TensorValue
+from eager import Tensor
+
+if TYPE_CHECKING:
+    from dynamo.symbolic import Frame
+
+_DEPTH: Final = 3
+_WIDTH: Final = 64
+_QUIET: Final = (int, float, complex, str, bytes, bytearray, type(None), type, ModuleType, Tensor, slice, range)
+_CONTAINERS: Final = (list, tuple, set, frozenset, deque)
+# They hold nothing that goes on when it is dropped.
+_ITERABLES: Final[tuple[Any, ...]] = ((), [], "", b"", range(0), {}, {}.items(), {}.values(), set())
+_PASSIVE_ITERATORS: Final = frozenset(type(iter(v)) for v in _ITERABLES)
+
+
+def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
+    """Whether the end of an existing object may run code: its own, or that of something it holds."""
+    kind = type(real)
+    if isinstance(real, _QUIET) or kind in _PASSIVE_ITERATORS:
+        return False
+    if isinstance(real, GeneratorType):
+        return real.gi_frame is not None
+    if hasattr(kind, "__next__") or hasattr(kind, "__del__"):
+        return True
+    return depth > 0 and any(ends_aloud(part, depth - 1) for part in _parts(real))
+
+
+def _parts(real: Any) -> Iterable[Any]:
+    if isinstance(real, _CONTAINERS):
+        return list(real)[:_WIDTH]
+    if isinstance(real, dict):
+        return list(real.values())[:_WIDTH]
+    if isinstance(real, CellType):
+        return _contents(real)
+    if isinstance(real, FunctionType):
+        return [part for cell in real.__closure__ or () for part in _contents(cell)]
+    if isinstance(real, MethodType):
+        return (real.__self__,)
+    namespace = getattr(real, "__dict__", None)
+    return list(namespace.values())[:_WIDTH] if isinstance(namespace, dict) else ()
+
+
+def _contents(cell: CellType) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # it is empty
+        return ()
+
+
+def holds_aloud(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = False) -> bool:
+    """Whether the end of a captured value may run code. What is held elsewhere, in an attribute, say, does not end with it.
+
+    owned: whether the value is part of an existing object that may end.
+    """
+    if isinstance(value, Constant | TensorValue) or not (owned or value.source is None or _is_slot(value)):
+        return False
+    if isinstance(value, Lazy):
+        return ends_aloud(value.real, depth) if value.seen is None else holds_aloud(value.seen, frame, depth, owned)
+    if isinstance(value, GeneratorValue):  # it does once it has begun, which the instruction of a break may do
+        return not value.finished and any(v is value for v in frame.stack)
+    if depth == 0:
+        return False
+    parts = _captured_parts(value, frame)
+    if isinstance(value, CellValue) and (value.contents is not None or value.written):
+        parts = [value.contents] if value.contents is not None else []
+    elif value.source is not None and ends_aloud(getattr(value, "real", None), depth):
+        return True
+    return any(holds_aloud(part, frame, depth - 1, value.source is not None) for part in parts)
+
+
+def _is_slot(value: Value) -> bool:
+    """Whether an existing value came in a variable, which may be all that holds it."""
+    return isinstance(value.source, SlotSource | CellContentsSource)
+
+
+def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:
+    for held in vars(value).values():
+        if isinstance(held, Value):
+            yield held
+        elif isinstance(held, list | tuple):
+            yield from (v for v in held[:_WIDTH] if isinstance(v, Value))
+        elif isinstance(held, dict):
+            for item in list(held.values())[:_WIDTH]:
+                if isinstance(item, tuple):
+                    item = item[-1]
+                if isinstance(item, Value):
+                    yield item
+    for pending in frame.cap.effects.attributes_of(value).values():
+        if isinstance(pending, Value):
+            yield pending
+
+
+def lets_go(frame: Frame, value: Value | None) -> bool:
+    """Whether code may run now that `frame` has dropped a value that it held in a variable or on its stack."""
+    return value is not None and holds_aloud(value, frame) and not _is_held(value, frame.cap.frames)
+
+
+def lets_go_of_contents(frame: Frame, cell: CellValue) -> bool:
+    """Whether code may run now that `frame` empties a cell, or gives it other contents."""
+    if cell.contents is None and not cell.written:  # those from outside are not looked at
+        return ends_aloud(getattr(cell, "real", None))
+    return lets_go(frame, cell.contents)
+
+
+def leaves_aloud(frame: Frame, returned: Value) -> bool:
+    """Whether code may run when an inlined frame returns, which drops its variables."""
+    *callers, innermost = frame.cap.frames
+    if not callers or innermost is not frame:
+        return False
+    dropped = (v for v in frame.locals if v is not None and v is not returned)
+    return any(holds_aloud(v, frame) and not _is_held(v, callers) for v in dropped)
+
+
+def _is_held(value: Value, frames: list[Frame]) -> bool:
+    held = value.seen if isinstance(value, Lazy) and value.seen is not None else value
+    return any(_same(held, other) for f in frames for other in (*f.locals, *f.stack) if other is not None)
+
+
+def _same(a: Value, b: Value) -> bool:
+    if isinstance(b, Lazy) and b.seen is not None:
+        b = b.seen
+    return a is b or (a.source is not None and b.source is not None and getattr(a, "real", None) is getattr(b, "real", b))
+
+
+def drops_iterator(frame: Frame, value: Value) -> bool:
+    """Whether `value`, which `frame` has dropped from its stack, is an existing iterator whose end may run code."""
+    real = getattr(value, "real", None)
+    if not isinstance(value, Lazy | Opaque) or not hasattr(type(real), "__next__") or type(real) in _PASSIVE_ITERATORS:
+        return False
+    return isinstance(frame.cap.realize(value), Opaque)

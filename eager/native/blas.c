@@ -3,6 +3,7 @@
  * OpenBLAS's own threads spin for tens of milliseconds after each product and fight with our pool,
  * so it runs on one thread here, and the pool runs it on blocks of the result. */
 #define _GNU_SOURCE
+#include "thin.h"
 #include "runtime.h"
 
 #include <dlfcn.h>
@@ -150,6 +151,8 @@ static long share_of(long size, long threads, long multiple)
 void blas_gemm(const Runtime *rt, const GemmCall *call, int threads)
 {
     if (call->batch <= 0 || call->m <= 0 || call->n <= 0)
+        return;
+    if (thin_product(rt, call, threads))
         return;
     Blocks blocks = {call, call->m, call->n, 1, 1};
     double flops = 2.0 * (double)call->batch * (double)call->m * (double)call->n * (double)call->k;

@@ -12,6 +12,7 @@ from dynamo.errors import (
     UnsupportedUnderFullgraph,
 )
 from fxir.backends import UnknownBackend
+from fxir.exported.dims import UserError
 
 TorchDynamoException = CaptureError
 Unsupported = UnsupportedUnderFullgraph
@@ -30,4 +31,5 @@ __all__ = [
     "RecompileLimitExceeded",
     "TorchDynamoException",
     "Unsupported",
+    "UserError",
 ]

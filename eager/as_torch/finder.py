@@ -25,6 +25,7 @@ RENAMED = {
     "torch.fx": "fxir",
     "torch._dynamo": "dynamo",
     "torch._inductor": "inductor",
+    "torch.export": "fxir.exported",
     "torch._tensor": "eager.tensor",
     "torch.functional": "eager.functions",
     "torch.cpu.amp": "eager.amp.cpu",

@@ -66,7 +66,7 @@ def _reparametrize_module(module: Module, parameters_and_buffers: dict[str, Any]
             before[name] = _put(module, name, value)
         yield
     finally:
-        for name, value in before.items():
+        for name, value in reversed(before.items()):  # a shared submodule was filled under each of its names
             _put(module, name, value)
 
 

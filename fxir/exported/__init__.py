@@ -1,0 +1,31 @@
+"""`torch.export`: a Module as one functional graph of ops, with the sizes it holds for.
+
+The program is run once on fakes (no bytecode is looked at): what it branches on is fixed, and what data tells cannot be
+branched on. `dims` says which sizes are open, `build` traces, `program` is what comes out.
+"""
+
+from __future__ import annotations
+
+from eager.utils._pytree import register_dataclass
+from fxir.exported.build import export
+from fxir.exported.dims import Dim, dims
+from fxir.exported.files import load, save
+from fxir.exported.program import ExportedProgram
+from fxir.exported.signature import ExportGraphSignature
+
+__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", "load", "register_dataclass", "save"]
+
+
+def export_for_training(*args: object, **kwargs: object) -> None:
+    """torch removed it in favour of `export`. Raises: NotImplementedError."""
+    raise NotImplementedError("torch.export.export_for_training: use torch.export.export")
+
+
+def draft_export(*args: object, **kwargs: object) -> None:
+    """Raises: NotImplementedError."""
+    raise NotImplementedError("torch.export.draft_export: programs that cannot be exported soundly are not; see what export() raises")
+
+
+def unflatten(*args: object, **kwargs: object) -> None:
+    """Raises: NotImplementedError."""
+    raise NotImplementedError("torch.export.unflatten: the graph does not keep the hierarchy of modules; use ExportedProgram.module()")

@@ -1,0 +1,227 @@
+"""`ExportedProgram`: the graph, the tensors it reads, and which calls it holds for; `module()` makes it callable."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from eager.dtypes import dtype
+from eager.nn import Module, Parameter
+from eager.tensor import Tensor
+from eager.utils import _pytree as pytree
+from fxir.exported.signature import ExportGraphSignature, InputKind, OutputKind, TensorArgument
+from fxir.expr import Sym
+from fxir.expr_print import to_python
+from fxir.graph import Graph
+from fxir.graph_module import GraphModule
+from fxir.shapes import MOST, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The values of a symbol, inclusive."""
+
+    lower: int
+    upper: int
+
+    def __repr__(self) -> str:
+        return f"VR[{self.lower}, {'int_oo' if self.upper >= MOST else self.upper}]"
+
+
+@dataclass(frozen=True, slots=True)
+class UserInput:
+    """One leaf of the call. name: as a guard names it. dtype, shape: of a tensor, with a Sym for an open size; constant: of
+    another leaf, which must be equal at every call."""
+
+    name: str
+    dtype: dtype | None = None
+    shape: tuple[int | Sym, ...] = ()
+    constant: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a call of the program looks like. in_spec: of ((args), {kwargs}); out_spec: of the result."""
+
+    in_spec: Any
+    out_spec: Any
+    inputs: tuple[UserInput, ...]
+    results: tuple[Any, ...]  # of each leaf of the result: None where it is a tensor, else (value,)
+    ranges: dict[Sym, ValueRange] = field(default_factory=dict)
+    relations: tuple[Relation, ...] = ()
+
+    def flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The leaves of a call, checked.
+
+        Raises: ValueError for another structure; AssertionError for a leaf that the program does not hold for.
+        """
+        leaves, spec = pytree.tree_flatten((args, {k: kwargs[k] for k in sorted(kwargs)}))
+        if spec != self.in_spec:
+            raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{self.in_spec}\nbut actually got inputs "
+                             f"with tree spec of: \n{spec}")  # fmt: skip
+        values: dict[Sym, int] = {}
+        for leaf, expected in zip(leaves, self.inputs, strict=True):
+            self._check(leaf, expected, values)
+        for s, bounds in self.ranges.items():
+            if s in values and not bounds.lower <= values[s] <= bounds.upper:
+                name = next(f"{i.name}.size()[{i.shape.index(s)}]" for i in self.inputs if s in i.shape)
+                low = values[s] < bounds.lower
+                raise AssertionError(f"Guard failed: {name} {'>=' if low else '<='} {bounds.lower if low else bounds.upper}")
+        for relation in self.relations:
+            if not relation.holds(values):
+                raise AssertionError(f"Guard failed: {relation} (needed at {relation.origin or 'a line that is not known'})")
+        return [leaf for leaf, i in zip(leaves, self.inputs, strict=True) if i.dtype is not None]
+
+    def _check(self, leaf: Any, expected: UserInput, values: dict[Sym, int]) -> None:
+        name = expected.name
+        if expected.dtype is None:
+            if type(leaf) is not type(expected.constant) or leaf != expected.constant:
+                raise AssertionError(f"Guard failed: {name} == {expected.constant!r}")
+            return
+        if not isinstance(leaf, Tensor):
+            raise AssertionError(f"Guard failed: {name} is a tensor")
+        if leaf.dtype is not expected.dtype:
+            raise AssertionError(f"Guard failed: {name}.dtype == {expected.dtype}")
+        if leaf.ndim != len(expected.shape):
+            raise AssertionError(f"Guard failed: {name}.dim() == {len(expected.shape)}")
+        for d, (n, want) in enumerate(zip(leaf.shape, expected.shape, strict=True)):
+            if isinstance(want, Sym):
+                if values.setdefault(want, n) != n:
+                    raise AssertionError(f"Guard failed: {name}.size()[{d}] == {values[want]}")
+            elif n != want:
+                raise AssertionError(f"Guard failed: {name}.size()[{d}] == {want}")
+
+
+class ExportedModule(Module):
+    """A Module that runs an exported graph, with the parameters and buffers of the original under their names."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        super().__init__()
+        self.__dict__["_program"] = program
+        for name, value in program.state_dict.items():  # a shared parameter stands there under each of its names
+            if isinstance(value, Parameter):
+                _place(self, name).register_parameter(name.rpartition(".")[2], value)
+            else:
+                _place(self, name).register_buffer(name.rpartition(".")[2], value)
+        for name, value in program.constants.items():
+            _place(self, name).register_buffer(name.rpartition(".")[2], value, persistent=False)
+
+    @property
+    def graph(self) -> Graph:
+        return self._program.graph  # type: ignore[no-any-return]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        program: ExportedProgram = self._program
+        given = program.call.flatten(args, kwargs)
+        held = [self._held(s.target) for s in program.graph_signature.input_specs if s.kind is not InputKind.USER_INPUT]
+        flat = program.graph_module(*held, *given)
+        outputs = list(flat) if isinstance(flat, tuple | list) else [flat]
+        signature = program.graph_signature
+        names = [s.arg.name for s in signature.input_specs if s.kind is InputKind.USER_INPUT and isinstance(s.arg, TensorArgument)]
+        by_name = dict(zip(names, given, strict=True))
+        tensors: list[Any] = []
+        for spec, value in zip((s for s in signature.output_specs if isinstance(s.arg, TensorArgument)), outputs, strict=True):
+            if spec.kind is OutputKind.USER_OUTPUT:
+                tensors.append(value)
+            elif spec.kind is OutputKind.USER_INPUT_MUTATION:
+                by_name[str(spec.target)].copy_(value)
+            else:
+                self._held(spec.target).detach().copy_(value.detach())
+        left = iter(tensors)
+        leaves = [next(left) if constant is None else constant[0] for constant in program.call.results]
+        return pytree.tree_unflatten(leaves, program.call.out_spec)
+
+    def _held(self, name: Any) -> Any:
+        value: Any = self
+        for part in name.split("."):
+            value = getattr(value, part)
+        return value
+
+
+def _place(root: Module, name: str) -> Module:
+    """The (perhaps new) submodule that holds a dotted name."""
+    for part in name.split(".")[:-1]:
+        if part not in root._modules:
+            root.add_module(part, Module())
+        root = root._modules[part]  # type: ignore[assignment]
+    return root
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExportedProgram:
+    """What `export` gives.
+
+    graph_module: takes parameters, buffers, then the call's tensors, and gives new values of what the program writes,
+    then its results. state_dict: parameters and persistent buffers, shared with the exported module. constants: the other
+    buffers. range_constraints: of the open sizes.
+    """
+
+    graph_module: GraphModule
+    graph_signature: ExportGraphSignature
+    state_dict: dict[str, Any]
+    constants: dict[str, Any]
+    call: Call
+    example_inputs: tuple[tuple[Any, ...], dict[str, Any]]
+
+    @property
+    def graph(self) -> Graph:
+        return self.graph_module.graph
+
+    @property
+    def range_constraints(self) -> dict[Sym, ValueRange]:
+        return dict(self.call.ranges)
+
+    @property
+    def call_spec(self) -> Call:
+        return self.call
+
+    @property
+    def in_spec(self) -> Any:
+        return self.call.in_spec
+
+    @property
+    def out_spec(self) -> Any:
+        return self.call.out_spec
+
+    def parameters(self) -> Iterator[Parameter]:
+        return (p for _, p in self.named_parameters())
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        return ((name, self.state_dict[name]) for name in self.graph_signature.parameters)
+
+    def buffers(self) -> Iterator[Tensor]:
+        return (b for _, b in self.named_buffers())
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        temporary = set(self.graph_signature.non_persistent_buffers)
+        return ((n, self.constants[n] if n in temporary else self.state_dict[n]) for n in self.graph_signature.buffers)
+
+    def module(self, check_guards: bool = True) -> ExportedModule:
+        """The program as a Module that is called as the original was. Raises: NotImplementedError for check_guards=False."""
+        if not check_guards:
+            raise NotImplementedError("ExportedProgram.module: check_guards=False is not supported: other sizes could give wrong results")
+        return ExportedModule(self)
+
+    def run_decompositions(self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False) -> ExportedProgram:
+        """The same program: the export has taken its composite ops apart already.
+
+        Raises: NotImplementedError for a table of torch's, whose ops are not this project's.
+        """
+        if decomp_table:
+            raise NotImplementedError("run_decompositions: decomp_table is not supported; without it composite ops are taken apart")
+        return replace(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ExportedProgram:
+        return replace(self, state_dict=copy.deepcopy(self.state_dict, memo), constants=copy.deepcopy(self.constants, memo))
+
+    def __str__(self) -> str:
+        lines = ["ExportedProgram:", *("    " + line for line in self.graph_module.readable().splitlines())]
+        lines += ["Graph signature:", *(f"    input {s}" for s in self.graph_signature.input_specs)]
+        lines += [f"    output {s}" for s in self.graph_signature.output_specs]
+        ranges = ", ".join(f"{to_python(s)}: {r!r}" for s, r in self.call.ranges.items())
+        return "\n".join([*lines, f"Range constraints: {{{ranges}}}"])

@@ -327,7 +327,8 @@ class CodeGen:
             args = ", ".join([*self._graph_arguments(), *self._graph_symbols()])
             try:
                 compiled = self.plan.compile_graph(cap, nodes)
-            finally:  # a graph that was run to be traced leaves the last block of autocast open
+            finally:  # a graph that was run to be traced leaves the last block of no_grad or autocast open
+                HELPERS["set_grad_enabled"](cap.initial_grad_mode)
                 HELPERS["switch_autocast"](cap.initial_autocast)
             targets = "".join(f"_g{i}, " for i in range(len(nodes)))
             call = f"{self.bind(compiled, 'graph')}({args})"

@@ -30,6 +30,7 @@ from dynamo.errors import (
     RecompileLimitExceeded,
     Restart,
     UnsupportedUnderFullgraph,
+    describe,
 )
 from dynamo.guards import build_program
 from dynamo.sources import AttrSource, SlotSource, Source
@@ -111,6 +112,11 @@ class Site:
     @property
     def n_slots(self) -> int:
         return len(self.slot_names) + self.function_slot
+
+    @property
+    def place(self) -> str:
+        """Its label, file and first line, for messages."""
+        return f"{self.label} ({self.code.co_filename}:{self.code.co_firstlineno})"
 
     def look_at(self, slots: tuple[Any, ...]) -> None:
         """Note the sizes and numbers of a call that is not compiled: others at the next one are symbols then."""
@@ -227,13 +233,13 @@ class CompiledRegion:
         if _stance.name == "eager_then_compile" and not site.looked_at and not site.attempts:
             site.look_at(slots)
             return None
-        self._explain_recompile(site, slots)
-        if len(site.variants) >= settings.recompile_limit:
-            return self._over_limit(site, slots, settings.recompile_limit)
         frame_id = _logging.FrameId(site.number, site.attempts)
-        site.attempts += 1
         started = time.perf_counter()
         try:
+            self._explain_recompile(site, slots)
+            if len(site.variants) >= settings.recompile_limit:
+                return self._over_limit(site, slots, settings.recompile_limit)
+            site.attempts += 1
             with _logging.frame(frame_id), saved_hooks_off(), full_collections_postponed():
                 return self._attempt(site, root, slots, add)
         except CaptureError:
@@ -244,11 +250,11 @@ class CompiledRegion:
             self.statistics.compile_time_s += time.perf_counter() - started
 
     def _internal_error(self, site: Site, error: Exception) -> Any:
-        text = f"compile: the capture of {site.label} failed: {type(error).__name__}: {error}"
+        text = f"compile: the capture of {site.place} failed: {describe(error)}"
         if self.options.fullgraph or not _settings.current().capture.suppress_errors:
             how = "without fullgraph and with TORCHDYNAMO_SUPPRESS_ERRORS=1, the default, it runs eagerly"
             raise InternalCaptureError(f"{text} (a bug of the compiler; {how})") from error
-        _logging.warn_once(f"capture-failed {site.number}", text + "; it runs eagerly")
+        _logging.warn_once(f"capture-failed {site.number}", text + "; it runs eagerly (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error)")
         self.statistics.fallbacks.append(text)
         site.skip = True
         return None
@@ -292,7 +298,7 @@ class CompiledRegion:
     def _over_limit(self, site: Site, slots: tuple[Any, ...], limit: int) -> Any:
         site.over = True
         reason = self.statistics.recompiles[-1] if self.statistics.recompiles else ""
-        text = (f"compile: {site.label} ({site.code.co_filename}:{site.code.co_firstlineno}) was compiled {limit} times, the "
+        text = (f"compile: {site.place} was compiled {limit} times, the "
                 f"limit; other calls run eagerly. Last reason: {reason}. See TORCH_LOGS=recompiles")  # fmt: skip
         if self.options.fullgraph:
             raise RecompileLimitExceeded(text)
@@ -312,7 +318,7 @@ class CompiledRegion:
             return
         newest = failures[-1]
         self.statistics.recompiles.append(newest)
-        text = f"Recompiling {site.label} ({site.code.co_filename}:{site.code.co_firstlineno}): {newest}"
+        text = f"Recompiling {site.place}: {newest}"
         frame_id = _logging.FrameId(site.number, site.attempts)
         RECOMPILES.log(text, frame_id=frame_id)
         if RECOMPILES_VERBOSE.enabled:
@@ -407,11 +413,11 @@ class Job:
             COMPONENT.log(f"{self.site.label}: breaks at data-dependent calls: {refusal}")
             raise StaticAgain from None
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
+            text = f"compile: backend {self.owner.backend_name} failed on {self.site.place}: {describe(error)}"
             if self.owner.options.fullgraph or not _settings.current().capture.suppress_errors:
-                text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}"
-                raise BackendFailed(f"{text}: {type(error).__name__}: {error}") from error
-            text = f"compile: backend {self.owner.backend_name} failed on {self.site.label}: {type(error).__name__}: {error}"
-            _logging.warn_once(f"backend {type(error).__name__} {self.site.number}", text + "; the graph runs uncompiled")
+                raise BackendFailed(text) from error
+            _logging.warn_once(f"backend {type(error).__name__} {self.site.number}",
+                               text + "; the graph runs uncompiled (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error)")  # fmt: skip
             self.owner.statistics.fallbacks.append(text)
             return self._compiled(cap, gm, examples, lambda part, _: part.forward)
         if not callable(compiled):
@@ -463,7 +469,9 @@ def _eager_again(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> 
     result = _native.call_outside(fn, *args, **kwargs)
     if isinstance(error, AssumptionFailed):
         return result
-    text = f"compile: the compiled graph of {fn.__qualname__} failed where eager does not: {type(error).__name__}: {error}"
+    text = f"compile: the compiled graph of {fn.__qualname__} failed where eager does not: {describe(error)}"
+    if not _settings.current().capture.suppress_errors:
+        raise InternalCaptureError(text) from error
     _logging.warn_once(f"graph-error {fn.__qualname__}", text)
     return result
 

@@ -1,10 +1,13 @@
 """Exceptions that capture raises. Internal ones steer the executor; public ones reach the user.
 
-Owns the classes only; the catalogue of graph-break causes is in `breaks.py`.
+Owns the classes, and how an error that is told and not raised is written; the catalogue of graph-break causes is in
+`breaks.py`.
 """
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ class UnsupportedUnderFullgraph(CaptureError):
 
 
 class BackendFailed(CaptureError):
-    """The backend could not compile a graph, under `fullgraph=True`; `__cause__` is its exception."""
+    """The backend could not compile a graph, and is not to be replaced by eager; `__cause__` is its exception."""
 
 
 class InternalCaptureError(CaptureError):
@@ -86,3 +89,10 @@ class GiveUp(Steering):
         super().__init__(f"{cause.id}: {detail}")
         self.cause = cause
         self.detail = detail
+
+
+def describe(error: BaseException) -> str:
+    """Class, text and innermost place of an error whose traceback nobody will see."""
+    places = traceback.extract_tb(error.__traceback__)
+    where = f" (at {'/'.join(Path(places[-1].filename).parts[-2:])}:{places[-1].lineno})" if places else ""
+    return f"{type(error).__name__}: {error}{where}"

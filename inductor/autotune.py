@@ -9,8 +9,6 @@ Everything measured computes the same values, so a wrong measurement costs time 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +22,7 @@ from eager import _logging, dtypes
 from eager import _native as eager_native
 from eager.random import get_rng_state, set_rng_state
 from eager.tensor import Tensor
-from inductor import toolchain
+from inductor import records, toolchain
 from inductor.artifact import (
     RUNTIME_ABI,
     Allocation,
@@ -137,13 +135,7 @@ class Winners(Mapping[Request, GemmChoice]):
         """Keep a winner, in this process and on disk."""
         self._known[request] = choice
         text, path = self._place(request)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
-                json.dump({"question": text, "choice": asdict(choice)}, file)
-            os.replace(file.name, path)
-        except OSError as error:
-            _LOG.log(f"the winner is not kept on disk: {error}")
+        records.write(path, text, asdict(choice))
 
     def _place(self, request: Request) -> tuple[str, Path]:
         text = _Question(request, self._tools, self._threads).text()
@@ -151,16 +143,8 @@ class Winners(Mapping[Request, GemmChoice]):
 
     def _read(self, request: Request) -> GemmChoice | None:
         text, path = self._place(request)
-        try:
-            stored = json.loads(path.read_bytes())
-            if stored["question"] != text:
-                return None
-            return GemmChoice(**stored["choice"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            _LOG.log(f"the winner in {path} cannot be read ({error}); it is measured again when asked for")
-            return None
+        found = records.read(path, text)
+        return None if found is None else GemmChoice(**found)
 
 
 def _clearly_fastest(seconds: Mapping[str, float]) -> str:

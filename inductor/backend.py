@@ -25,7 +25,7 @@ from eager import _host as host
 from eager import _logging, _settings
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
-from fxir.aot import aot_compile, interpret
+from fxir.aot import aot_compile
 from fxir.backends import register_backend
 from fxir.canonical import canonical_symbols, graph_hash, renamed
 from fxir.graph import Graph
@@ -39,7 +39,7 @@ from inductor.options import check_options, is_autotuned
 from inductor.request import Knobs, Request
 from inductor.runtime import loader
 from inductor.runtime.loader import CompiledGraph
-from inductor.toolchain import CompileError, Toolchain
+from inductor.toolchain import Toolchain
 
 __all__ = ["compile_graph", "inductor"]
 
@@ -65,27 +65,12 @@ register_backend("inductor", inductor, check_options)
 # --------------------------------------------------------------------------- one graph
 
 
-def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:
+def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
     """A functional graph as a native callable from real tensors to a tuple.
 
     The `CompiledGraph` has an `artifact` (`inductor.compiled.Artifact`) that explains and saves it.
-    Raises: NeedsStatic for a symbol that the compiler cannot leave open. CompileError; not for a backward graph, which
-    then runs op by op, with one warning, because its forward has run already.
+    Raises: NeedsStatic for a symbol that the compiler cannot leave open; CompileError.
     """
-    try:
-        return _compile_graph(graph, kind, options)
-    except CompileError as error:
-        if kind is not GraphKind.BACKWARD:
-            raise
-        _logging.warn_once(
-            "backward without a compiler",
-            f"the backward graph runs op by op, because it could not be compiled: {error}",
-            component="inductor",
-        )
-        return interpret(graph, kind, options)
-
-
-def _compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
     clock = _Clock()
     host.configure()
     tools = toolchain.toolchain()
@@ -249,7 +234,7 @@ def _make(
         library = _build(compiled, Path(folder), tools, store)
         clock.lap("g++")
         plan = _by_position(compiled, graph)
-        entry = store.store(key, plan, library, compiled.units, compiled.notes)
+        entry = cache.keep(store, key, plan, library, compiled.units, compiled.notes)
     clock.lap("store")
     return entry
 

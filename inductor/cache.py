@@ -9,7 +9,7 @@ compiler stage; a hit imports neither.
                            *.cpp           its sources, for reading
                            notes.txt       the compiler's remarks
     <dir>/objects/                         object files of reusable units (inductor.toolchain)
-    <dir>/toolchains/                      compiler probes
+    <dir>/toolchains/, autotune/           compiler probes, measured winners (inductor.records)
 
 An entry is written under a temporary name and renamed, so that it is whole or absent; two processes
 that race make the same entry and the second drops its own. What cannot be trusted (truncated,
@@ -97,12 +97,12 @@ class Entry:
 
     def sources(self) -> dict[str, str]:
         """File name -> text of the generated sources."""
-        return {path.name: path.read_text() for path in sorted(self.folder.glob("*.cpp"))}
+        return {path.name: path.read_text(errors="replace") for path in sorted(self.folder.glob("*.cpp"))}
 
     def notes(self) -> list[str]:
         """The compiler's remarks, one a line."""
         path = self.folder / _NOTES
-        return path.read_text().splitlines() if path.exists() else []
+        return path.read_text(errors="replace").splitlines() if path.exists() else []
 
 
 class _Untrusted(Exception):
@@ -122,7 +122,7 @@ def _read_entry(folder: Path, key: Key | None) -> Entry:
             raise _Untrusted(f"it has format {manifest['format']!r}, this version writes {FORMAT}")
         parts = tuple((name, value) for name, value in manifest["key"])
         files = {name: (size, digest) for name, size, digest in manifest["files"]}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _Untrusted(f"its manifest cannot be read ({type(error).__name__}: {error})") from None
     if key is not None and parts != key.parts:
         raise _Untrusted("its manifest is of another key")
@@ -284,7 +284,7 @@ class Cache:
             try:
                 parts = json.loads((folder / _MANIFEST).read_bytes())["key"]
                 differing = key.differing(parts)
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 continue
             if best is None or len(differing) < len(best):
                 best, nearest = differing, folder.name
@@ -394,17 +394,35 @@ def current() -> Cache:
     return _cache_in(settings.dir, settings.limit_bytes)
 
 
-@lru_cache(maxsize=8)
-def _cache_in(folder: Path, limit_bytes: int) -> Cache:
-    problem = _unwritable(folder)
-    if problem is None:
-        return Cache(folder, limit_bytes)
+def keep(
+    store: Cache, key: Key, plan: ArtifactPlan, library: Path | None, units: Sequence[SourceUnit], notes: Sequence[str]
+) -> Entry:
+    """`store.store`, or, where the disk takes no more, the same in the temporary cache, with one warning.
+
+    Raises: OSError if that cannot be written either.
+    """
+    try:
+        return store.store(key, plan, library, units, notes)
+    except OSError as error:
+        _warn_temporary(store.dir, error.strerror or str(error))
+        return Cache(_temporary_folder(), store.limit_bytes).store(key, plan, library, units, notes)
+
+
+def _warn_temporary(folder: Path, problem: str) -> None:
     _logging.warn_once(
         f"cache folder {folder}",
         f"the cache folder {folder} cannot be written ({problem}): compiled code is kept until this process ends, "
         "in a temporary folder; set FRAMEJIT_CACHE_DIR to a folder that can be written",
         component="inductor",
     )
+
+
+@lru_cache(maxsize=8)
+def _cache_in(folder: Path, limit_bytes: int) -> Cache:
+    problem = _unwritable(folder)
+    if problem is None:
+        return Cache(folder, limit_bytes)
+    _warn_temporary(folder, problem)
     return Cache(_temporary_folder(), limit_bytes, behind=folder)
 
 

@@ -10,7 +10,6 @@ processes, and the link runs with -nostdlib because the driver's default librari
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import re
@@ -27,13 +26,14 @@ from pathlib import Path
 from typing import Protocol
 
 from eager import _logging, _settings
+from inductor import records
 
 __all__ = ["CompileError", "Toolchain", "Unit", "build", "cpu_id", "toolchain"]
 
 _COMPONENT = _logging.component("inductor")
 _CANDIDATES = ("g++", "c++", "clang++")
 _LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "env"})
-_PROBE_FORMAT = 2
+_PROBE_FORMAT = 3
 _ERROR_LINES = 12
 
 # -fno-math-errno and -fno-trapping-math let sqrt, floor and comparisons vectorise without
@@ -158,7 +158,7 @@ def _toolchain(wanted: str, march: str, cache_dir: Path, use_disk: bool, _path_p
     if found is None:
         found = _probe(cxx, march, cpu)
         if use_disk:
-            _write_probe(path, identity, found)
+            records.write(path, identity, asdict(found))
     return found
 
 
@@ -231,30 +231,11 @@ def _libmvec_functions(cxx: str) -> tuple[str, ...]:
 
 
 def _read_probe(path: Path, identity: str) -> Toolchain | None:
-    try:
-        stored = json.loads(path.read_text())
-        if stored["identity"] != identity:
-            return None
-        fields = stored["toolchain"]
-        fields["isa"] = tuple(fields["isa"])
-        fields["vector_functions"] = tuple(fields["vector_functions"])
-        return Toolchain(**fields)
-    except FileNotFoundError:
+    found = records.read(path, identity)
+    if found is None:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        _COMPONENT.log(f"the compiler probe in {path} cannot be read ({error}); probing again")
-        return None
-
-
-def _write_probe(path: Path, identity: str, found: Toolchain) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
-            json.dump({"identity": identity, "toolchain": asdict(found)}, file)
-        os.replace(file.name, path)
-    except OSError as error:
-        # The cache itself warns about an unwritable folder; a probe is 60 ms, once a process.
-        _COMPONENT.log(f"the compiler probe is not kept: {error}")
+    found["isa"], found["vector_functions"] = tuple(found["isa"]), tuple(found["vector_functions"])
+    return Toolchain(**found)
 
 
 # --------------------------------------------------------------------------- running the compiler
@@ -358,9 +339,6 @@ def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | Non
     kept = objects / f"{digest}.o"
     if _sealed(kept):
         return kept
-    objects.mkdir(parents=True, exist_ok=True)
-    # The name of a temporary is unique to the process and thread, so two that race both succeed
-    # and the later rename wins with the same content.
     fresh = source.with_suffix(".o")
     _run([*command, str(fresh)], source)
     _keep(fresh, kept)
@@ -370,20 +348,16 @@ def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | Non
 def _sealed(path: Path) -> bool:
     """Whether the object file is whole: its digest stands beside it."""
     try:
-        return path.with_suffix(".sha256").read_text() == hashlib.sha256(path.read_bytes()).hexdigest()
+        return path.with_suffix(".sha256").read_bytes() == hashlib.sha256(path.read_bytes()).hexdigest().encode()
     except OSError:
         return False
 
 
 def _keep(fresh: Path, kept: Path) -> None:
     try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
         content = fresh.read_bytes()
-        for path, data in (
-            (kept, content),
-            (kept.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode()),
-        ):
-            with tempfile.NamedTemporaryFile(dir=kept.parent, suffix=".tmp", delete=False) as file:
-                file.write(data)
-            os.replace(file.name, path)
+        records.replace_file(kept, content)
+        records.replace_file(kept.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode())
     except OSError as error:
         _COMPONENT.log(f"the object file {kept.name} is not kept: {error}")

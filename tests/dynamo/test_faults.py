@@ -1,0 +1,151 @@
+"""A fault of the compiler, wherever it is: the results are eager's, the user's state is the user's, and each function says
+it once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import eager as torch
+from dynamo.errors import BackendFailed, CaptureError, InternalCaptureError
+from eager import _logging, _settings
+
+# One step of each stage: (module, name, whether the whole capture fails, or only its graph).
+CAPTURE, GRAPH, BACKWARD = "the capture of", "backend inductor failed on", "the backward graph was not compiled"
+FAULTS = [
+    ("dynamo.wrap", "Wrapping.wrap", CAPTURE),
+    ("dynamo.symbolic", "Frame.constant", CAPTURE),
+    ("dynamo.compiler", "build_program", CAPTURE),
+    ("dynamo.compiler", "add_relations", CAPTURE),
+    ("dynamo.compiler", "Job.on_graph_error", CAPTURE),
+    ("dynamo.codegen", "_parsed", CAPTURE),
+    ("dynamo.guards", "explain_failure", CAPTURE),
+    ("fxir.graph", "Graph.output", CAPTURE),
+    ("fxir.aot", "run_passes", GRAPH),
+    ("fxir.aot", "add_gradients", GRAPH),
+    ("fxir.aot", "partition", GRAPH),
+    ("inductor.backend", "graph_hash", GRAPH),
+    ("inductor.compile", "lower", GRAPH),
+    ("inductor.compile", "schedule", GRAPH),
+    ("inductor.compile", "print_nest", GRAPH),
+    ("inductor.compile", "plan_arena", GRAPH),
+    ("inductor.toolchain", "_run", GRAPH),
+    ("inductor.runtime.loader", "load", GRAPH),
+]
+
+
+class Injected(RuntimeError):
+    pass
+
+
+def _raise(*_: Any, **__: Any) -> None:
+    raise Injected("on purpose")
+
+
+def _break(monkeypatch: pytest.MonkeyPatch, module: str, name: str, fault: Callable[..., Any] = _raise) -> None:
+    import_module("inductor.compile")  # the compiler is loaded when it is first needed
+    owner: Any = import_module(module)
+    *path, last = name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    monkeypatch.setattr(owner, last, fault)
+
+
+def step(x: torch.Tensor, w: torch.Tensor, seen: list[int]) -> torch.Tensor:
+    y = torch.relu(x @ w)
+    seen.append(len(seen))
+    with torch.no_grad():
+        scale = y.amax() + 1
+    print(end="")  # a graph break
+    return (y / scale).softmax(dim=-1).square().sum()
+
+
+def _results(fn: Callable[..., Any]) -> list[Any]:
+    torch.manual_seed(0)
+    seen: list[int] = []
+    w = torch.randn(3, 4, requires_grad=True)
+    found: list[Any] = []
+    for n in (5, 5, 6):  # the last call is compiled again
+        loss = fn(torch.randn(n, 3), w, seen)
+        loss.backward()
+        found.append(loss.detach())
+    return [*found, w.grad, seen, torch.is_grad_enabled()]
+
+
+def _assert_same(found: list[Any], wanted: list[Any]) -> None:
+    for a, b in zip(found, wanted, strict=True):
+        if isinstance(b, torch.Tensor):
+            torch.testing.assert_close(a, b)
+        else:
+            assert a == b
+
+
+@contextlib.contextmanager
+def _warnings() -> Iterator[list[str]]:
+    found: list[str] = []
+    with _settings.scope(capture_suppress_errors=True, cache_enabled=False), _logging.capture() as records:
+        yield found
+    found += [r.message for r in records if r.level >= 30]
+
+
+@pytest.mark.parametrize(("module", "name", "told"), FAULTS, ids=[f"{m}.{n}" for m, n, _ in FAULTS])
+def test_fault_of_any_stage_gives_eager_results_and_one_warning_a_function(
+    monkeypatch: pytest.MonkeyPatch, module: str, name: str, told: str
+) -> None:
+    wanted = _results(step)
+    _break(monkeypatch, module, name)
+    with _warnings() as warnings:
+        _assert_same(_results(torch.compile(step)), wanted)
+    assert warnings and all(told in w and "Injected: on purpose (at " in w for w in warnings)
+    assert len(warnings) == len(set(warnings)) <= 2  # the function, and what follows its break
+    assert all("test_faults.py" in w for w in warnings)
+
+
+def test_fault_of_a_backward_graph_runs_it_op_by_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = _results(step)
+    graphs = import_module("inductor.backend")
+
+    def fault(graph: Any, kind: Any, options: Any, whole: Callable[..., Any] = graphs.compile_graph) -> Any:
+        return whole(graph, kind, options) if kind.value != "backward" else _raise()
+
+    _break(monkeypatch, "inductor.backend", "compile_graph", fault)
+    with _warnings() as warnings:
+        _assert_same(_results(torch.compile(step)), wanted)
+    assert warnings and all(w.startswith(BACKWARD) and "Injected: on purpose" in w for w in warnings)
+
+
+@pytest.mark.parametrize(("module", "name", "error"), [
+    ("dynamo.codegen", "_parsed", InternalCaptureError),
+    ("inductor.compile", "schedule", BackendFailed),
+])  # fmt: skip
+def test_without_suppression_a_fault_is_raised_with_its_cause(
+    monkeypatch: pytest.MonkeyPatch, module: str, name: str, error: type[CaptureError]
+) -> None:
+    _break(monkeypatch, module, name)
+    with (
+        _settings.scope(capture_suppress_errors=False, cache_enabled=False),
+        pytest.raises(error, match=r"step \(.*test_faults.py:\d+\).*on purpose") as caught,
+    ):
+        _results(torch.compile(step))
+    assert isinstance(caught.value.__cause__, Injected)
+    assert torch.is_grad_enabled()
+
+
+def test_graph_that_fails_when_it_runs_is_told_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    def failing(gm: Any, inputs: Any) -> Callable[..., Any]:
+        return _raise
+
+    with _warnings() as warnings:
+        compiled = torch.compile(double, backend=failing)
+        assert compiled(torch.ones(2)).tolist() == compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    (warning,) = warnings
+    assert "double failed where eager does not: Injected: on purpose (at " in warning
+    with _settings.scope(capture_suppress_errors=False), pytest.raises(InternalCaptureError, match="on purpose"):
+        torch.compile(double, backend=failing)(torch.ones(2))

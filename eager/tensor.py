@@ -1,6 +1,7 @@
 """Tensor: the class that users see. Its ops are functions of `eager.functions`, attached by name."""
 from __future__ import annotations
 
+import copy
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from eager.autograd import engine
 from eager.autograd.node import edge_of, history_of, meta_of
 from eager.device import from_codes
 from eager.dtypes import dtype
-from eager.fake import refuse_data
+from eager.fake import FAKE_FLAG, refuse_data
 from eager.memory_format import layout, strided
 from eager.ops.table import OPS, empty, from_array
 from eager.spec import TensorSpec
@@ -434,21 +435,48 @@ class Tensor(_native.TensorBase):
                                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm "
                                "usage, see https://github.com/pytorch/pytorch/pull/103001")  # fmt: skip
         with _NoGrad():
-            made = _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset()).clone()
-        result = made if type(self) is Tensor else _as(type(self), made)
-        result._requires_grad = self._requires_grad
-        result._is_param = self._is_param
+            result = self._over(self._copied_storage(memo))
         memo[id(self)] = result
         if self._grad is not None:
             result._grad = self._grad.__deepcopy__(memo)
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return result
+
+    def __copy__(self) -> Any:
+        """A leaf over the same memory, with the attributes of this one but neither its history nor its gradient."""
+        result = self._over(self.untyped_storage())
         result.__dict__.update(self.__dict__)
         return result
 
+    def _over(self, storage: Any) -> Any:
+        """A leaf of this class, shape, strides, dtype and kind, over `storage`."""
+        flags = self._meta & FAKE_FLAG
+        made = _native.make(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
+        result = made if type(self) is Tensor else _as(type(self), made)
+        result._requires_grad = self._requires_grad
+        result._is_param = self._is_param
+        return result
+
+    def _copied_storage(self, memo: dict[int, Any]) -> Any:
+        """The whole memory, copied once for all tensors of one `deepcopy`: views go on sharing it."""
+        storage = self.untyped_storage()
+        key = id(storage.root)
+        if key not in memo:
+            whole = _native.make(None, storage, dtypes.uint8.code, (storage.nbytes(),), (1,), 0, self._meta & FAKE_FLAG)
+            memo[key] = whole.clone().untyped_storage()
+        return memo[key]
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        if not self.is_leaf:
-            raise RuntimeError("cannot pickle a tensor with history; detach() it first")
-        a = np.ascontiguousarray(self.detach().cpu()._array)
-        return (_rebuild, (type(self), a.tobytes(), self.dtype, tuple(self.shape), self._requires_grad, self._is_param))
+        """What a pickle holds: the numbers of this tensor alone (not of the memory around it), its strides where it has no
+        gaps, the attributes; never the history."""
+        order = sorted(range(self.ndim), key=lambda d: -self.stride(d))
+        with _NoGrad():
+            t = self.detach().cpu()
+            dense = t.permute(order).is_contiguous()
+            t = t.permute(order) if dense else t
+        made = (type(self), t._array.tobytes(), self.dtype, tuple(t.shape), order if dense else None,
+                self._requires_grad, self._is_param)  # fmt: skip
+        return (_rebuild, made, dict(self.__dict__)) if self.__dict__ else (_rebuild, made)
 
 
 def _as(cls: type, fresh: Any) -> Any:
@@ -472,9 +500,13 @@ class _NoGrad:
         _native.set_grad_enabled(self.before)
 
 
-def _rebuild(cls: type, data: bytes, d: dtype, shape: tuple[int, ...], requires_grad: bool, is_param: bool) -> Any:
+def _rebuild(cls: type, data: bytes, d: dtype, shape: tuple[int, ...], order: list[int] | None, requires_grad: bool,
+             is_param: bool) -> Any:  # fmt: skip
+    """The tensor whose dims, in `order`, have `shape` and the numbers `data`."""
     t = empty(TensorSpec.contiguous(shape, d))
     t._array[...] = np.frombuffer(data, d.numpy).reshape(shape)
+    if order is not None:
+        t = t.permute([order.index(dim) for dim in range(len(order))])
     result = t if cls is Tensor else _as(cls, t)
     result._is_param = is_param
     result._requires_grad = requires_grad

@@ -130,7 +130,7 @@ class SavedTensor:
         t = self.tensor
         if t._version != self.version:
             source = node if self.own_output else t._grad_fn
-            what = f"which is output {self.output_nr} of {source.name()}," if source is not None else ""
+            what = f"which is output {self.output_nr} of {source.name().removesuffix('Backward0')}," if source is not None else ""
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
                 f"[{legacy_name(t)} {list(t.shape)}]{', ' + what if what else ''} is at version {t._version}; expected "
@@ -374,10 +374,18 @@ class OpNode(Node):
         return self.released
 
 
+# What torch calls the reverse step where its op, or the first of the ops it is made of, has another name.
+_OTHER_NAMES = {
+    "linear": "AddmmBackward0", "batch_norm_train": "NativeBatchNormBackward0", "vector_norm": "LinalgVectorNormBackward0",
+    "to_dtype": "ToCopyBackward0", "gelu_erf": "GeluBackward0", "gelu_tanh": "GeluBackward0",
+    "attention": "ScaledDotProductFlashAttentionForCpuBackward0", "max_pool": "MaxPool2DWithIndicesBackward0",
+}  # fmt: skip
+
+
 @functools.cache
 def op_node_class(op: Any) -> type[OpNode]:
     """The node class of `op`, named as torch names it: `AddBackward0`."""
-    name = "".join(part.capitalize() for part in op.name.split("_")) + "Backward0"
+    name = _OTHER_NAMES.get(op.name) or "".join(part.capitalize() for part in op.name.split("_")) + "Backward0"
     return type(name, (OpNode,), {"__slots__": ()})
 
 

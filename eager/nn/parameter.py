@@ -43,7 +43,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = _empty()
         if not isinstance(data, Tensor):
-            raise TypeError(f"Parameter: data must be a Tensor, got {type(data).__name__}")
+            raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach': Parameter takes a Tensor")
         kind = type(data)
         if kind is not Tensor and not issubclass(kind, Parameter):
             return _alias_as(kind, data, requires_grad)  # a custom subclass stays what it is
@@ -56,7 +56,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         found = memo.get(id(self))
         if found is None:
             found = type(self)(OPS["clone"](self.detach()), self.requires_grad)
-            found.__dict__.update(self.__dict__)
             memo[id(self)] = found
         return found
 
@@ -136,6 +135,9 @@ class _Uninitialized:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
         return memo[id(self)]
+
+    def __copy__(self: Any) -> Any:
+        return type(self)(self.requires_grad, self.device, self.dtype)
 
     def __reduce_ex__(self: Any, protocol: Any) -> Any:
         return type(self), (self.requires_grad, self.device, self.dtype)

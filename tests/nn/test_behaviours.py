@@ -15,6 +15,7 @@ REFERENCE: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "nn
 # Lines whose text differs (the class of error is the same), and lines that differ altogether, with the reason.
 OTHER_TEXT = {
     "m.get_extra_state()", "m.set_extra_state(1)",  # without the address of torch's issue tracker
+    "nn.Parameter(3)",  # with what is allowed
     "nn.Conv2d(3, 4, 3, padding='x')",  # a set, in any order
     "fa.flex_attention(x[:, :, :3], x, x, block_mask=bm)", "fa.flex_attention(x, x[:, :1], x[:, :1])",
 }  # fmt: skip

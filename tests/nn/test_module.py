@@ -511,7 +511,8 @@ def test_weight_and_spectral_norm_split_and_join() -> None:
     utils = nn.utils
     m, x = nn.Linear(3, 4), eager.randn(2, 3)
     before = m(x)
-    utils.weight_norm(m)
+    with pytest.warns(FutureWarning, match="parametrizations.weight_norm"):
+        utils.weight_norm(m)
     assert sorted(n for n, _ in m.named_parameters()) == ["bias", "weight_g", "weight_v"] and eager.allclose(m(x), before, atol=1e-6)
     utils.remove_weight_norm(m)
     assert isinstance(m.weight, nn.Parameter) and eager.allclose(m(x), before, atol=1e-6)

@@ -273,7 +273,7 @@ def test_schedules_warn_as_torch_does() -> None:
         warnings.simplefilter("ignore")
         one.step()
         one.step()
-        with pytest.raises(ValueError, match=r"Tried to step 3 times. The total number of steps is 2"):
+        with pytest.raises(ValueError, match=r"Tried to step 3 times. The specified number of total steps is 2"):
             one.step()
 
 

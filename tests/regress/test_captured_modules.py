@@ -17,7 +17,8 @@ class Layers(nn.Module):
         super().__init__()
         self.stack = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
         self.items = nn.ModuleList([nn.Linear(3, 3) for _ in range(3)])
-        self.normed = nn.utils.weight_norm(nn.Linear(3, 3))
+        with pytest.warns(FutureWarning, match="parametrizations.weight_norm"):
+            self.normed = nn.utils.weight_norm(nn.Linear(3, 3))
         self.spectral = nn.utils.spectral_norm(nn.Linear(3, 3)).eval()
         self.parametrized = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)).eval()
 

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from eager import dtypes
+from eager.callers import warn
 from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
 from eager.ops.matmul import transpose_last
@@ -77,6 +78,8 @@ def _canonical_mask(mask: Tensor | None, name: str, other_dtype: Any, other_name
         return None
     if mask.dtype is not dtypes.bool_ and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
+    if check_other and other_dtype not in (None, mask.dtype):
+        warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.")
     if mask.dtype is dtypes.bool_:
         zero = OPS["full"](tuple(mask.shape), 0.0, target, mask.device)
         return OPS["masked_fill"](zero, mask, -math.inf)
@@ -107,11 +110,13 @@ def multi_head_attention_forward(
     if e % num_heads:
         raise AssertionError(f"embed_dim {e} not divisible by num_heads {num_heads}")
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+                           "`generate_square_subsequent_mask` to create this mask.")  # fmt: skip
     if not use_separate_proj_weight and key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-    padding = _canonical_mask(key_padding_mask, "key_padding_mask", None, "attn_mask", query.dtype)
-    mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
+    other = None if attn_mask is None else attn_mask.dtype
+    padding = _canonical_mask(key_padding_mask, "key_padding_mask", other, "attn_mask", query.dtype)
+    mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
     if use_separate_proj_weight:
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)

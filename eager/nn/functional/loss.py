@@ -5,7 +5,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eager import dtypes
 from eager.callers import warn
+from eager.dtypes import scalar_name
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import cosine_similarity, pairwise_distance
 from eager.ops.table import OPS, cast_to
@@ -100,6 +102,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     if tuple(target.shape) != tuple(input.shape):
         raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
                          "deprecated. Please ensure they have the same size.")  # fmt: skip
+    if target.dtype is not input.dtype:
+        raise RuntimeError(f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}")
     if not input.is_fake and input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
     log_x = OPS["clamp"](OPS["log"](input), -100, None)
@@ -152,6 +156,8 @@ def _rows(input: Tensor, target: Tensor, who: str) -> tuple[Tensor, Tensor]:
     if input.ndim == 1:
         return input.unsqueeze(0), target.reshape(1) if target.ndim == 0 else target
     if input.ndim == 2:
+        if target.ndim > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         return input, target
     if tuple(input.shape[:1]) + tuple(input.shape[2:]) != tuple(target.shape):
         if input.shape[0] != target.shape[0]:
@@ -159,6 +165,15 @@ def _rows(input: Tensor, target: Tensor, who: str) -> tuple[Tensor, Tensor]:
         raise RuntimeError(f"Expected target size {list(input.shape[:1] + input.shape[2:])}, got {list(target.shape)}")
     order = (0, *range(2, input.ndim), 1)
     return input.permute(*order).reshape(-1, input.shape[1]), target.reshape(-1)
+
+
+def _check_classes(rows: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    """Raise RuntimeError unless targets are class indices in a dtype for them and there is a weight for each class."""
+    if target.dtype not in (dtypes.int64, dtypes.uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
+    if weight is not None and tuple(weight.shape) != (rows.shape[1],):
+        raise RuntimeError(f"weight tensor should be defined either for all {rows.shape[1]} classes or no classes but got weight "
+                           f"tensor of shape: {list(weight.shape)}")  # fmt: skip
 
 
 def _reduce_rows(losses: Tensor, target: Tensor, shape: tuple[int, ...], weight: Tensor | None, ignore_index: int,
@@ -187,6 +202,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
         raise ValueError("Expected 1 or more dimensions (got 0)")
     shape = tuple(target.shape)
     rows, target = _rows(input, target, "nll_loss")
+    _check_classes(rows, target, weight)
     losses = OPS["nll"](rows, target, weight, ignore_index)
     return _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
 
@@ -201,17 +217,19 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     """
     reduction = resolve_reduction(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if tuple(target.shape) == tuple(input.shape) and target.dtype.is_floating_point:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if tuple(target.shape) == tuple(input.shape):
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(f"Expected floating point type for target with class probabilities, got {scalar_name(target.dtype)}")
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
         return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
-    if target.dtype.is_floating_point:
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype}: class probabilities must have the shape of "
-                           f"the scores, {list(input.shape)}, but are {list(target.shape)}")  # fmt: skip
     if input.ndim == 0 or (input.ndim != target.ndim + 1 and (input.ndim, target.ndim) != (1, 1)):
         raise RuntimeError(f"cross_entropy: got scores {list(input.shape)} and targets {list(target.shape)}; allowed (n, c, *) "
                            "with (n, *), or (c,) with ()")  # fmt: skip
     shape = tuple(target.shape)
     rows, target = _rows(input, target, "cross_entropy")
+    _check_classes(rows, target, weight)
     losses = OPS["cross_entropy"](rows, target, weight, ignore_index)[0]
     if label_smoothing == 0.0:
         return _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
@@ -303,6 +321,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
         raise ValueError("var has negative entry/entries")
     if tuple(var.shape) != tuple(input.shape) and tuple(input.shape[:-1]) == tuple(var.shape):
         var = var.unsqueeze(-1)
+    elif tuple(var.shape) not in (tuple(input.shape), (*input.shape[:-1], 1)):
+        raise ValueError("var is of incorrect size")
     floor = OPS["clamp"](var.detach(), eps, None)
     clamped = var + (floor - var.detach())  # the clamp is not seen by the gradient
     loss = (OPS["log"](clamped) + OPS["square"](input - target) / clamped) * 0.5
@@ -384,6 +404,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
                           size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1. inputs: (n, d) or (d,)."""
     reduction = resolve_reduction(reduction, size_average, reduce)
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     cos = cosine_similarity(input1, input2, input1.ndim - 1)
     loss = OPS["where"](target == 1, 1 - cos, 0.0) + OPS["where"](target == -1, OPS["clamp"](cos - margin, 0, None), 0.0)
     return _reduce(loss, reduction)

@@ -59,6 +59,14 @@ def _more_than_one_value(input: Tensor, count: int) -> None:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
 
 
+def _fit_channels(input: Tensor, **per_channel: Tensor | None) -> None:
+    """Raise RuntimeError unless what is given per channel has one element for each."""
+    channels = input.shape[1]
+    for name, t in per_channel.items():
+        if t is not None and t.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {t.numel()}")
+
+
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
                bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Normalise each channel by the batch's statistics (training) or the running ones.
@@ -66,6 +74,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     input: (n, c, *); the others (c,). In training the running statistics move by `momentum` towards the
     batch's mean and unbiased variance. Raises: ValueError for one value per channel in training.
     """
+    _fit_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")

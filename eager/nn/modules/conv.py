@@ -168,8 +168,8 @@ class _ConvTransposeNd(_ConvNd):
                     + self.dilation[i] * (self.kernel_size[i] - 1) + 1 for i in range(n)]  # fmt: skip
         largest = [low + self.stride[i] - 1 for i, low in enumerate(smallest)]
         if any(not low <= size <= high for low, size, high in zip(smallest, wanted, largest, strict=True)):
-            raise ValueError(f"requested an output size of {wanted}, but valid sizes range from {smallest} to {largest} "
-                             f"(for an input of {list(input.shape[lead:])})")  # fmt: skip
+            raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} "
+                             f"(for an input of {input.size()[lead:]})")  # fmt: skip
         return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
 
 

@@ -28,8 +28,7 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
         if not isinstance(unflattened_size, (tuple, list)):
-            raise TypeError("unflattened_size must be a tuple of ints or a tuple of tuples, but found type "
-                            f"{type(unflattened_size).__name__}")  # fmt: skip
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
         for i, n in enumerate(unflattened_size):
             if not isinstance(n, int):
                 raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type(n).__name__} at pos {i}")

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from eager.amp.autocast_mode import is_autocast_enabled
 from eager.nn import init
 from eager.nn.functional.dropouts import dropout
 from eager.nn.module import Module
@@ -74,6 +75,8 @@ class RNNBase(Module):
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
                  device: Any = None, dtype: Any = None) -> None:  # fmt: skip
         super().__init__()
+        if mode not in _GATES:
+            raise ValueError(f"Unrecognized RNN mode: {mode}")
         _check_settings(hidden_size, num_layers, dropout, proj_size)
         if proj_size > 0 and mode != "LSTM":
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
@@ -176,6 +179,15 @@ class RNNBase(Module):
                 got = list(s.shape) if batched else [s.shape[0], *s.shape[2:]]
                 raise RuntimeError(f"Expected {which} size {expected}, got {got}")
 
+    def _check_input(self, x: Tensor) -> None:
+        """x: (t, n, input_size)."""
+        weight = self._flat_weights[0]
+        if x.dtype is not weight.dtype and not is_autocast_enabled(x.device.type):
+            raise ValueError(f"RNN input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
+                             f"input.to({weight.dtype}), or convert model: model.to({x.dtype})")  # fmt: skip
+        if x.shape[0] == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+
     def _forward(self, input: Any, state: State | None) -> tuple[Any, State]:
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, state)
@@ -185,12 +197,13 @@ class RNNBase(Module):
         if state is not None and any(s.ndim != input.ndim for s in state):
             what = "hx" if self.mode != "LSTM" else "hx and cx"
             raise RuntimeError(f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, {what} should also be "
-                               f"{input.ndim}-D but got {'/'.join(str(s.ndim) for s in state)}-D tensor")  # fmt: skip
+                               f"{input.ndim}-D but got {_ranks(state)}")  # fmt: skip
         x = input if batched else input.unsqueeze(1)
         if batched and self.batch_first:
             x = x.transpose(0, 1)
         if x.shape[-1] != self.input_size:
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}")
+        self._check_input(x)
         n = x.shape[1]
         if state is None:
             state = self._zero_state(n, x)
@@ -204,6 +217,7 @@ class RNNBase(Module):
 
     def _forward_packed(self, packed: PackedSequence, state: State | None) -> tuple[PackedSequence, State]:
         batch_sizes = [int(b) for b in packed.batch_sizes.tolist()]
+        self._check_input(packed.data)
         if state is None:
             state = self._zero_state(batch_sizes[0], packed.data)
         elif packed.sorted_indices is not None:
@@ -227,6 +241,11 @@ class RNNBase(Module):
         if self.dropout != 0:
             text += f", dropout={self.dropout}"
         return text if self.bidirectional is False else text + f", bidirectional={self.bidirectional}"
+
+
+def _ranks(state: State) -> str:
+    """The numbers of dims of a state, as an error text gives them."""
+    return f"({', '.join(f'{s.ndim}-D' for s in state)}) tensors" if len(state) > 1 else f"{state[0].ndim}-D tensor"
 
 
 def _check_settings(hidden_size: Any, num_layers: int, dropout: Any, proj_size: int) -> None:
@@ -333,6 +352,13 @@ class RNNCellBase(Module):
             state = (zero, zero) if mode == "LSTM" else (zero,)
         elif single:
             state = tuple(s.unsqueeze(0) for s in state)
+        if x.shape[1] != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
+        for i, s in enumerate(state):
+            if s.shape[0] != x.shape[0]:
+                raise RuntimeError(f"Input batch size {x.shape[0]} doesn't match hidden{i} batch size {s.shape[0]}")
+            if s.shape[1] != self.hidden_size:
+                raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {s.shape[1]}, expected {self.hidden_size}")
         gx = OPS["linear"](x, self.weight_ih, self.bias_ih)
         result = _make_step(mode, self.weight_hh, self.bias_hh, None)(gx, state)
         return tuple(s.squeeze(0) for s in result) if single else result

@@ -6,6 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import dtypes
+from eager.amp.autocast_mode import is_autocast_enabled
+from eager.autograd.grad_mode import is_grad_enabled
+from eager.backends import mha
+from eager.callers import warn
+from eager.compiler import is_compiling
 from eager.nn import init
 from eager.nn.functional import activation as functions
 from eager.nn.module import Module
@@ -100,7 +105,10 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False  # there are none
+        why = _why_padding_is_kept(encoder_layer)
+        if enable_nested_tensor and why:
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}")
+        self.use_nested_tensor = enable_nested_tensor and not why
         self.mask_check = mask_check
 
     def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
@@ -109,7 +117,42 @@ class TransformerEncoder(Module):
         y = src
         for layer in self.layers:
             y = layer(y, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        if mask is None and src_key_padding_mask is not None and self._drops_padding(src, src_key_padding_mask):
+            hidden = OPS["ne"](src_key_padding_mask, 0)
+            y = OPS["masked_fill"](y, hidden.unsqueeze(-1), 0.0)
         return y if self.norm is None else self.norm(y)
+
+
+    def _drops_padding(self, src: Tensor, padding: Tensor) -> bool:
+        """Whether torch would leave out padded positions, which then are zeros in the result: in inference, where padding
+        ends each sequence. (It does so to save their work; the values of the others are the same.)"""
+        if not self.use_nested_tensor or self.layers[0].training or src.ndim != 3 or not mha.get_fastpath_enabled():
+            return False
+        if is_autocast_enabled() or (is_grad_enabled() and any(t.requires_grad for t in (src, *self.layers[0].parameters()))):
+            return False
+        if not self.mask_check:
+            return True
+        if is_compiling() or padding.is_fake:
+            return False
+        seen = (padding == 0).cpu()
+        return bool((seen[:, :-1] | ~seen[:, 1:]).all())
+
+
+def _why_padding_is_kept(layer: Any) -> str:
+    """Why a stack of this layer computes padded positions too; "" where it leaves them out."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    found = (
+        (layer.norm_first, "norm_first was True"),
+        (not attention.batch_first, "self_attn.batch_first was not True(use batch_first for better inference performance)"),
+        (not attention._qkv_same_embed_dim, "self_attn._qkv_same_embed_dim was not True"),
+        (attention.in_proj_bias is None, "self_attn was passed bias=False"),
+        (not layer.activation_relu_or_gelu, "activation_relu_or_gelu was not True"),
+        (layer.norm1.eps != layer.norm2.eps, "norm1.eps was not equal to encoder_layer.norm2.eps"),
+        (attention.num_heads % 2 == 1, "self_attn.num_heads is odd"),
+    )
+    return next((f"encoder_layer.{why}" for holds, why in found if holds), "")
 
 
 class TransformerDecoderLayer(Module):

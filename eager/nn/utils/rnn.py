@@ -169,6 +169,8 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
     sequences = list(sequences)
     if padding_side not in ("right", "left"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
     longest = max(s.shape[0] for s in sequences)
     padded = []
     for s in sequences:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager.callers import warn
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
 from eager.nn.utils.parametrizations import norm_except_dim, weight_from_norm
@@ -46,6 +47,7 @@ class WeightNorm:
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Split a weight into `name_g` (its norm) and `name_v` (its direction)."""
+    warn("`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.", FutureWarning)
     WeightNorm.apply(module, name, dim)
     return module
 

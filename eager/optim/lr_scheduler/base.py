@@ -11,6 +11,7 @@ import weakref
 from functools import wraps
 from typing import Any
 
+from eager.callers import warn
 from eager.ops.table import OPS
 from eager.optim.optimizer import Optimizer
 from eager.tensor import Tensor
@@ -31,6 +32,13 @@ def _value(v: Any) -> Any:
 def _kept(v: Any) -> Any:
     """A setting that later writes do not reach."""
     return v.clone() if isinstance(v, Tensor) else v
+
+
+def _warn_of_epoch() -> None:
+    warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+         "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
+         "used instead of the new chainable form, where available. Please open an issue if you are unable to replicate your use "
+         "case: https://github.com/pytorch/pytorch/issues/new/choose.")  # fmt: skip
 
 
 class LRScheduler:
@@ -113,9 +121,16 @@ class LRScheduler:
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
                           "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure "
-                          "to do this will result in PyTorch skipping the first value of the learning rate schedule.",
+                          "to do this will result in PyTorch skipping the first value of the learning rate schedule. See more "
+                          "details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
                           UserWarning, stacklevel=2)  # fmt: skip
         self._step_count += 1
+        if epoch is not None:
+            _warn_of_epoch()
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """Set the rates of the next epoch, or of a given one."""
         self._get_lr_called_within_step = True
         try:
             if epoch is None:

@@ -48,7 +48,7 @@ class SequentialLR(LRScheduler):
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         if i > 0 and self._milestones[i - 1] == self.last_epoch:
-            self._schedulers[i].step(0)
+            self._schedulers[i]._update_lr(0)
         else:
             self._schedulers[i].step()
         self._last_lr = self._schedulers[i].get_last_lr()

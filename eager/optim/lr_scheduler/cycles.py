@@ -184,7 +184,7 @@ class OneCycleLR(LRScheduler):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         start, phase = 0.0, self._schedule_phases[-1]
         for candidate in self._schedule_phases:
             if step <= candidate[0] or candidate is phase:

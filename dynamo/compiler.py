@@ -250,12 +250,13 @@ class CompiledRegion:
             self.statistics.compile_time_s += time.perf_counter() - started
 
     def _internal_error(self, site: Site, error: Exception) -> Any:
-        text = f"compile: the capture of {site.place} failed: {describe(error)}"
+        what, why = f"compile: the capture of {site.place} failed", describe(error)
         if self.options.fullgraph or not _settings.current().capture.suppress_errors:
             how = "without fullgraph and with TORCHDYNAMO_SUPPRESS_ERRORS=1, the default, it runs eagerly"
-            raise InternalCaptureError(f"{text} (a bug of the compiler; {how})") from error
-        _logging.warn_once(f"capture-failed {site.number}", text + "; it runs eagerly (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error)")
-        self.statistics.fallbacks.append(text)
+            raise InternalCaptureError(f"{what} (a bug of the compiler; {how}): {why}") from error
+        _logging.warn_once(f"capture-failed {site.number}",
+                           f"{what}; it runs eagerly (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error): {why}")  # fmt: skip
+        self.statistics.fallbacks.append(f"{what}: {why}")
         site.skip = True
         return None
 
@@ -413,12 +414,12 @@ class Job:
             COMPONENT.log(f"{self.site.label}: breaks at data-dependent calls: {refusal}")
             raise StaticAgain from None
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
-            text = f"compile: backend {self.owner.backend_name} failed on {self.site.place}: {describe(error)}"
+            what, why = f"compile: backend {self.owner.backend_name} failed on {self.site.place}", describe(error)
             if self.owner.options.fullgraph or not _settings.current().capture.suppress_errors:
-                raise BackendFailed(text) from error
+                raise BackendFailed(f"{what}: {why}") from error
             _logging.warn_once(f"backend {type(error).__name__} {self.site.number}",
-                               text + "; the graph runs uncompiled (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error)")  # fmt: skip
-            self.owner.statistics.fallbacks.append(text)
+                               f"{what}; the graph runs uncompiled (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error): {why}")  # fmt: skip
+            self.owner.statistics.fallbacks.append(f"{what}: {why}")
             return self._compiled(cap, gm, examples, lambda part, _: part.forward)
         if not callable(compiled):
             raise TypeError(f"compile: backend {self.owner.backend_name} returned a {type(compiled).__name__}; allowed: a callable")

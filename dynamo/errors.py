@@ -95,4 +95,5 @@ def describe(error: BaseException) -> str:
     """Class, text and innermost place of an error whose traceback nobody will see."""
     places = traceback.extract_tb(error.__traceback__)
     where = f" (at {'/'.join(Path(places[-1].filename).parts[-2:])}:{places[-1].lineno})" if places else ""
-    return f"{type(error).__name__}: {error}{where}"
+    first, *more = f"{type(error).__name__}: {error}".split("\n", 1)
+    return "\n".join([first + where, *more])

@@ -212,7 +212,9 @@ def _libc() -> str:
 
 
 def _probe(cxx: str, march: str, cpu: str) -> Toolchain:
-    version = _run([cxx, "--version"], None).splitlines()[0]
+    version = _run([cxx, "--version"], None).partition("\n")[0]
+    if not version:
+        raise CompileError("inductor: the compiler does not tell its version; is it g++ or clang++?", [cxx, "--version"])
     macros = _run([cxx, f"-march={march}", "-dM", "-E", "-x", "c++", os.devnull], None)
     names = set(re.findall(r"^#define (\w+)", macros, re.MULTILINE))
     isa = tuple(sorted(n for n in names if re.match(r"__(AVX|SSE|FMA|F16C|BMI|VNNI|AMX|ARM_FEATURE|POPCNT)", n)))
@@ -253,19 +255,20 @@ def _run(command: Sequence[str], source: Path | None) -> str:
         raise CompileError(f"inductor: the compiler cannot be run: {error}", command, source) from None
     if done.returncode != 0:
         raise CompileError(
-            _ending(done.returncode), command, source, _first_errors(done.stderr.decode(errors="replace"))
+            _ending(done.returncode, source), command, source, _first_errors(done.stderr.decode(errors="replace"))
         )
     return done.stdout.decode(errors="replace")
 
 
-def _ending(returncode: int) -> str:
+def _ending(returncode: int, source: Path | None) -> str:
     if returncode < 0:
         try:
             name = signal.Signals(-returncode).name
         except ValueError:
             name = str(-returncode)
         return f"inductor: the compiler was killed by {name} (out of memory?)"
-    return f"inductor: generated code did not compile (exit status {returncode})"
+    what = "the compiler failed" if source is None else "generated code did not compile"
+    return f"inductor: {what} (exit status {returncode})"
 
 
 def _first_errors(text: str) -> str:

@@ -99,6 +99,12 @@ def test_compiler_that_cannot_compile_is_a_compile_error(tmp_path: Path) -> None
         toolchain.toolchain()
 
 
+def test_compiler_that_says_nothing_is_a_compile_error(tmp_path: Path) -> None:
+    mute = _script(tmp_path / "mute-cxx", "exit 0")
+    with _settings.scope(cpu_cxx=str(mute)), pytest.raises(CompileError, match="does not tell its version"):
+        toolchain.toolchain()
+
+
 def test_one_unit_becomes_a_library_that_can_be_loaded(tmp_path: Path) -> None:
     target = tmp_path / "k.so"
     elapsed_s = toolchain.build([affine_source(8)], target, toolchain.toolchain())

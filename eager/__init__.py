@@ -44,8 +44,11 @@ from eager.checks import check as _check
 from eager.checks import check_index as _check_index
 from eager.checks import check_is_size as _check_is_size
 from eager.checks import check_not_implemented as _check_not_implemented
+from eager.checks import check_tensor_all as _check_tensor_all
+from eager.checks import check_tensor_all_with as _check_tensor_all_with
 from eager.checks import check_type as _check_type
 from eager.checks import check_value as _check_value
+from eager.checks import check_with as _check_with
 from eager.cuda import OutOfMemoryError
 from eager.cuda import amp as _cuda_amp
 from eager.device import default_device as get_default_device
@@ -63,6 +66,7 @@ from eager.memory_format import (
     contiguous_format,
     jagged,
     layout,
+    legacy_contiguous_format,
     memory_format,
     preserve_format,
     sparse_bsc,

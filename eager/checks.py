@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eager.dtypes import bool_ as bool_dtype
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
 from eager.tensor import Tensor
@@ -21,27 +22,27 @@ def _fail(kind: type[Exception], message: Callable[[], str] | None, default: str
 
 def check(cond: bool, message: Callable[[], str] | None = None) -> None:
     """`torch._check`. Raises: RuntimeError with `message()` unless `cond` is True; TypeError unless it is a bool."""
-    _check_with(RuntimeError, cond, message)
+    check_with(RuntimeError, cond, message)
 
 
 def check_value(cond: bool, message: Callable[[], str] | None = None) -> None:
     """As `check`, raising ValueError."""
-    _check_with(ValueError, cond, message)
+    check_with(ValueError, cond, message)
 
 
 def check_index(cond: bool, message: Callable[[], str] | None = None) -> None:
     """As `check`, raising IndexError."""
-    _check_with(IndexError, cond, message)
+    check_with(IndexError, cond, message)
 
 
 def check_type(cond: bool, message: Callable[[], str] | None = None) -> None:
     """As `check`, raising TypeError."""
-    _check_with(TypeError, cond, message)
+    check_with(TypeError, cond, message)
 
 
 def check_not_implemented(cond: bool, message: Callable[[], str] | None = None) -> None:
     """As `check`, raising NotImplementedError."""
-    _check_with(NotImplementedError, cond, message)
+    check_with(NotImplementedError, cond, message)
 
 
 def holds(cond: bool) -> bool:
@@ -49,14 +50,32 @@ def holds(cond: bool) -> bool:
     return cond
 
 
-def _check_with(kind: type[Exception], cond: Any, message: Callable[[], str] | None) -> None:
+def check_with(kind: type[Exception], cond: Any, message: Callable[[], str] | None) -> None:
+    """As `check`, raising `kind`."""
     if not isinstance(cond, bool):
+        if isinstance(cond, Tensor):
+            raise TypeError("cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() to assert "
+                            "that all elements are true.")  # fmt: skip
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if not holds(cond):
         if message is not None and not callable(message):
             raise TypeError("message must be a callable")
         _fail(kind, message, "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
               "enhancement request to PyTorch.)")  # fmt: skip
+
+
+def check_tensor_all_with(kind: type[Exception], cond: Tensor, message: Callable[[], str] | None = None) -> None:
+    """That every element of a bool tensor is True. Raises: `kind` with `message()`; TypeError for what is no such tensor."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype is not bool_dtype:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    check_with(kind, bool(cond.all()), message)
+
+
+def check_tensor_all(cond: Tensor, message: Callable[[], str] | None = None) -> None:
+    """As `check_tensor_all_with`, raising RuntimeError."""
+    check_tensor_all_with(RuntimeError, cond, message)
 
 
 def check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int | None = None) -> None:  # noqa: A002

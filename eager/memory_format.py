@@ -19,6 +19,7 @@ class memory_format:  # noqa: N801 - torch's name
 
 
 contiguous_format = memory_format("contiguous", "contiguous_format")
+legacy_contiguous_format = contiguous_format  # an older name of torch's
 preserve_format = memory_format("preserve", "preserve_format")
 channels_last = memory_format("channels_last", "channels_last")
 channels_last_3d = memory_format("channels_last_3d", "channels_last_3d")

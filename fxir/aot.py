@@ -77,7 +77,12 @@ def _compile_traced(
     trace: Trace, plain: Callable[..., Any], inputs: list[Any], compile_graph: CompileGraph, options: CompileOptions
 ) -> Callable[..., Any]:
     """What `trace` traces, compiled for fakes like `inputs`. plain: the same, uncompiled."""
-    program = trace(inputs)
+    grad_mode, autocast = _native.grad_enabled(), ambient.autocast_number()
+    try:
+        program = trace(inputs)
+    finally:  # a program may end with other modes than it begins with: who compiles it must not find them switched
+        _native.set_grad_enabled(grad_mode)
+        ambient.switch_autocast(autocast)
     program.examples = inputs
     symbolic = program.mode.graph.shapes is not None
     program.again = _Elsewhere(plain, lambda fakes: _compile_traced(trace, plain, fakes, compile_graph, options), symbolic)

@@ -112,6 +112,15 @@ def test_checks_raise_what_they_say() -> None:
         torch._check(False)
     with pytest.raises(TypeError, match="cond must be a bool"):
         torch._check(torch.tensor(True))
+    with pytest.raises(LookupError, match="by name"):
+        torch._check_with(LookupError, False, lambda: "by name")
+    torch._check_tensor_all(torch.tensor([True, True]))
+    with pytest.raises(RuntimeError, match="not all"):
+        torch._check_tensor_all(torch.tensor([True, False]), lambda: "not all")
+    with pytest.raises(ZeroDivisionError):
+        torch._check_tensor_all_with(ZeroDivisionError, torch.tensor([False]))
+    with pytest.raises(TypeError, match=r"torch\.bool, but got torch\.int64"):
+        torch._check_tensor_all(torch.tensor([1]))
     torch._check_is_size(3, max=3)
     with pytest.raises(RuntimeError):
         torch._check_is_size(-1)

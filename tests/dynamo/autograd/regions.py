@@ -507,3 +507,45 @@ def saved_tensor_hooks_around(compile: Compile) -> Any:
         z = f(x)
     z.backward()
     return x.grad
+
+
+@PROGRAMS.add()
+def a_break_where_no_gradients_are_recorded(compile: Compile) -> Any:
+    def f(x: Any) -> Any:
+        h = x * x
+        rows = h.view(-1, 2)
+        with torch.no_grad():
+            most = rows.sum(0)
+            dynamo.graph_break()
+            most = most.argmax()
+        return h, rows, most
+
+    g = compile(f)
+    x = leaf(2, 3, 2)
+    seen = []
+    for _ in range(2):
+        h, rows, most = g(x)
+        seen.append((grads(rows.sin().sum() + h[..., most].sum(), x), rows.grad_fn is not None))
+    return seen
+
+
+@PROGRAMS.add(whole=True)
+def a_region_that_ends_with_gradients_off(compile: Compile) -> Any:
+    def f(x: Any) -> Any:
+        h = x * x * x
+        rows = h.view(-1, 2)
+        torch.set_grad_enabled(False)
+        return h, rows, rows.sum(0)
+
+    g = compile(f)
+    x = leaf(2, 3, 2)
+    seen = []
+    for _ in range(2):
+        try:
+            _, rows, total = g(x)
+        finally:
+            was = torch.is_grad_enabled()
+            torch.set_grad_enabled(True)
+        (first,) = torch.autograd.grad(rows.square().sum(), x, create_graph=True)
+        seen.append((first, grads(first.sum(), x), total.requires_grad, was))
+    return seen

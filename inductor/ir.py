@@ -205,7 +205,7 @@ def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
 
 
 def make_op(name: str, args: tuple[Value, ...], of: dtype) -> Op:
-    """The node name(*args), not simplified (see `inductor.algebra.op` for that). ValueError: an unknown name."""
+    """The node name(*args), not simplified. ValueError: an unknown name."""
     if name not in OPS:
         raise ValueError(f"ir: {name!r} is not an operation of loop values; allowed: {', '.join(sorted(OPS))}")
     return _intern(Op, (Op, name, args, of.code), (name, args, of))  # type: ignore[no-any-return]

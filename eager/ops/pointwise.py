@@ -314,6 +314,7 @@ def _gelu_erf_vjp(g: Any, x: Any) -> Any:
     return g * (cdf + x * (OPS["exp"](x * x * -0.5) * _INV_SQRT_2PI))
 
 
+# The argument of tanh in the same order of operations as in the kernel: a fused loop then computes it once.
 def _gelu_tanh_vjp(g: Any, x: Any) -> Any:
     t = OPS["tanh"]((x + x * x * x * _TANH_CUBE) * _TANH_COEF)
     slope = (1 - t * t) * ((x * x * (3 * _TANH_CUBE) + 1) * _TANH_COEF)
@@ -321,7 +322,7 @@ def _gelu_tanh_vjp(g: Any, x: Any) -> Any:
 
 
 GELU_ERF = unary("gelu_erf", lambda k, x: 0.5 * x * (1.0 + k.erf(x * _SQRT_HALF)), _gelu_erf_vjp)
-GELU_TANH = unary("gelu_tanh", lambda k, x: 0.5 * x * (1.0 + k.tanh(_TANH_COEF * (x + _TANH_CUBE * x * x * x))), _gelu_tanh_vjp)
+GELU_TANH = unary("gelu_tanh", lambda k, x: 0.5 * x * (1.0 + k.tanh((x + x * x * x * _TANH_CUBE) * _TANH_COEF)), _gelu_tanh_vjp)
 
 # ---- selection, casts, copies ----
 

@@ -17,6 +17,7 @@ from fxir import expr as E
 from inductor import ir
 from inductor.cpp.bundles import ROW_BYTES, Bundle, LoopNest, Member, collapse, in_register
 from inductor.cpp.functions import NAME, SIZES, declared
+from inductor.cpp.pieces import Piece, pieces
 from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
 from inductor.inline import EXPENSIVE
 from inductor.sizes import Size, ceildiv, is_symbolic, nominal, plain, product
@@ -273,10 +274,16 @@ class _Printer:
         if first.kind == "reduce" and first.extra:
             self._reduction_with_kept_axes(body, bundle, first)
             return
+        reductions = [m for m in bundle.members if m.kind == "reduce"]
+        if not reductions and isinstance(bundle.inner[-1], int):
+            parts = pieces([m.value for m in bundle.members], k + len(bundle.inner) - 1, bundle.inner[-1])
+            if parts:
+                for part in parts:
+                    self._piece(body, bundle, part)
+                return
         inner: list[str] = []
         scope = self._scope(body, inner, k, bundle.inner)
         ranges = (*rows, *bundle.inner)
-        reductions = [m for m in bundle.members if m.kind == "reduce"]
         lanes = _lanes(bundle.inner, reductions)
         accumulators = [_Accumulator(f"a_{m.buffer.name}", m, lanes) for m in reductions]
         by_name = {a.member.buffer.name: a for a in accumulators}
@@ -290,6 +297,39 @@ class _Printer:
         body += _loops(bundle.inner, k, inner, accumulators, lanes)
         for a in accumulators:
             self._finish(body, a, self._position(rows) if rows else "0")
+
+    def _piece(self, body: list[str], bundle: Bundle, piece: Piece) -> None:
+        """Loops over a part of the innermost axis, perhaps in lines."""
+        k = len(self.nest.rows)
+        last = k + len(bundle.inner) - 1
+        around = any(n != 1 for n in bundle.inner[:-1]) or isinstance(piece.run, E.Sym)
+        outside: list[str] = [] if around else body
+        inner: list[str] = []
+        saved = dict(self.known)
+        scope = Scope(outside, inner, piece.at.symbols, self._load, self.known, self.counter)
+        if str(piece.at) != f"i{last}":
+            inner.append(f"const i64 i{last} = {index_source(piece.run * piece.line + piece.at, {})};")
+        position = self._position((*self.nest.rows, *bundle.inner))
+        for m, value in zip(bundle.members, piece.values, strict=True):
+            source = scope.print(value)
+            if m.buffer.name in self.stored:
+                inner.append(self._store(m, position, source))
+        lines = ["{", *(f"  {x}" for x in inner), "}"]
+        if isinstance(piece.at, E.Sym):
+            low, high = (0, piece.line) if piece.line else (piece.start, piece.stop)
+            lines = ["#pragma omp simd", f"for (i64 {piece.at} = {low}; {piece.at} < {high}; {piece.at}++) {{", *lines[1:]]
+        if around:
+            lines = [*outside, *lines]
+        if isinstance(piece.run, E.Sym):
+            first, end = piece.start // piece.line, piece.stop // piece.line
+            lines = [f"for (i64 {piece.run} = {first}; {piece.run} < {end}; {piece.run}++) {{", *(f"  {x}" for x in lines), "}"]
+        for j in range(len(bundle.inner) - 2, -1, -1):
+            if bundle.inner[j] != 1:
+                lines = _loop(k + j, bundle.inner[j], lines)
+        body += lines
+        if around:
+            self.known.clear()
+            self.known.update(saved)
 
     def _finish(self, body: list[str], a: _Accumulator, position: str) -> None:
         m = a.member

@@ -10,9 +10,10 @@ from typing import Any
 
 _PUBLIC = {
     "Graph": "graph", "GraphModule": "graph_module", "Interpreter": "interpreter", "Node": "node", "Proxy": "proxy",
-    "Tracer": "tracer", "Transformer": "transformer", "map_arg": "node", "symbolic_trace": "tracer", "wrap": "leaves",
+    "Tracer": "tracer", "Transformer": "transformer", "map_arg": "node", "replace_pattern": "subgraph_rewriter",
+    "symbolic_trace": "tracer", "wrap": "leaves",
 }  # fmt: skip
-_MODULES = frozenset("graph graph_module interpreter node proxy tracer transformer".split())
+_MODULES = frozenset("graph graph_module interpreter node proxy subgraph_rewriter tracer transformer".split())
 __all__ = sorted(_PUBLIC)
 
 

@@ -7,10 +7,11 @@ import linecache
 import weakref
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import Any, Final
 
 from eager.nn import Module, Parameter
 from fxir.graph import Graph
+from fxir.pickling import pack, unpack
 from fxir.printer import PythonCode, print_python
 from fxir.verifier import verify
 
@@ -38,6 +39,24 @@ class _Carried(dict[str, Any]):
         except KeyError:
             return False
         return True
+
+
+class _Parts(Module):
+    """The parts of a GraphModule over a Module, for a pickle."""
+
+    def __init__(self, owner: Module) -> None:
+        super().__init__()
+        for registry in ("_modules", "_parameters", "_buffers"):
+            getattr(self, registry).update(getattr(owner, registry))
+        kept = {k: v for k, v in vars(owner).items() if k not in vars(self) and k not in _OWN}
+        self.__dict__.update(kept, training=owner.training)
+
+
+_OWN: Final = frozenset("_graph name _code _forward _version".split())
+
+
+def _unpickled(root: Any, nodes: Any, name: str) -> GraphModule:
+    return GraphModule(root, unpack(nodes, {} if isinstance(root, Module) else root), name)
 
 
 class GraphModule(Module):
@@ -139,6 +158,27 @@ class GraphModule(Module):
         owner.add_module(name, m)
         return True
 
+    def delete_submodule(self, target: str) -> bool:
+        """Take the submodule of that dotted name away; False where there is none."""
+        if not isinstance(self.graph.root, _Carried):
+            return isinstance(self.graph.root.get(target), Module) and self.graph.root.pop(target) is not None
+        parent, _, name = target.rpartition(".")
+        try:
+            owner = self.get_submodule(parent)
+        except AttributeError:
+            return False
+        if not isinstance(owner._modules.get(name), Module):
+            return False
+        delattr(owner, name)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Take every submodule away that no node names, and that holds nothing that a node names."""
+        used = [str(n.target) for n in self.graph.nodes if n.op in ("call_module", "get_attr")]
+        for name in [n for n, _ in self.named_modules() if n]:
+            if not any(f"{target}.".startswith(f"{name}.") or f"{name}.".startswith(f"{target}.") for target in used):
+                self.delete_submodule(name)
+
     def lint(self) -> None:
         """Raise GraphError where the graph is not well formed."""
         verify(self.graph)
@@ -167,6 +207,12 @@ class GraphModule(Module):
             new._adopt(self)
             new.graph.root = _Carried(new)
         return new
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the nodes and what they name. The module's own parts, where it has any, go with it."""
+        root = self.graph.root
+        carried: Any = _Parts(self) if isinstance(root, _Carried) else dict(root)
+        return _unpickled, (carried, pack(self.graph), self.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled()(self, *args, **kwargs)

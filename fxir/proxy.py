@@ -12,6 +12,7 @@ import eager.overrides  # noqa: F401 - switches on __torch_function__, by which 
 from fxir.node import Node
 
 if TYPE_CHECKING:
+    from fxir.graph import Graph
     from fxir.tracer import Tracer
 
 
@@ -22,9 +23,9 @@ class TraceError(ValueError):
 class Proxy:
     """Stands for the value of `node` while a program is traced."""
 
-    def __init__(self, node: Node, tracer: Tracer) -> None:
+    def __init__(self, node: Node, tracer: Tracer | None = None) -> None:
         self.node = node
-        self.tracer = tracer
+        self.tracer: Any = GraphAppender(node.graph) if tracer is None else tracer
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
@@ -63,6 +64,24 @@ class Proxy:
         if owner is not None or getattr(func, "__qualname__", "").startswith("Tensor."):
             return tracer.create_proxy("call_method", func.__name__, args, kwargs or {})
         return tracer.create_proxy("call_function", func, args, kwargs or {})
+
+
+class GraphAppender:
+    """The tracer of a proxy that was made by hand: what is done to it goes to the end of its node's graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def create_proxy(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
+        return Proxy(self.graph.create_node(kind, target, _node_of(args), _node_of(kwargs)), self)  # type: ignore[arg-type]
+
+
+def _node_of(value: Any) -> Any:
+    if isinstance(value, Proxy):
+        return value.node
+    if isinstance(value, tuple | list):
+        return type(value)(map(_node_of, value))
+    return {k: _node_of(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 class Attribute(Proxy):

@@ -25,6 +25,12 @@ from fxir.proxy import Attribute, Proxy, holds_proxy
 _MISSING = object()
 
 
+def check_concrete(given: Any, traced: Any, name: str) -> None:
+    """Raises: AssertionError where an argument is not what the graph was traced for (`concrete_args`)."""
+    if given is not traced and (type(given) is not type(traced) or given != traced):
+        raise AssertionError(f"{name} has been specialized to have value {traced!r} but got another value")
+
+
 class Tracer:
     """Traces a Module or function into a Graph. Subclass it to say which modules are leaves (`is_leaf_module`)."""
 
@@ -83,7 +89,7 @@ class Tracer:
 
     # -- tracing -----------------------------------------------------------------------------------------------
     def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of `root`. concrete_args: parameters that are not traced, with their values.
+        """The graph of `root`. concrete_args: parameters that are not traced, with their values; calls may leave them out.
 
         Raises: TraceError where the program branches on a traced value; whatever the program raises.
         """
@@ -103,6 +109,8 @@ class Tracer:
         for p in list(inspect.signature(fn).parameters.values())[skip:]:
             if p.name in concrete:
                 value = concrete[p.name]
+                given = self.graph.placeholder(p.name, value)
+                self.graph.call_function(check_concrete, (given, value, p.name))
             elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 continue  # nothing is passed: a graph has a fixed number of inputs
             else:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import operator
+import pickle
 
 import pytest
 
 import eager as torch
 from eager import fx, nn
+from fxir.experimental.proxy_tensor import make_fx
 from fxir.leaves import LEAVES
+from fxir.passes.shape_prop import ShapeProp
 from fxir.proxy import TraceError
 
 
@@ -173,3 +176,91 @@ def test_a_backend_written_for_torch(capsys) -> None:
     assert "call_function" in capsys.readouterr().out
     assert [tuple(value.shape) for op, value, _ in seen if op != "output"] == [(2, 3)] * 3
     assert all("test_fx_names.py" in trace for op, _, trace in seen if op.startswith("call"))
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(self, x):
+        return torch.relu(self.a(x)) + torch.relu(self.b(x)) * 2
+
+
+def test_patterns_are_replaced_wherever_they_stand() -> None:
+    def pattern(x, w):
+        return torch.relu(x) * w
+
+    def replacement(x, w):
+        return torch.sigmoid(x) - w
+
+    def f(x):
+        y = torch.relu(x) * 3
+        kept = torch.relu(y)
+        return y + kept * 2 + kept, torch.relu(x + 1) * x
+
+    gm = fx.symbolic_trace(f)
+    matches = fx.replace_pattern(gm, pattern, replacement)
+    assert [m.anchor.op for m in matches] == ["call_function"] * 2, "the one whose relu is read twice is left alone"
+    y = torch.sigmoid(X) - 3
+    want = y + torch.relu(y) * 3, torch.sigmoid(X + 1) - X
+    assert all(torch.allclose(a, b) for a, b in zip(gm(X), want, strict=True))
+    gm.lint()
+
+
+def test_patterns_of_modules_and_filters_and_literals(net) -> None:
+    gm = fx.symbolic_trace(Twice())
+    found = fx.subgraph_rewriter.replace_pattern_with_filters(
+        gm, lambda x: torch.relu(x) * 1, lambda x: x, match_filters=[lambda match, graph, pattern: True], ignore_literals=True)  # fmt: skip
+    assert len(found) == 1
+    assert torch.allclose(gm(X), torch.relu(gm.a(X)) + gm.b(X))
+    assert fx.subgraph_rewriter.replace_pattern_with_filters(gm, lambda x: torch.relu(x), lambda x: x, [lambda *_: False]) == []
+    linear = fx.symbolic_trace(nn.Sequential(nn.Linear(3, 3)))
+    assert len(fx.replace_pattern(gm, linear, lambda x: x + 1)) == 2
+    assert torch.allclose(gm(X), torch.relu(X + 1) + X + 1)
+    with pytest.raises(RuntimeError, match="as many"):
+        fx.replace_pattern(gm, lambda x: x + 1, lambda x, y: x)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_functions_are_traced_to_ops(mode) -> None:
+    def f(x, n):
+        return {"y": torch.softmax(x, -1) * n, "grad": torch.func.grad(lambda t: t.sin().sum())(x), "n": n}
+
+    gm = make_fx(f, tracing_mode=mode)(X, 3)
+    got, want = gm(X + 1, 3), f(X + 1, 3)
+    assert list(got) == list(want) and got["n"] == 3
+    assert torch.allclose(got["y"], want["y"]) and torch.allclose(got["grad"], want["grad"], atol=1e-6)
+    if mode == "symbolic":
+        wide = torch.ones(5, 7)
+        assert torch.allclose(gm(wide, 3)["y"], f(wide, 3)["y"])
+    with pytest.raises(NotImplementedError, match="writes to its arguments"):
+        make_fx(lambda x: x.add_(1), tracing_mode=mode)(X.clone())
+
+
+def test_graph_modules_are_pickled_and_lose_unused_parts(net) -> None:
+    gm = fx.symbolic_trace(net)
+    again = pickle.loads(pickle.dumps(gm))
+    assert torch.equal(again(X), gm(X)) and again.state_dict().keys() == gm.state_dict().keys()
+    assert gm.add_submodule("extra.inner", nn.Linear(1, 1))
+    gm.delete_all_unused_submodules()
+    assert [n for n, _ in gm.named_modules()] == ["", "block", "block.0", "block.1"]
+    assert gm.delete_submodule("block.1") and not gm.delete_submodule("block.1") and not gm.delete_submodule("nothing.here")
+
+
+def test_proxies_by_hand_append_to_their_graph_and_shapes_are_noted() -> None:
+    graph = fx.Graph()
+    x = fx.Proxy(graph.placeholder("x"))
+    y = torch.relu(x) + [x * 2][0]
+    graph.output(y.node)
+    gm = fx.GraphModule({}, graph)
+    assert torch.equal(gm(X), torch.relu(X) + X * 2)
+    ShapeProp(gm).propagate(X)
+    assert {n.meta["tensor_meta"].shape for n in graph.nodes if n.op != "output"} == {X.shape}
+
+
+def test_another_value_of_a_concrete_argument_is_refused() -> None:
+    gm = fx.symbolic_trace(lambda x, flag: x + 1 if flag else x - 1, concrete_args={"flag": True})
+    assert torch.equal(gm(X, True), gm(X))
+    with pytest.raises(AssertionError, match="flag has been specialized to have value True"):
+        gm(X, False)

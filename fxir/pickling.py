@@ -1,0 +1,67 @@
+"""A graph as plain values, for pickle and copy: nodes refer to one another by name.
+
+Targets are pickled by reference, as functions are. For files that outlive the program there is `fxir.export`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eager.ops.table import OPS, Op
+from fxir.graph import Graph
+from fxir.node import NodeInfo, map_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A node, by name; or an op of the table."""
+
+    name: str
+    is_op: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PackedNode:
+    """What makes a node."""
+
+    op: str
+    target: Any
+    args: Any
+    kwargs: Any
+    name: str
+    info: NodeInfo
+
+
+def pack(graph: Graph) -> list[PackedNode]:
+    """The nodes in order. Raises: NotImplementedError for a graph with symbols, whose environment stays in the process."""
+    if graph.shapes is not None:
+        raise NotImplementedError("pickle: a graph with symbolic sizes cannot be pickled")
+    refer: Any = lambda n: _Reference(n.name)  # noqa: E731
+    return [PackedNode(n.op, _Reference(n.target.name, True) if isinstance(n.target, Op) else n.target, map_nodes(n.args, refer),
+                       map_nodes(n.kwargs, refer), n.name, n.info) for n in graph.nodes]  # fmt: skip
+
+
+def unpack(nodes: list[PackedNode], root: dict[str, Any]) -> Graph:
+    """The graph of `pack`, over `root`."""
+    graph = Graph(root)
+    made: dict[str, Any] = {}
+    for n in nodes:
+        target = OPS[n.target.name] if isinstance(n.target, _Reference) else n.target
+        made[n.name] = graph.create_node(n.op, target, _resolved(n.args, made), _resolved(n.kwargs, made), n.name, n.info)
+    return graph
+
+
+def _resolved(arg: Any, made: dict[str, Any]) -> Any:
+    if isinstance(arg, _Reference):
+        return made[arg.name]
+    if isinstance(arg, tuple):
+        items = [_resolved(a, made) for a in arg]
+        return type(arg)(*items) if hasattr(arg, "_fields") else tuple(items)
+    if isinstance(arg, list):
+        return [_resolved(a, made) for a in arg]
+    if isinstance(arg, dict):
+        return {k: _resolved(v, made) for k, v in arg.items()}
+    if isinstance(arg, slice):
+        return slice(_resolved(arg.start, made), _resolved(arg.stop, made), _resolved(arg.step, made))
+    return arg

@@ -19,7 +19,7 @@ from typing import Any, Final
 from dynamo._native import ANY, AT_LEAST_2, META_ALL, GuardProgram
 from dynamo.shape_guards import ShapeCheck
 from dynamo.sources import AttrSource, ChildSource, ConstSource, Source
-from eager import _logging, ambient, device, dtype, dtypes
+from eager import _logging, ambient, device, dtype, dtypes, layout, memory_format
 from fxir.node import Origin
 
 LOG: Final = _logging.artifact("guards")
@@ -75,7 +75,7 @@ _WORDS: Final = {
     "grad_mode": "gradients are recorded:", "same": "are one object", "distinct": "are different objects", "alias": "share memory",
     "not_alias": "share no memory", "iterator_state": "stands at", "plain_new": "makes its instances as object does",
 }  # fmt: skip
-_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, range)
+_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, memory_format, layout, range)
 
 
 def _text(operand: Any) -> str:

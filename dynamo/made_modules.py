@@ -1,16 +1,17 @@
 """Modules that captured code makes: `nn.Softmax(dim=-1)(x)`, `layers[1:]`. Part of Capture.
 
-A module of our library that brings no parameters of its own is made once, at capture, and held by the compiled entry:
-used within the call it cannot be told from one made anew. Where it leaves the call, the graph breaks before it is made.
+A module of our library that brings no parameters of its own, or of a user's class that has no `__init__`, is made once,
+at capture, and held by the compiled entry: used within the call it cannot be told from one made anew. Where it leaves
+the call, the graph breaks before it is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
-from dynamo.sources import ConstSource
+from dynamo.sources import ConstSource, type_attribute
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue
@@ -21,6 +22,9 @@ from eager.random import default_generator
 
 if TYPE_CHECKING:
     from dynamo.codegen import CodeGen
+
+
+_MADE_PLAINLY: Final = (type_attribute(Module, "__new__"), Module.__init__)
 
 
 class HeldModule(UserObject):
@@ -38,12 +42,13 @@ class MadeModules:
         by_id: dict[int, Value]
         keep: list[Any]
 
+        def class_lookup(self, cls: type, name: str) -> Any: ...
         def realize(self, value: Value) -> Value: ...
         def host(self, fn: Any, *args: Any, **kwargs: Any) -> Any: ...
 
     def make_module(self, value: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls(*args, **kwargs) of a Module class."""
-        if not value.cls.__module__.startswith("eager.nn.modules."):
+        if not value.cls.__module__.startswith("eager.nn.modules.") and not self._is_bare(value.cls):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
         given: list[Module] = []
         arguments = [self._module_argument(a, given) for a in args]
@@ -58,6 +63,11 @@ class MadeModules:
         self.by_id[id(made)] = held
         self.keep.append(made)
         return held
+
+    def _is_bare(self, cls: type) -> bool:
+        """Whether making an instance of a user's class runs nothing of the user's: as activations with a forward alone."""
+        made = (self.class_lookup(cls, "__new__"), self.class_lookup(cls, "__init__"))
+        return type(cls) is type and made == _MADE_PLAINLY and self.class_lookup(cls, "__setattr__") is Module.__setattr__
 
     def _module_argument(self, value: Value, given: list[Module]) -> Any:
         """The host object that an argument stands for. Modules among them are added to `given`."""

@@ -218,9 +218,9 @@ class _Printer:
         if isinstance(arg, tuple) and hasattr(arg, "_fields"):
             return f"{self._importable(type(arg), type(arg).__name__)}({', '.join(map(self.value, arg))})"
         kind = type(arg)
-        if kind.__module__.split(".")[0] == "eager" and kind.__name__ == "dtype":
+        if kind.__module__.split(".")[0] == "eager" and kind.__name__ in ("dtype", "memory_format", "layout"):
             self.imports.add("eager")
-            return f"eager.{arg.name}"
+            return f"eager.{repr(arg).removeprefix('torch.')}"
         if kind.__module__.split(".")[0] == "eager" and kind.__name__ == "device":
             self.imports.add("eager")
             return f"eager.device({str(arg)!r})"

@@ -11,7 +11,7 @@ from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.sources import Source
 from dynamo.values.base import Value
-from eager import device, dtype, finfo, iinfo
+from eager import device, dtype, finfo, iinfo, layout, memory_format
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 NUMPY_SCALARS: Final = frozenset(np.dtype(c).type for c in "?bBhHiIlLqQefdFD")
 # Every value of these types is immutable, and equality of type and value makes it interchangeable.
 CONSTANT_TYPES: Final = frozenset(
-    {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, device, finfo, iinfo}
-) | NUMPY_SCALARS
-_SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, CodeType, dtype})
+    {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, device, finfo, iinfo,
+     memory_format, layout}
+) | NUMPY_SCALARS  # fmt: skip
+_SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, memory_format, layout})
 
 
 def told_by_equality(value: Any) -> bool:

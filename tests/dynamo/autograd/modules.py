@@ -327,3 +327,73 @@ def recurrent_state_with_detach(compile: Compile) -> Any:
         h.sum().backward()
         seen.append((h, cell.weight_ih.grad.clone()))
     return seen
+
+
+class Scaled(nn.Module):
+    """An activation as libraries make them in a call: `ACTIVATIONS[name]()(x)`."""
+
+    scale = 2.0
+
+    def forward(self, x: Any) -> Any:
+        return nn.functional.silu(x) * self.scale if self.training else x
+
+
+class Remembering(nn.Module):
+    def forward(self, x: Any) -> Any:
+        again = hasattr(self, "called")
+        self.called = True
+        return x * 3 if again else x
+
+
+@PROGRAMS.add(whole=True)
+def modules_without_an_init_made_in_the_call(compile: Compile) -> Any:
+    kinds = {"scaled": Scaled, "relu": nn.ReLU}
+    f = compile(lambda x: kinds["scaled"]()(x) + kinds["relu"]()(x) + Scaled().eval()(x))
+    x = leaf(3)
+    seen = [f(x)]
+    Scaled.scale = 3.0
+    try:
+        seen.append(f(x))
+    finally:
+        Scaled.scale = 2.0
+    return seen, torch.autograd.grad(seen[1].sum(), x)
+
+
+@PROGRAMS.add()
+def modules_made_in_the_call_that_remember_or_leave_it(compile: Compile) -> Any:
+    def f(x: Any) -> Any:
+        made = Remembering()
+        return made(x) + made(x), made
+
+    g = compile(f)
+    seen = [g(leaf(3)) for _ in range(3)]
+    return [y for y, _ in seen], [type(m).__name__ for _, m in seen], len({id(m) for _, m in seen}), seen[0][1].called
+
+
+@PROGRAMS.add()
+def a_class_that_is_given_an_init(compile: Compile) -> Any:
+    class Late(nn.Module):
+        scale = 1.0
+
+        def forward(self, x: Any) -> Any:
+            return x * self.scale
+
+    def init(self: Any) -> None:
+        nn.Module.__init__(self)
+        self.scale = 5.0
+
+    f = compile(lambda x: Late()(x))
+    x = leaf(3)
+    seen = [f(x)]
+    Late.__init__ = init  # type: ignore[method-assign]
+    return *seen, f(x)
+
+
+@PROGRAMS.add(whole=True, native=True)
+def memory_formats_and_layouts_as_arguments(compile: Compile) -> Any:
+    f = compile(lambda x, order: (x.contiguous(memory_format=order) * 2, torch.zeros_like(x, memory_format=torch.preserve_format),
+                                  x.clone(memory_format=torch.legacy_contiguous_format), x.to(memory_format=torch.channels_last) + 1,
+                                  torch.ones_like(x, layout=torch.strided), order is torch.channels_last))  # fmt: skip
+    x = leaf(2, 3, 2, 2)
+    seen = [f(x, order) for order in (torch.channels_last, torch.contiguous_format, torch.channels_last)]
+    return seen, [[t.stride() for t in y[:5]] for y in seen], [torch.autograd.grad(y[0].sum(), x)[0].contiguous() for y in seen]

@@ -201,11 +201,17 @@ for _kind in (dict, collections.OrderedDict, collections.defaultdict):
 def _counter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     new = DictValue(collections.Counter)
     first = cap.realize(args[0]) if args else NONE
-    if isinstance(first, DictValue) or kwargs:
-        raise Unsupported(breaks.UNKNOWN_CALL, "Counter() of a mapping")
-    for item in cap.unpack(first) if args else []:
+    if isinstance(first, DictValue):
+        new.update(cap, zip(first.keys(), first.values(), strict=True))
+        items = []
+    else:
+        items = [] if first is NONE else cap.unpack(first)
+    for item in items:
         old = new.get(cap, item)
         new.set(cap, item, cap.binary(operator.add, Constant(0) if old is None else old, Constant(1)))
+    for name, count in kwargs.items():
+        old = new.get(cap, Constant(name))
+        new.set(cap, Constant(name), count if old is None else cap.binary(operator.add, count, old))
     return new
 
 

@@ -5,6 +5,7 @@ Part of the builtin table; importing this module adds its rows.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import operator
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dynamo import breaks
-from dynamo.builtin_table import CLASSES, FUNCTIONS, ONE, ZERO, Args, Kwargs
+from dynamo.builtin_table import CLASSES, FUNCTIONS, ONE, ZERO, Args, Kwargs, function
 from dynamo.errors import Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
@@ -28,14 +29,19 @@ def _is_none(value: Value) -> bool:
 
 
 
+# Classes of what functions here give, which have no public name.
+_GROUPER: Final = type(next(itertools.groupby("a"))[1])
+_TEE: Final = type(itertools.tee("a")[0])
 # What the C constructor does at once: call iter() on these arguments, or take all their items.
 _ITERATED: Final[dict[type, slice]] = {
     itertools.islice: slice(0, 1), itertools.cycle: slice(0, 1), itertools.accumulate: slice(0, 1),
     itertools.takewhile: slice(1, 2), itertools.dropwhile: slice(1, 2), itertools.starmap: slice(1, 2),
-    itertools.pairwise: slice(0, 1), itertools.zip_longest: slice(None),
+    itertools.pairwise: slice(0, 1), itertools.zip_longest: slice(None), itertools.compress: slice(0, 2),
+    itertools.filterfalse: slice(1, 2), itertools.groupby: slice(0, 1),
 }  # fmt: skip
 _TAKEN: Final[dict[type, slice]] = {
     itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1),
+    itertools.combinations_with_replacement: slice(0, 1),
 }  # fmt: skip
 
 
@@ -107,6 +113,12 @@ def _combinations(cap: Capture, pool: Value, r: Value) -> Iterator[Value]:
         yield TupleValue(list(combination))
 
 
+@_host_iterator(itertools.combinations_with_replacement)
+def _combinations_with_replacement(cap: Capture, iterable: Value, r: Value) -> Iterator[Value]:
+    for combination in itertools.combinations_with_replacement(cap.unpack(iterable), cap.index_constant(r)):
+        yield TupleValue(list(combination))
+
+
 @_host_iterator(itertools.repeat)
 def _repeat(cap: Capture, item: Value, times: Value | None = None) -> Iterator[Value]:
     count = None if times is None else cap.index_constant(times)
@@ -165,6 +177,61 @@ def _dropwhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]
         yield item
 
 
+@_host_iterator(itertools.compress)
+def _compress(cap: Capture, data: Value, selectors: Value) -> Iterator[Value]:
+    while (item := cap.next(data)) is not None and (selector := cap.next(selectors)) is not None:
+        if cap.truth(selector):
+            yield item
+
+
+@_host_iterator(itertools.filterfalse)
+def _filterfalse(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
+    plain = _is_none(cap.realize(predicate))
+    for item in _drain(cap, source):
+        if not cap.truth(item if plain else cap.call(predicate, [item], {})):
+            yield item
+
+
+@_host_iterator(itertools.groupby)
+def _groupby(cap: Capture, iterable: Value, key: Value = NONE) -> Iterator[Value]:
+    """As CPython's: one source, read on by the groups and by the whole; a group that is not the current one is empty."""
+    of_itself = _is_none(cap.realize(key))
+    ahead: list[tuple[Value, Value]] = []  # the key and item that were read and not given yet
+    current = ended = None
+
+    def step() -> bool:
+        """Read one item; whether there was one."""
+        nonlocal ended
+        item = cap.next(iterable)
+        ended = item is None
+        if item is not None:
+            ahead[:] = [(item if of_itself else cap.call(key, [item], {}), item)]
+        return not ended
+
+    def differs(target: Value) -> bool:
+        return not cap.equal(target, ahead[0][0])
+
+    def group(mine: object, target: Value) -> Iterator[Value]:
+        while current is mine and not ended:
+            if (not ahead and not step()) or differs(target):
+                return
+            yield ahead.pop()[1]
+
+    target: Value | None = None
+    while True:
+        current = None
+        while not ahead or (target is not None and not differs(target)):
+            if not step():
+                return
+        target, current = ahead[0][0], object()
+        made = HostIterator(_GROUPER, functools.partial(_started, group, current, target), cap.steps)
+        yield TupleValue([target, made])
+
+
+def _started(group: Callable[..., Iterator[Value]], mine: object, target: Value, cap: Capture) -> Iterator[Value]:
+    return group(mine, target)
+
+
 @_host_iterator(itertools.starmap)
 def _starmap(cap: Capture, fn: Value, source: Value) -> Iterator[Value]:
     for item in _drain(cap, source):
@@ -203,3 +270,24 @@ def _from_iterable(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 FUNCTIONS[itertools.chain.from_iterable] = _from_iterable
+
+
+@function(itertools.tee)
+def _tee(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """Iterators over one source: what one of them has read ahead is kept for the others."""
+    source = cap.iterate(args[0])
+    read: list[Value] = []
+
+    def reader(cap: Capture) -> Iterator[Value]:
+        at = 0
+        while True:
+            if at == len(read):
+                item = cap.next(source)
+                if item is None:
+                    return
+                read.append(item)
+            at += 1
+            yield read[at - 1]
+
+    count = cap.index_constant(args[1]) if len(args) > 1 else 2
+    return TupleValue([HostIterator(_TEE, reader, cap.steps) for _ in range(count)])

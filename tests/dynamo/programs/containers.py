@@ -150,6 +150,34 @@ def itertools_table(log, x):
 
 
 @PROGRAMS.program(lambda: (x23(),))
+def itertools_that_read_ahead(log, x):
+    def note(v):
+        log.append(v)
+        return v // 2
+
+    first, second, third = itertools.tee((note(v) for v in [2, 4, 6]), 3)
+    ahead = [next(first), next(first)]
+    groups = itertools.groupby(map(note, [2, 3, 4, 5, 9]), key=lambda v: log.append(("key", v)) or v % 2)
+    key, group = next(groups)
+    taken = next(group)
+    later = [(k, list(g)) for k, g in groups]
+    kept = [g for _, g in itertools.groupby([1, 1, 2])]
+    return (
+        ahead, list(second), list(first), next(third), key, taken, list(group), later, [list(g) for g in kept], x + taken,
+        list(itertools.compress(map(note, [2, 4, 6]), [1, 0, 1, 1])), list(itertools.filterfalse(note, [0, 1, 2, 3])),
+        list(itertools.filterfalse(None, [0, 1, ""])), list(itertools.combinations_with_replacement([x, 1], 2)),
+        [sum(g) for _, g in itertools.groupby([x, x, x])],
+    )  # fmt: skip
+
+
+@PROGRAMS.program(lambda: (x23(), {"a": 2}))
+def counters_of_mappings(log, x, counts):
+    c = collections.Counter(counts, a=3, b=x.shape[0])
+    d = collections.Counter("aab", a=1)
+    return dict(c), dict(d), collections.Counter(None), x * c["a"] + c["missing"]
+
+
+@PROGRAMS.program(lambda: (x23(),))
 def zip_strict(log, x):
     it = iter([1, 2, 3])
     try:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ProxyTypes
 
 from dynamo.sources import CellContentsSource, SlotSource
 from dynamo.values.base import Lazy, Opaque, Value
@@ -34,7 +35,8 @@ _PASSIVE_ITERATORS: Final = frozenset(type(iter(v)) for v in _ITERABLES)
 def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
     """Whether the end of an existing object may run code: its own, or that of something it holds."""
     kind = type(real)
-    if isinstance(real, _QUIET) or kind in _PASSIVE_ITERATORS:
+    # Asked of the class: isinstance would ask the object, which a weak proxy passes on to one that may be gone.
+    if issubclass(kind, _QUIET) or kind in _PASSIVE_ITERATORS or kind in ProxyTypes:
         return False
     if isinstance(real, GeneratorType):
         return real.gi_frame is not None
@@ -93,15 +95,17 @@ def _is_slot(value: Value) -> bool:
 
 def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:
     for held in vars(value).values():
+        if type(held) in ProxyTypes:  # of an existing object; isinstance would ask what it stands for
+            continue
         if isinstance(held, Value):
             yield held
         elif isinstance(held, list | tuple):
-            yield from (v for v in held[:_WIDTH] if isinstance(v, Value))
+            yield from (v for v in held[:_WIDTH] if issubclass(type(v), Value))
         elif isinstance(held, dict):
             for item in list(held.values())[:_WIDTH]:
-                if isinstance(item, tuple):
+                if type(item) is tuple:
                     item = item[-1]
-                if isinstance(item, Value):
+                if issubclass(type(item), Value):
                     yield item
     for pending in frame.cap.effects.attributes_of(value).values():
         if isinstance(pending, Value):

@@ -235,3 +235,20 @@ if sys.version_info >= (3, 12):
     _space: dict = {}
     exec("def generic[T](log, x: T) -> T:\n    def inner[U](v: U) -> U:\n        return v * 2\n    return inner(x)\n", _space)
     PROGRAMS.program(lambda: (x23(),))(_space["generic"])
+
+
+class Short:
+    pass
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def a_weak_proxy_outlives_its_object(log, x):
+    short = Short()
+    proxy = weakref.proxy(short)
+    del short
+    print(end="")
+    try:
+        proxy.anything  # noqa: B018
+    except ReferenceError:
+        log.append("gone")
+    return x + 1

@@ -26,8 +26,9 @@ def _named(kind: str, names: str) -> dict[str, str]:
 # What an argument of that name must be, where its annotation leaves it open.
 _BY_NAME: Final = {
     **_named("Tensor", "input self x y v A B L tensor mat1 mat2 vec vec1 vec2 batch1 batch2 mask index tensor1 tensor2 mat prob "
-             "LU_data LU_pivots x1 x2 weight count src"),
-    **_named("tuple of ints", "dim dims s kernel_size dilation output_size size sizes shape order repeats split_sizes normalized_shape"),
+             "LU_data LU_pivots x1 x2 weight count src source the_template"),
+    **_named("tuple of ints", "dim dims s kernel_size dilation output_size size sizes shape order repeats split_sizes normalized_shape "
+             "stride padding pad shifts"),
     **_named("torch.dtype", "dtype"),
     **_named("tuple of Tensors", "tensors operands"),
     **_named("Number", "alpha beta other min max value exponent"),
@@ -38,7 +39,10 @@ _EXCEPT: Final = {
     # one argument for several overloads: of any type
     ("type_", "dtype"): "", ("view", "sizes"): "", ("repeat_interleave", "repeats"): "", ("tensordot", "dims"): "",
     **{(f, "dim"): "" for f in "var std var_mean std_mean max min".split()},
-    **{(f, "other"): "Tensor" for f in "kron inner equal cross isclose allclose is_same_size type_as is_set_to dist".split()},
+    **{(f, "source"): "tuple of ints" for f in ("movedim", "moveaxis")},
+    **{(f, "padding"): "" for f in "conv1d conv2d conv3d".split()},  # which may be a word
+    **{(f, "other"): "Tensor"
+       for f in "kron inner equal cross isclose allclose is_same_size type_as is_set_to dist expand_as view_as reshape_as".split()},
 }  # fmt: skip
 _BY_ANNOTATION: Final = {"int": "int", "bool": "bool", "float": "float", "str": "str", "Tensor": "Tensor"}
 _FAILURES: Final = (AttributeError, TypeError, ValueError, LookupError, RuntimeError, AssertionError, ArithmeticError)

@@ -186,8 +186,9 @@ def preserve_strides(x: SpecLike) -> tuple[int, ...]:
 def normalize_dim(dim: int, ndim: int, who: str = "") -> int:
     """`dim` in 0..ndim-1 (a 0-d tensor counts as having one dim). Raises IndexError as torch does."""
     n = ndim or 1
-    if dim.__class__ is float:
-        raise TypeError(f"{who}(): argument 'dim' must be int, not float" if who else "argument 'dim' must be int, not float")
+    if dim.__class__ is float or dim.__class__ is bool:
+        kind = type(dim).__name__
+        raise TypeError(f"{who}(): argument 'dim' must be int, not {kind}" if who else f"argument 'dim' must be int, not {kind}")
     if not -n <= dim < n:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
     return dim + n if dim < 0 else dim

@@ -295,6 +295,13 @@ def as_int(x: Any) -> Any:
     return x if x.__class__ is SymInt else operator.index(x)
 
 
+def as_count(x: Any) -> Any:
+    """As `as_int`, raising TypeError for bools too, as torch does where it expects one int."""
+    if x.__class__ is bool:
+        raise TypeError("must be int, not bool")
+    return as_int(x)
+
+
 def times_ratio(t: Any, n: Any, d: Any) -> Any:
     """t * (n / d) of a tensor; symbolic n or d stay symbols, which as a number they could not."""
     return t * (n / d) if n.__class__ is not SymInt and d.__class__ is not SymInt else t * n / d

@@ -22,6 +22,7 @@ from eager.autograd.node import (
 )
 from eager.autograd.record import _edges
 from eager.dtypes import can_cast, scalar_name
+from eager.overlap import check_each_element_once
 from eager.spec import spec_of
 
 TensorBase = _native.TensorBase
@@ -94,12 +95,7 @@ def check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
                            f"{scalar_name(target.dtype)}")  # fmt: skip
     if op.base.name in _CONSTANT:
         return
-    for size, stride in zip(target.shape, target.stride(), strict=True):
-        if size > 1 and stride == 0 and target.numel():
-            raise RuntimeError(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                "location. Please clone() the tensor before performing the operation."
-            )
+    check_each_element_once(target)
 
 
 def _check_history(target: Any, recording: bool) -> None:

@@ -37,7 +37,7 @@ from eager.functions import (
     views,
 )
 from eager.functions.keywords import accept_numpy_names
-from eager.functions.results import TAKE_OUT, takes_out, wants_tensor
+from eager.functions.results import EXACT_OUT, TAKE_OUT, takes_out, wants_tensor
 from eager.refusal import all_refusing
 from eager.tensor import Tensor, attach
 
@@ -64,7 +64,7 @@ for _name in _native.FAST_METHODS:  # with a short way in C before the function,
     attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))
 FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE})
 for _name in TAKE_OUT:
-    FUNCTIONS[_name] = takes_out(FUNCTIONS[_name])
+    FUNCTIONS[_name] = takes_out(FUNCTIONS[_name], _name in EXACT_OUT)
 for _name in TENSOR_FIRST:
     FUNCTIONS[_name] = wants_tensor(_name, FUNCTIONS[_name])
 for _name, _fn in FUNCTIONS.items():  # each is found again under its name: so it pickles, and is written in graphs

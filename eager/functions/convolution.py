@@ -4,19 +4,20 @@ from __future__ import annotations
 from typing import Any
 
 from eager.ops.table import OPS
+from eager.symint import as_count
 
 
 def spread(value: Any, n: int, who: str, name: str) -> tuple[int, ...]:
     """`value` for each of `n` spatial dims: an int, or a sequence of one or `n` ints."""
     if isinstance(value, (tuple, list)):
-        result = tuple(int(v) for v in value)
+        result = tuple(as_count(v) for v in value)
         if len(result) == 1:
             return result * n
         if len(result) != n:
             raise RuntimeError(f"{who}: expected {name} to be a single integer value or a list of {n} values to match the "
                                f"convolution dimensions, but got {name}={list(result)}")  # fmt: skip
         return result
-    return (int(value),) * n
+    return (as_count(value),) * n
 
 
 def batched(x: Any, n: int, who: str) -> tuple[Any, bool]:

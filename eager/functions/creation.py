@@ -210,7 +210,7 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
     if isinstance(size, int):
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
     size = tuple(size)
-    return finish(OPS["full"](sizes_of(size), fill_value, dtype, _where(device)), requires_grad, out)
+    return finish(OPS["full"](sizes_of(size), fill_value, dtype or dtypes.of_scalar(fill_value), _where(device)), requires_grad, out)
 
 
 def _filled(value: Any) -> Any:

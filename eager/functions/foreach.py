@@ -20,6 +20,7 @@ _BINARY = "maximum minimum clamp_max clamp_min pow mul div add sub copysign".spl
 def _tensors(who: str, given: Any) -> Sequence[Any]:
     if not isinstance(given, (list, tuple)) or not all(isinstance(t, TensorBase) for t in given):
         raise TypeError(f"{who}(): argument 'self' (position 1) must be tuple of Tensors, not {type(given).__name__}")
+    _nonempty(given)
     return given
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager.dtypes import scalar_name
 from eager.functions.pointwise import operand
 from eager.ops.table import OPS, write_out
 
@@ -48,12 +49,25 @@ def _scaled(x: Any, factor: Any) -> Any:
     return x if factor == 1 else x * factor
 
 
+def _added(input: Any, beta: Any, product: Any) -> Any:
+    """beta * input + product, where `input` broadcasts to the product and not the other way; of beta = 0 the product alone."""
+    if tuple(input.shape) != tuple(product.shape):
+        input = OPS["expand"](input, tuple(product.shape))
+    return product if beta == 0 else _scaled(input, beta) + product
+
+
+def _same_dtype(input: Any, other: Any) -> None:
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(input.dtype)} and {scalar_name(other.dtype)}")
+
+
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
     if mat1.dtype.is_integral:
         beta, alpha = int(beta), int(alpha)
     product = _scaled(OPS["mm"](mat1, mat2), alpha)
-    return _out(product if beta == 0 else _scaled(input, beta) + product, out)
+    _same_dtype(input, mat2)
+    return _out(_added(input, beta, product), out)
 
 
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -63,13 +77,14 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (batch1 @ batch2), batched."""
     product = _scaled(OPS["bmm"](batch1, batch2), alpha)
-    return _out(product if beta == 0 else _scaled(input, beta) + product, out)
+    return _out(_added(input, beta, product), out)
 
 
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2."""
-    product = _scaled(OPS["sum"](OPS["bmm"](batch1, batch2), (0,), False, None), alpha)
-    return OPS["to_dtype"](product, input.dtype) if beta == 0 else _scaled(input, beta) + OPS["to_dtype"](product, input.dtype)
+    product = _scaled(OPS["sum"](OPS["bmm"](batch1, batch2), (0,), False, batch1.dtype if batch1.dtype.is_integral else None), alpha)
+    _same_dtype(input, batch2)
+    return _added(input, beta, product)
 
 
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

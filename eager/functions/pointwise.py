@@ -10,6 +10,7 @@ from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, scalar_name
 from eager.ops.table import OPS, Op, from_array, write_out
+from eager.overlap import check_out
 from eager.promotion import result_type
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
@@ -76,8 +77,12 @@ def _times(other: Any, alpha: Any, *terms: Any) -> Any:
     return other * alpha
 
 
-def _out(result: Any, out: Any) -> Any:
-    return result if out is None else write_out(out, result)
+def _out(result: Any, out: Any, *inputs: Any) -> Any:
+    """The result of an elementwise function of `inputs`, in `out` if there is one."""
+    if out is None:
+        return result
+    check_out(out, inputs)
+    return write_out(out, result)
 
 
 def _no_bool(*values: Any) -> None:
@@ -92,13 +97,13 @@ def _no_bool(*values: Any) -> None:
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input + alpha * other."""
-    return _out(OPS["add"](input, _times(other, alpha, input, other)), out)
+    return _out(OPS["add"](input, _times(other, alpha, input, other)), out, input, other)
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha * other."""
     _no_bool(input, other)
-    return _out(OPS["sub"](input, _times(other, alpha, input, other)), out)
+    return _out(OPS["sub"](input, _times(other, alpha, input, other)), out, input, other)
 
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
@@ -112,7 +117,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
     names = {None: "div", "trunc": "trunc_divide", "floor": "floor_divide"}
     if rounding_mode not in names:
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    return _out(OPS[names[rounding_mode]](input, other), out)
+    return _out(OPS[names[rounding_mode]](input, other), out, input, other)
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
@@ -122,19 +127,19 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
     integral = isinstance(input, TensorBase) and input.dtype.is_integral
     if integral and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    return _out(OPS["pow"](input, exponent), out)
+    return _out(OPS["pow"](input, exponent), out, input, exponent)
 
 
 def square(input: Any, *, out: Any = None) -> Any:
     """input * input; of a bool tensor int64."""
-    return _out(OPS["pow"](OPS["to_dtype"](input, dtypes.int64), 2) if input.dtype is dtypes.bool_ else OPS["square"](input), out)
+    return _out(OPS["pow"](OPS["to_dtype"](input, dtypes.int64), 2) if input.dtype is dtypes.bool_ else OPS["square"](input), out, input)
 
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002
     """Limit values to [min, max]; either bound may be None, a number or a tensor."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    return _out(OPS["clamp"](input, min, max), out)
+    return _out(OPS["clamp"](input, min, max), out, input, min, max)
 
 
 def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
@@ -148,13 +153,13 @@ def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: A001
     """To the nearest integer, halves to even; to `decimals` places (negative: tens, hundreds, ...)."""
     if decimals == 0:
-        return _out(OPS["round"](input), out)
+        return _out(OPS["round"](input), out, input)
     if input.dtype.is_integral:
         raise NotImplementedError(f"\"round_decimals\" not implemented for '{scalar_name(input.dtype)}'")
     scale = 10.0 ** abs(decimals)
     if decimals > 0:
-        return _out(OPS["round"](input * scale) / scale, out)
-    return _out(OPS["round"](input / scale) * scale, out)
+        return _out(OPS["round"](input * scale) / scale, out, input)
+    return _out(OPS["round"](input / scale) * scale, out, input)
 
 
 def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
@@ -165,7 +170,7 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
                                f"{_CTYPES.get(t.dtype.name, t.dtype.name)}")  # fmt: skip
     if input.dtype.is_integral:
         raise NotImplementedError(f"\"lerp_kernel\" not implemented for '{scalar_name(input.dtype)}'")
-    return _out(input + weight * (end - input), out)
+    return _out(input + weight * (end - input), out, input, end, weight)
 
 
 _CTYPES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
@@ -187,13 +192,13 @@ def _ternary_value(who: str, value: Any, *terms: Any) -> Any:
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     """input + value * tensor1 * tensor2."""
     value = _ternary_value("addcmul", value, input, tensor1, tensor2)
-    return _out(input + _scaled(tensor1 * tensor2, value), out)
+    return _out(input + _scaled(tensor1 * tensor2, value), out, input, tensor1, tensor2)
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     """input + value * tensor1 / tensor2. Raises RuntimeError for integers."""
     value = _ternary_value("addcdiv", value, input, tensor1, tensor2)
-    return _out(input + _scaled(tensor1 / tensor2, value), out)
+    return _out(input + _scaled(tensor1 / tensor2, value), out, input, tensor1, tensor2)
 
 
 def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
@@ -253,7 +258,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     if not isinstance(condition, TensorBase):
         raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
     check_condition(condition)
-    return _out(OPS["where"](condition, input, other), out)
+    return _out(OPS["where"](condition, input, other), out, condition, input, other)
 
 
 def check_condition(condition: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from eager.functions.convolution import batched, spread
 from eager.ops.table import OPS
+from eager.symint import as_count
 
 
 def _options(n: int, who: str, kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> tuple[tuple[int, ...], ...]:
@@ -64,7 +65,7 @@ def _target(x: Any, size: Any, n: int) -> tuple[int, ...]:
     wanted = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
     if len(wanted) != n:
         raise RuntimeError(f"adaptive pooling: output_size must have {n} elements, got {list(wanted)}")
-    return tuple(have if want is None else int(want) for have, want in zip(x.shape[2:], wanted, strict=True))
+    return tuple(have if want is None else as_count(want) for have, want in zip(x.shape[2:], wanted, strict=True))
 
 
 def _adaptive_avg_pool(n: int) -> Any:

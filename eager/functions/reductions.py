@@ -11,8 +11,8 @@ TensorBase = _native.TensorBase
 _MISSING: Any = object()
 
 
-def _out(result: Any, out: Any) -> Any:
-    return result if out is None else write_out(out, result)
+def _out(result: Any, out: Any, exact: bool = False) -> Any:
+    return result if out is None else write_out(out, result, exact)
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:  # noqa: A001
@@ -24,13 +24,15 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    if input.dtype.is_complex:
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     return sum(OPS["where"](OPS["isnan"](input), 0, input), dim, keepdim, dtype=dtype)
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:
     """Arithmetic mean over `dim`. Raises RuntimeError for integer tensors without `dtype`."""
     dims = normalize_dims(dim if axis is None else axis, input.ndim)
-    return _out(OPS["mean"](input, dims, keepdim, dtype), out)
+    return _out(OPS["mean"](input, dims, keepdim, dtype), out, exact=dtype is not None)
 
 
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -50,11 +52,11 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
 
 
 def any(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
-    return _out(_logical("any", input, dim, keepdim), out)
+    return _out(_logical("any", input, dim, keepdim), out, exact=True)
 
 
 def all(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
-    return _out(_logical("all", input, dim, keepdim), out)
+    return _out(_logical("all", input, dim, keepdim), out, exact=True)
 
 
 def _logical(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
@@ -66,6 +68,8 @@ def _logical(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def _arg(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedError(f"{name}(): does not support bool input")
     if dim is None:
         if input.numel() == 0:
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "

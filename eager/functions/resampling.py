@@ -14,6 +14,7 @@ import numpy as np
 from eager import dtypes
 from eager.ops.shape import is_channels_last
 from eager.ops.table import OPS
+from eager.symint import as_count
 
 _MANY_TAPS = 8  # from here on a product with the dense matrix is cheaper than so many reads
 
@@ -110,7 +111,7 @@ def _sizes(x: Any, size: Any, scale_factor: Any, recompute: bool | None) -> tupl
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     if size is not None:
-        wanted = tuple(int(s) for s in size) if isinstance(size, (tuple, list)) else (int(size),) * n
+        wanted = tuple(as_count(s) for s in size) if isinstance(size, (tuple, list)) else (as_count(size),) * n
         if len(wanted) != n:
             raise ValueError(f"Input and output must have the same number of spatial dimensions, but got input with spatial "
                              f"dimensions of {list(x.shape[2:])} and output size of {size}.")  # fmt: skip

@@ -21,13 +21,17 @@ TAKE_OUT = (
 ).split()  # fmt: skip
 
 
-def takes_out(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` with an `out=` that its result, a tensor or several, is written into."""
+# functions of those whose `out=` must have the result's own dtype
+EXACT_OUT = frozenset(("argmax", "argmin", "argsort", "isin"))
+
+
+def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:
+    """`fn` with an `out=` that its result, a tensor or several, is written into; of the same dtype if `exact`."""
 
     @functools.wraps(fn)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = fn(*args, **kwargs)
-        return result if out is None else write_out(out, result)
+        return result if out is None else write_out(out, result, exact)
 
     return call
 

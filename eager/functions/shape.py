@@ -7,6 +7,7 @@ from eager import _native, dtypes
 from eager.functions.views import sizes_of, transpose
 from eager.ops.table import OPS, become, empty, reshape_storage, write_out
 from eager.spec import TensorSpec, normalize_dim
+from eager.symint import as_count
 
 TensorBase = _native.TensorBase
 
@@ -45,7 +46,7 @@ def flipud(input: Any) -> Any:  # noqa: A002
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:  # noqa: A002
     """Elements moved along `dims` by `shifts`, wrapping round; with no dims, over the flattened tensor."""
-    shifts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (int(shifts),)
+    shifts = tuple(as_count(n) for n in shifts) if isinstance(shifts, (tuple, list)) else (as_count(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not shifts:
         raise RuntimeError("`shifts` required")
@@ -203,6 +204,8 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     if memory_format is not None:
         raise NotImplementedError("resize_: memory_format is not implemented; the result is row-major")
     size = sizes_of(sizes)
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {next(n for n in size if n < 0)}: {list(size)}")
     if size == tuple(self.shape):
         return self
     spec = TensorSpec.contiguous(size, self.dtype, self.device)

@@ -6,14 +6,13 @@ from typing import Any
 from eager import _native, dtypes, return_types
 from eager.ops.table import OPS, write_out, zeros
 from eager.spec import TensorSpec, normalize_dim
+from eager.symint import as_count
 
 TensorBase = _native.TensorBase
 
 
 def _pair(kind: Any, result: Any, out: Any = None) -> Any:
-    if out is not None:
-        result = [write_out(o, r) for o, r in zip(out, result, strict=True)]
-    return kind(*result)
+    return kind(*(result if out is None else write_out(out, result)))
 
 
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:  # noqa: A002
@@ -33,7 +32,7 @@ def msort(input: Any) -> Any:  # noqa: A002
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:  # noqa: A002
     """The `k` largest (or smallest) elements along `dim` with their positions, in order."""
-    return _pair(return_types.topk, OPS["topk"](input, int(k), normalize_dim(dim, input.ndim), largest, sorted), out)
+    return _pair(return_types.topk, OPS["topk"](input, as_count(k), normalize_dim(dim, input.ndim), largest, sorted), out)
 
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002

@@ -88,7 +88,7 @@ def mvlgamma(input: Any, p: int, *, out: Any = None) -> Any:
 def frexp(input: Any, *, out: Any = None) -> Any:
     """Mantissa in [0.5, 1) and exponent of each value: input = mantissa * 2**exponent."""
     result = return_types.frexp(*OPS["frexp"](input))
-    return result if out is None else return_types.frexp(*(write_out(o, r) for o, r in zip(out, result, strict=True)))
+    return result if out is None else write_out(out, result)
 
 
 def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Any:

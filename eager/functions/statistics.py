@@ -47,7 +47,7 @@ def histogram(input: Any, bins: Any = 100, *, range: Sequence[float] | None = No
     if density:
         hist = hist / (hist.sum() * (OPS["slice"](edges, 0, 1, None, 1) - OPS["slice"](edges, 0, 0, count, 1)))
     result = return_types.histogram(hist, edges)
-    return result if out is None else return_types.histogram(*(write_out(o, r) for o, r in zip(out, result, strict=True)))
+    return result if out is None else write_out(out, result)
 
 
 def _bin_of(x: Any, edges: Any) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ typedef struct {
     int inplace;  /* whether it writes its first argument */
     int recorded; /* whether calls that ask for gradients are recorded here as well */
     int plain;    /* whether gradients follow from `rules`: no lists of tensors among the inputs */
+    int flags;    /* mask of the parameters that are bools */
     PyObject *plans[RECORD_PLANS];
     PyObject *rules; /* gradient formulas, made on first use */
 } OpBase;

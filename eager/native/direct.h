@@ -53,6 +53,17 @@ static inline bool is_row_major(const TensorObject *t)
     return true;
 }
 
+/* Row-major in every stride, those of dims of size one as well: what a copy of it would have. */
+static inline bool has_plain_strides(const TensorObject *t)
+{
+    int64_t expected = 1;
+    for (int i = tensor_ndim(t) - 1; i >= 0; i--) {
+        if (tensor_strides(t)[i] != expected) return false;
+        expected *= tensor_sizes(t)[i] > 1 ? tensor_sizes(t)[i] : 1;
+    }
+    return true;
+}
+
 static inline bool same_sizes(const TensorObject *t, const int64_t *sizes, int ndim)
 {
     return tensor_ndim(t) == ndim && !memcmp(tensor_sizes(t), sizes, sizeof(int64_t) * (size_t)ndim);
@@ -86,6 +97,12 @@ static inline bool read_real(PyObject *o, double *value)
     return false;
 }
 
+/* Whether a finite number is beyond the floats of dtype `code`: it is refused where such a one is stored. */
+static inline bool beyond(double value, int code)
+{
+    return code == EAGER_FLOAT32 && (value > 3.4e38 || value < -3.4e38) && value - value == 0;
+}
+
 /* New row-major memory of eager.Tensor; contents undefined. */
 static inline TensorObject *new_tensor(int code, int ndim, const int64_t *sizes)
 {
@@ -100,6 +117,10 @@ static inline TensorObject *new_tensor(int code, int ndim, const int64_t *sizes)
     Py_DECREF(s);
     return t;
 }
+
+/* move.c: the code of a dtype object, or -1; whether a device argument is None or the CPU */
+int code_of_dtype(PyObject *dtype);
+bool is_cpu_device(PyObject *device);
 
 /* copy.c: elements of `from`, of the same sizes, into `to`; the two do not overlap, and `to` runs forwards */
 void copy_elements(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *sizes,
@@ -153,5 +174,23 @@ PyObject *kernel_embedding_backward(PyObject *const *args);
 PyObject *kernel_gather(PyObject *const *args);
 PyObject *kernel_scatter_add(PyObject *const *args);
 PyObject *kernel_where(PyObject *const *args);
+PyObject *kernel_scatter(PyObject *const *args);
+PyObject *kernel_flip(PyObject *const *args); /* place.c */
+PyObject *kernel_roll(PyObject *const *args);
+PyObject *kernel_tril(PyObject *const *args);
+PyObject *kernel_triu(PyObject *const *args);
+PyObject *kernel_stack(PyObject *const *args);
+PyObject *kernel_constant_pad_nd(PyObject *const *args);
+PyObject *kernel_arange(PyObject *const *args);
+PyObject *kernel_index(PyObject *const *args);
+PyObject *kernel_argmax(PyObject *const *args); /* order.c */
+PyObject *kernel_argmin(PyObject *const *args);
+PyObject *kernel_topk(PyObject *const *args);
+PyObject *kernel_sort(PyObject *const *args);
+PyObject *kernel_cumsum(PyObject *const *args);
+PyObject *kernel_var(PyObject *const *args); /* norm.c */
+PyObject *kernel_std(PyObject *const *args);
+PyObject *kernel_philox_uniform(PyObject *const *args); /* philox.c */
+PyObject *kernel_philox_normal(PyObject *const *args);
 
 #endif

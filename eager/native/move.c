@@ -6,11 +6,19 @@ KERNEL_FILE
 
 /* ---- full, clone ---- */
 
-static int code_of_dtype(PyObject *dtype)
+int code_of_dtype(PyObject *dtype)
 {
     for (int i = 0; i < EAGER_NUM_DTYPES; i++)
         if (g_dtypes[i] == dtype) return i;
     return -1;
+}
+
+bool is_cpu_device(PyObject *device)
+{
+    if (device == Py_None) return true;
+    PyObject *cpu = tensor_device_of(EAGER_CPU, 0);
+    Py_XDECREF(cpu);
+    return cpu == device;
 }
 
 /* full(size, value, dtype, device): a float into float32 and float64, or an int into these and int64 */
@@ -25,11 +33,7 @@ PyObject *kernel_full(PyObject *const *args)
     if (code != EAGER_FLOAT32 && code != EAGER_FLOAT64 && !(code == EAGER_INT64 && integral)) return NULL;
     for (int i = 0; i < ndim; i++)
         if (sizes[i] < 0) return NULL;
-    if (args[3] != Py_None) {
-        PyObject *cpu = tensor_device_of(EAGER_CPU, 0);
-        Py_XDECREF(cpu);
-        if (cpu != args[3]) return NULL;
-    }
+    if (!is_cpu_device(args[3])) return NULL;
     if (code == EAGER_FLOAT32 && (value > 3.4e38 || value < -3.4e38)) return NULL;
     TensorObject *out = new_tensor(code, ndim, sizes);
     if (!out) return NULL;
@@ -235,13 +239,14 @@ PyObject *kernel_embedding_backward(PyObject *const *args)
     return (PyObject *)out;
 }
 
-/* ---- gather and scatter_add ---- */
+/* ---- gather, scatter and scatter_add ---- */
 
 typedef struct {
     char *to;
     const char *from;
     const int64_t *index;
     long n, m, inner; /* sizes along dim of the indexed tensor and of the index; elements after dim */
+    double number;    /* what is put where there is no source */
     int itemsize;
 } Places;
 
@@ -328,6 +333,44 @@ PyObject *kernel_scatter_add(PyObject *const *args)
                      (double)tensor_count(index));
     }
     Py_DECREF(src);
+    return (PyObject *)out;
+}
+
+#define PUT(S, T)                                                                                           \
+    static void put_##S(void *context, long begin, long end)                                                \
+    {                                                                                                       \
+        const Places *p = context;                                                                          \
+        const T number = (T)p->number;                                                                      \
+        for (long block = begin; block < end; block++) {                                                    \
+            T *to = (T *)p->to + block * p->n * p->inner;                                                   \
+            const T *from = p->from ? (const T *)p->from + block * p->m * p->inner : NULL;                  \
+            const int64_t *index = p->index + block * p->m * p->inner;                                      \
+            for (long i = 0; i < p->m * p->inner; i++)                                                      \
+                to[index[i] * p->inner + i % p->inner] = from ? from[i] : number;                           \
+        }                                                                                                   \
+    }
+PUT(f32, float)
+PUT(f64, double)
+
+/* scatter(x, dim, index, src): floats of the index's sizes, or a number */
+PyObject *kernel_scatter(PyObject *const *args)
+{
+    const TensorObject *x = float_tensor(args[0]), *index;
+    TensorObject *src = float_tensor(args[3]);
+    Places p = {.from = NULL};
+    long blocks;
+    if (!x || !read_places(args, x, &p, &blocks, &index)) return NULL;
+    if (!src && (!read_real(args[3], &p.number) || beyond(p.number, code_of(x)))) return NULL;
+    if (src && (code_of(src) != code_of(x) || !same_sizes(src, tensor_sizes(index), tensor_ndim(index)) || !(src = as_row_major(src)))) return NULL;
+    TensorObject *out = new_tensor(code_of(x), tensor_ndim(x), tensor_sizes(x));
+    if (out) {
+        memcpy(out->data, x->data, (size_t)(tensor_count(x) * p.itemsize));
+        p.to = out->data;
+        p.from = src ? src->data : NULL;
+        if (tensor_count(index))
+            parallel(code_of(x) == EAGER_FLOAT64 ? put_f64 : put_f32, &p, blocks, 1 + 8192 / (p.m * p.inner), (double)tensor_count(index));
+    }
+    Py_XDECREF(src);
     return (PyObject *)out;
 }
 

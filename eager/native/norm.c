@@ -1,4 +1,5 @@
-/* Euclidean norms of row-major floats over their last dims, squares summed in double precision: none of float32 overflows. */
+/* Euclidean norms and variances of row-major floats over their last dims, squares summed in double precision: none of float32
+ * overflows. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE
@@ -83,3 +84,66 @@ PyObject *kernel_vector_norm(PyObject *const *args)
     }
     return (PyObject *)out;
 }
+
+/* ---- var, std ---- */
+
+typedef struct {
+    void *out;
+    const void *x;
+    long n;
+    double scale; /* what squared deviations are multiplied by: 1 / (n - correction), or infinity */
+    bool root;
+} Variances;
+
+/* In two passes, in double precision. */
+#define VARIANCES(S, T)                                                                                     \
+    CLONES static void variances_##S(void *context, long begin, long end)                                   \
+    {                                                                                                       \
+        const Variances *job = context;                                                                     \
+        for (long r = begin; r < end; r++) {                                                                \
+            const T *x = (const T *)job->x + r * job->n;                                                    \
+            double lanes[LANES] = {0}, mean = 0, total = 0;                                                 \
+            long i = 0;                                                                                     \
+            for (; i + LANES <= job->n; i += LANES)                                                         \
+                for (int l = 0; l < LANES; l++) lanes[l] += (double)x[i + l];                               \
+            for (; i < job->n; i++) mean += (double)x[i];                                                   \
+            for (int l = 0; l < LANES; l++) {                                                               \
+                mean += lanes[l];                                                                           \
+                lanes[l] = 0;                                                                               \
+            }                                                                                               \
+            mean /= (double)job->n;                                                                         \
+            for (i = 0; i + LANES <= job->n; i += LANES)                                                    \
+                for (int l = 0; l < LANES; l++) lanes[l] += ((double)x[i + l] - mean) * ((double)x[i + l] - mean); \
+            for (; i < job->n; i++) total += ((double)x[i] - mean) * ((double)x[i] - mean);                 \
+            for (int l = 0; l < LANES; l++) total += lanes[l];                                              \
+            total *= job->scale;                                                                            \
+            ((T *)job->out)[r] = (T)(job->root ? sqrt(total) : total);                                      \
+        }                                                                                                   \
+    }
+VARIANCES(f32, float)
+VARIANCES(f64, double)
+
+/* Over the last dims of a row-major x, in their order; one long row is left to others, which spread it over threads. */
+static PyObject *variance(PyObject *const *args, bool root)
+{
+    TensorObject *x = float_tensor(args[0]);
+    double correction;
+    int64_t dims[EAGER_MAX_NDIM], sizes[EAGER_MAX_NDIM];
+    const int count = x ? read_ints(args[1], dims, EAGER_MAX_NDIM) : -1;
+    if (count < 1 || count > tensor_ndim(x) || !read_real(args[2], &correction) || !PyBool_Check(args[3]) || !is_row_major(x)) return NULL;
+    const int kept = tensor_ndim(x) - count;
+    for (int i = 0; i < count; i++)
+        if (dims[i] != kept + i) return NULL;
+    const int64_t n = count_elements(tensor_sizes(x) + kept, count), rows = count_elements(tensor_sizes(x), kept);
+    if (!n || !rows || (rows == 1 && n >= PARALLEL_ELEMENTS)) return NULL;
+    const int ndim = args[3] == Py_True ? tensor_ndim(x) : kept;
+    for (int d = 0; d < ndim; d++) sizes[d] = d < kept ? tensor_sizes(x)[d] : 1;
+    TensorObject *out = new_tensor(code_of(x), ndim, sizes);
+    if (!out) return NULL;
+    Variances job = {out->data, x->data, (long)n, (double)n > correction ? 1 / ((double)n - correction) : (double)INFINITY, root};
+    parallel(code_of(x) == EAGER_FLOAT64 ? variances_f64 : variances_f32, &job, (long)rows, 1 + BLOCK / n, (double)n * (double)rows);
+    return (PyObject *)out;
+}
+
+PyObject *kernel_var(PyObject *const *args) { return variance(args, false); }
+PyObject *kernel_std(PyObject *const *args) { return variance(args, true); }

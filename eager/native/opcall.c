@@ -10,12 +10,20 @@
 
 /* ---- OpBase ---- */
 
+/* Whether every bool argument is one: a kernel reads anything else as false, where dispatch refuses it. */
+static bool flags_are_bools(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    for (int i = 0, left = op->flags; left && i < nargs; i++, left >>= 1)
+        if (left & 1 && args[i] != Py_True && args[i] != Py_False) return false;
+    return true;
+}
+
 /* The result beneath autograd and modes. */
 static PyObject *compute(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *out = NULL;
     if (op->loop >= 0 && nargs == pointwise_arity(op->loop)) out = pointwise_run(op->loop, args, nargs);
-    if (!out && op->kernel >= 0 && !PyErr_Occurred()) out = kernel_run(op->kernel, args, nargs);
+    if (!out && op->kernel >= 0 && !PyErr_Occurred() && flags_are_bools(op, args, nargs)) out = kernel_run(op->kernel, args, nargs);
     return out;
 }
 
@@ -101,6 +109,7 @@ static PyMemberDef op_members[] = {
     {"_direct", T_INT, offsetof(OpBase, kernel), READONLY, "number of the native kernel over full arguments, or -1"},
     {"_inplace", T_INT, offsetof(OpBase, inplace), 0, "whether the loop writes its first argument"},
     {"_recorded", T_INT, offsetof(OpBase, recorded), 0, "whether its loop is recorded natively"},
+    {"_flags", T_INT, offsetof(OpBase, flags), 0, "mask of the parameters that are bools"},
     {"_plain", T_INT, offsetof(OpBase, plain), 0, "whether it has formulas and no lists of tensors"},
     {NULL, 0, 0, 0, NULL},
 };

@@ -6,6 +6,7 @@
 #include "kernels.h"
 KERNEL_FILE
 #include "arrays.h"
+#include "direct.h"
 #include "vecmath.h"
 
 enum { BLOCK = 256 };
@@ -125,3 +126,25 @@ PyObject *py_philox(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t
     arrays_close(&a);
     Py_RETURN_TRUE;
 }
+
+/* Draws of (state, size, dtype), as tensors of float32 and float64. */
+static PyObject *draw_tensor(PyObject *const *args, LoopFn single, LoopFn twice)
+{
+    const TensorObject *state = cpu_tensor(args[0]);
+    int64_t sizes[EAGER_MAX_NDIM];
+    const int ndim = read_ints(args[1], sizes, EAGER_MAX_NDIM), code = code_of_dtype(args[2]);
+    if (!state || code_of(state) != EAGER_INT64 || tensor_count(state) != 2 || !is_row_major(state) || ndim < 0) return NULL;
+    if (code != EAGER_FLOAT32 && code != EAGER_FLOAT64) return NULL;
+    for (int d = 0; d < ndim; d++)
+        if (sizes[d] < 0) return NULL;
+    TensorObject *out = new_tensor(code, ndim, sizes);
+    if (!out) return NULL;
+    const uint64_t *words = (const uint64_t *)state->data;
+    Draw draw = {out->data, words[0], words[1]};
+    const long count = (long)tensor_count(out);
+    parallel(code == EAGER_FLOAT64 ? twice : single, &draw, count, 4096, 8.0 * (double)count);
+    return (PyObject *)out;
+}
+
+PyObject *kernel_philox_uniform(PyObject *const *args) { return draw_tensor(args, uniform_f32, uniform_f64); }
+PyObject *kernel_philox_normal(PyObject *const *args) { return draw_tensor(args, normal_f32, normal_f64); }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from eager import _native, dtypes
+from eager.dtypes import scalar_name
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare
 from eager.spec import SpecLike, TensorSpec, normalize_dim
 
@@ -33,12 +34,7 @@ def accumulator(d: dtypes.dtype) -> dtypes.dtype:
 
 def require_floating(who: str, d: dtypes.dtype) -> None:
     if not d.is_floating_point:
-        raise NotImplementedError(f'"{who}" not implemented for \'{_scalar_name(d)}\'; allowed: floating-point tensors')
-
-
-def _scalar_name(d: dtypes.dtype) -> str:
-    names = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
-    return names.get(d.name, d.name)
+        raise NotImplementedError(f'"{who}" not implemented for \'{scalar_name(d)}\'; allowed: floating-point tensors')
 
 
 # ---- softmax ----
@@ -198,6 +194,17 @@ LOG_SOFTMAX = declare("log_softmax(Tensor x, int dim) -> Tensor", Kind.COMPOSITE
 # ---- layer norm ----
 
 
+def check_parameter_dtypes(d: dtypes.dtype, *parameters: Any) -> None:
+    """Raise RuntimeError unless the parameters of a norm have the dtype `d` of its input; those of half precision may be float32."""
+    for t in parameters:
+        if t is None or t.dtype is d or (d.itemsize == 2 and t.dtype is dtypes.float32):
+            continue
+        if d is dtypes.float64:
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+        raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of Float, not {scalar_name(t.dtype)} "
+                           f"for an input of {scalar_name(d)}")  # fmt: skip
+
+
 def _check_normalized(who: str, x: SpecLike, shape: Sequence[int], weight: Any, bias: Any) -> None:
     shape = list(shape)
     if not shape:
@@ -225,6 +232,7 @@ def _stat_shape(x: SpecLike, count: int) -> tuple[int, ...]:
 
 def _layer_norm_meta(x: SpecLike, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
     _check_normalized("layer_norm", x, normalized_shape, weight, bias)
+    check_parameter_dtypes(x.dtype, weight, bias)
     stat = TensorSpec.contiguous(_stat_shape(x, len(normalized_shape)), accumulator(x.dtype), x.device)
     return TensorSpec.contiguous(tuple(x.shape), x.dtype, x.device), stat, stat
 

@@ -206,7 +206,7 @@ SIGNBIT = unary("signbit", lambda k, x: k.signbit(x), ufunc="signbit", promotion
 # ---- elementary functions ----
 
 NEG = unary("neg", lambda k, x: -x, lambda g: -g, ufunc="negative", promotion="default", accepts="ifc")
-ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sgn"](x), ufunc="absolute", promotion="real", float8=True)
+ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sgn"](x), ufunc="absolute", promotion="real", float8=True, accepts="ifc")
 
 
 def _run_sign(xp: Any, out: Any, x: Any) -> None:
@@ -282,7 +282,7 @@ FRAC = unary("frac", lambda k, x: x - k.trunc(x), lambda g: g, promotion="defaul
 
 SIGMOID = unary("sigmoid", lambda k, x: 1.0 / (1.0 + k.exp(-x)), lambda g, y: g * ((1 - y) * y))
 RELU = unary("relu", lambda k, x: k.maximum(x, 0), lambda g, y: OPS["where"](y > 0, g, 0), promotion="default", accepts="if")
-SILU = unary("silu", lambda k, x: x / (1.0 + k.exp(-x)), lambda g, x: _silu_vjp(g, x))
+SILU = unary("silu", lambda k, x: x / (1.0 + k.exp(-x)), lambda g, x: _silu_vjp(g, x), accepts="fc")
 
 
 def _silu_vjp(g: Any, x: Any) -> Any:
@@ -293,17 +293,17 @@ def _silu_vjp(g: Any, x: Any) -> Any:
 LEAKY_RELU = unary("leaky_relu", lambda k, x, slope: k.where(x > 0, x, x * slope),
                    lambda g, x, negative_slope: OPS["where"](x > 0, g, g * negative_slope),
                    params=", Scalar negative_slope=0.01", promotion="default",
-                   samples=lambda make: iter([(make(3, 4), 0.1)]))  # fmt: skip
+                   samples=lambda make: iter([(make(3, 4), 0.1)]), accepts="f")  # fmt: skip
 ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.minimum(x, 0))),
             lambda g, x, alpha: OPS["where"](x > 0, g, g * (alpha * OPS["exp"](x))),
-            params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]))  # fmt: skip
+            params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]), accepts="f")  # fmt: skip
 SOFTPLUS = unary("softplus",
                  lambda k, x, beta, threshold: k.where(x * beta > threshold, x,
                                                        k.log1p(k.exp(k.minimum(x * beta, threshold))) / beta),
                  lambda g, x, beta, threshold: OPS["where"](x * beta > threshold, g, g * (x * beta).sigmoid()),
                  params=", Scalar beta=1.0, Scalar threshold=20.0",
-                 samples=lambda make: iter([(make(3, 4), 1.5, 20.0)]))  # fmt: skip
-LOG_SIGMOID = unary("log_sigmoid", lambda k, x: k.minimum(x, 0) - k.log1p(k.exp(-k.abs(x))), lambda g, x: g * (-x).sigmoid())
+                 samples=lambda make: iter([(make(3, 4), 1.5, 20.0)]), accepts="f")  # fmt: skip
+LOG_SIGMOID = unary("log_sigmoid", lambda k, x: k.minimum(x, 0) - k.log1p(k.exp(-k.abs(x))), lambda g, x: g * (-x).sigmoid(), accepts="f")
 
 _SQRT_HALF, _INV_SQRT_2PI = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
 _TANH_COEF, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
@@ -321,8 +321,9 @@ def _gelu_tanh_vjp(g: Any, x: Any) -> Any:
     return g * ((t + 1) * 0.5 + x * slope * 0.5)
 
 
-GELU_ERF = unary("gelu_erf", lambda k, x: 0.5 * x * (1.0 + k.erf(x * _SQRT_HALF)), _gelu_erf_vjp)
-GELU_TANH = unary("gelu_tanh", lambda k, x: 0.5 * x * (1.0 + k.tanh((x + x * x * x * _TANH_CUBE) * _TANH_COEF)), _gelu_tanh_vjp)
+GELU_ERF = unary("gelu_erf", lambda k, x: 0.5 * x * (1.0 + k.erf(x * _SQRT_HALF)), _gelu_erf_vjp, accepts="f")
+GELU_TANH = unary("gelu_tanh", lambda k, x: 0.5 * x * (1.0 + k.tanh((x + x * x * x * _TANH_CUBE) * _TANH_COEF)), _gelu_tanh_vjp,
+                  accepts="f")
 
 # ---- selection, casts, copies ----
 
@@ -368,7 +369,7 @@ CLAMP = declare("clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor",
                          (x < min) if max is None else (x < min) & (min < max), g, 0),
                      "max": lambda g, x, min, max: OPS["where"](
                          (x > max) if min is None else (x > max) | (max < min), g, 0)},
-                inplace=True, samples=_clamp_samples)  # fmt: skip
+                inplace=True, samples=_clamp_samples, accepts="bif")  # fmt: skip
 
 
 def _cast_meta(x: SpecLike, dtype: Any) -> TensorSpec:

@@ -266,7 +266,8 @@ def _adaptive_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 ADAPTIVE_AVG_POOL = declare("adaptive_avg_pool(Tensor x, int[] size) -> Tensor", Kind.COMPOSITE, decompose=_adaptive_avg,
                             meta=_adaptive_meta, kernel=_adaptive_avg_kernel, samples=_adaptive_samples,
-                            vjp={"x": lambda g, x_spec, size: OPS["adaptive_avg_pool_backward"](g, tuple(x_spec.shape))})  # fmt: skip
+                            vjp={"x": lambda g, x_spec, size: OPS["adaptive_avg_pool_backward"](g, tuple(x_spec.shape))},
+                            accepts="f")  # fmt: skip
 
 
 def _adaptive_backward(xp: Any, out: Any, grad: Any, size: Any) -> None:
@@ -309,4 +310,4 @@ def _adaptive_max_meta(x: SpecLike, size: Sequence[int]) -> tuple[TensorSpec, Te
 
 ADAPTIVE_MAX_POOL = declare("adaptive_max_pool(Tensor x, int[] size) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_adaptive_max,
                             meta=_adaptive_max_meta, vjp={"x": _max_vjp}, nondifferentiable_outputs=(1,),
-                            samples=_adaptive_samples)  # fmt: skip
+                            samples=_adaptive_samples, accepts="f")  # fmt: skip

@@ -48,7 +48,7 @@ def _state_meta(n: int, device: Any) -> TensorSpec:
 
 def _state_kernel(xp: Any, out: Any, n: int, device: Any) -> None:
     seed, offset = _source(n, device)
-    out[0], out[1] = np.uint64(seed).astype(np.int64), np.uint64(offset).astype(np.int64)
+    out.view(np.uint64)[:] = seed, offset
 
 
 _source: Any = None

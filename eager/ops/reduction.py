@@ -136,9 +136,9 @@ def _extreme_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
 
 
 AMAX = declare("amax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amax",
-               meta=_extreme_meta, kernel=_plain("amax"), vjp={"x": _extreme_vjp}, samples=_samples)  # fmt: skip
+               meta=_extreme_meta, kernel=_plain("amax"), vjp={"x": _extreme_vjp}, samples=_samples, accepts="bif")  # fmt: skip
 AMIN = declare("amin(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amin",
-               meta=_extreme_meta, kernel=_plain("amin"), vjp={"x": _extreme_vjp}, samples=_samples)  # fmt: skip
+               meta=_extreme_meta, kernel=_plain("amin"), vjp={"x": _extreme_vjp}, samples=_samples, accepts="bif")  # fmt: skip
 
 
 def _bool_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
@@ -184,9 +184,9 @@ def _arg_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # dims is one dim, or all of them (then the index is into the flattened tensor); ties go to the first.
 ARGMAX = declare("argmax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="argmax",
-                 meta=_arg_meta, kernel=_arg("argmax"), nondifferentiable=True, samples=_arg_samples)  # fmt: skip
+                 meta=_arg_meta, kernel=_arg("argmax"), nondifferentiable=True, samples=_arg_samples, accepts="bif")  # fmt: skip
 ARGMIN = declare("argmin(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="argmin",
-                 meta=_arg_meta, kernel=_arg("argmin"), nondifferentiable=True, samples=_arg_samples)  # fmt: skip
+                 meta=_arg_meta, kernel=_arg("argmin"), nondifferentiable=True, samples=_arg_samples, accepts="bif")  # fmt: skip
 
 
 # ---- composites ----

@@ -121,7 +121,7 @@ def _extreme_vjp(gs: Any, y1: Any, x_spec: SpecLike, dim: int) -> Any:
 for _name, _ufunc, _reaches in (("cummax", "maximum", "greater_equal"), ("cummin", "minimum", "less_equal")):
     declare(f"{_name}(Tensor x, int dim) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_extreme_meta,
             kernel=_running_extreme(_ufunc, _reaches), vjp={"x": _extreme_vjp}, nondifferentiable_outputs=(1,),
-            samples=_samples)  # fmt: skip
+            samples=_samples, accepts="bif")  # fmt: skip
 
 
 def _logcumsumexp(xp: Any, out: Any, x: Any, dim: int) -> None:
@@ -150,4 +150,4 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
 
 
 LOGCUMSUMEXP = declare("logcumsumexp(Tensor x, int dim) -> Tensor", Kind.OPAQUE, meta=_same_meta, kernel=_logcumsumexp,
-                       vjp={"x": _logcumsumexp_vjp}, samples=_samples)  # fmt: skip
+                       vjp={"x": _logcumsumexp_vjp}, samples=_samples, accepts="fc")  # fmt: skip

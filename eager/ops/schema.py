@@ -4,7 +4,9 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 _MISSING = object()
 # parameters that callers may also name as torch's public functions do
@@ -27,6 +29,10 @@ class Param:
     @property
     def required(self) -> bool:
         return self.default is _MISSING
+
+    def takes_as_bool(self, value: Any) -> bool:
+        """Whether a value that is no bool may stand for this bool."""
+        return isinstance(value, np.bool_) or (value is None and self.type == "bool?")
 
     @property
     def is_tensor(self) -> bool:
@@ -81,8 +87,13 @@ class Schema:
             wanted = p.type.rstrip("?")
             if wanted not in _SAID_AS or (value is None and p.type.endswith("?")) or _fits(wanted, value, numbers):
                 continue
-            name = PUBLIC_NAMES.get(p.name, p.name)
-            raise TypeError(f"{self.name}(): argument '{name}' (position {i + 1}) must be {_SAID_AS[wanted]}, not {type(value).__name__}")
+            self.refuse_type(i, value)
+
+    def refuse_type(self, i: int, value: Any) -> NoReturn:
+        """Raise TypeError, with torch's text: `value` is not of the type of parameter `i`."""
+        p = self.params[i]
+        raise TypeError(f"{self.name}(): argument '{PUBLIC_NAMES.get(p.name, p.name)}' (position {i + 1}) must be "
+                        f"{_SAID_AS[p.type.rstrip('?')]}, not {type(value).__name__}")  # fmt: skip
 
 
 # How torch's texts call the types that arguments are held against.

@@ -61,7 +61,7 @@ def _sort_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 SORT = declare("sort(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)", Kind.OPAQUE,
                meta=_sort_meta, kernel=_sort, vjp={"x": _scatter_back}, nondifferentiable_outputs=(1,),
-               samples=_sort_samples)  # fmt: skip
+               samples=_sort_samples, accepts="bif")  # fmt: skip
 
 
 def _topk_meta(x: SpecLike, k: int, dim: int, largest: bool, sorted: bool) -> tuple[TensorSpec, TensorSpec]:  # noqa: A002
@@ -103,7 +103,7 @@ def _topk_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 TOPK = declare("topk(Tensor x, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)", Kind.OPAQUE,
                meta=_topk_meta, kernel=_topk, vjp={"x": _scatter_back}, nondifferentiable_outputs=(1,),
-               samples=_topk_samples)  # fmt: skip
+               samples=_topk_samples, accepts="if")  # fmt: skip
 
 # ---- order statistics ----
 
@@ -150,7 +150,7 @@ def _dim_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 KTHVALUE = declare("kthvalue(Tensor x, int k, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)", Kind.OPAQUE,
                    meta=_kthvalue_meta, kernel=_kthvalue, vjp={"x": _chosen}, nondifferentiable_outputs=(1,),
-                   samples=lambda make: iter([(make(3, 5), 2, 1, False), (make(5, 3).t(), 1, 0, True)]))  # fmt: skip
+                   samples=lambda make: iter([(make(3, 5), 2, 1, False), (make(5, 3).t(), 1, 0, True)]), accepts="if")  # fmt: skip
 
 
 def _median(ignore_nan: bool) -> Any:
@@ -171,7 +171,7 @@ def _median(ignore_nan: bool) -> Any:
 for _name, _ignore in (("median_dim", False), ("nanmedian_dim", True)):
     declare(f"{_name}(Tensor x, int dim, bool keepdim=False) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_median(_ignore),
             meta=lambda x, dim, keepdim: _statistic_meta("median", x, dim, keepdim), vjp={"x": _chosen},
-            nondifferentiable_outputs=(1,), samples=_dim_samples)  # fmt: skip
+            nondifferentiable_outputs=(1,), samples=_dim_samples, accepts="if")  # fmt: skip
 
 
 def _median_all(xp: Any, out: Any, x: Any, ignore_nan: bool) -> None:
@@ -188,7 +188,7 @@ def _median_all_vjp(g: Any, x: Any, y: Any) -> Any:
 
 MEDIAN_ALL = declare("median_all(Tensor x, bool ignore_nan=False) -> Tensor", Kind.OPAQUE, kernel=_median_all,
                      meta=lambda x, ignore_nan: TensorSpec((), x.dtype, (), x.device), vjp={"x": _median_all_vjp},
-                     samples=lambda make: iter([(make(5), False), (make(3, 4).t(), True), (make(), False)]))  # fmt: skip
+                     samples=lambda make: iter([(make(5), False), (make(3, 4).t(), True), (make(), False)]), accepts="if")  # fmt: skip
 
 
 def _mode(xp: Any, out: Any, x: Any, dim: int, keepdim: bool) -> None:
@@ -208,7 +208,7 @@ def _mode(xp: Any, out: Any, x: Any, dim: int, keepdim: bool) -> None:
 MODE = declare("mode(Tensor x, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_mode,
                meta=lambda x, dim, keepdim: _statistic_meta("mode", x, dim, keepdim), vjp={"x": _chosen},
                nondifferentiable_outputs=(1,),
-               samples=lambda make: iter([(make.int(4, 7, high=3), 1, False), (make(3, 5), 0, True)]))  # fmt: skip
+               samples=lambda make: iter([(make.int(4, 7, high=3), 1, False), (make(3, 5), 0, True)]), accepts="bif")  # fmt: skip
 
 # ---- unique values ----
 
@@ -236,7 +236,7 @@ def _unique_sizes(fresh: Fresh, x: SpecLike, dim: int | None) -> tuple[TensorSpe
 UNIQUE = declare("unique(Tensor x, int? dim=None) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, kernel=_unique,
                  dynamic_output=_unique_sizes, nondifferentiable=True,
                  samples=lambda make: iter([(make.int(3, 4, high=5), None), (make.int(6, 2, high=2), 0),
-                                            (make.int(0, high=2), None)]))  # fmt: skip
+                                            (make.int(0, high=2), None)]), accepts="bif")  # fmt: skip
 
 
 def _unique_consecutive(xp: Any, out: Any, x: Any, dim: int | None) -> tuple[Any, Any, Any]:
@@ -283,7 +283,7 @@ SEARCHSORTED = declare(
     "searchsorted(Tensor sequence, Tensor values, bool right=False, bool out_int32=False) -> Tensor", Kind.OPAQUE,
     meta=_searchsorted_meta, kernel=_searchsorted, nondifferentiable=True,
     samples=lambda make: iter([(make(6).sort().values, make(3, 4), False, False), (make.int(6, high=9).sort().values, 4, True, True),
-                               (make(2, 5).sort().values, make(2, 3), True, False)]))  # fmt: skip
+                               (make(2, 5).sort().values, make(2, 3), True, False)]), accepts="bif")  # fmt: skip
 
 
 def _bincount(xp: Any, out: Any, x: Any, weights: Any, minlength: int) -> Any:
@@ -326,7 +326,7 @@ def _histc(xp: Any, out: Any, x: Any, bins: int, low: float, high: float) -> Non
 
 HISTC = declare("histc(Tensor x, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", Kind.OPAQUE, kernel=_histc,
                 meta=lambda x, bins, min, max: TensorSpec.contiguous((bins,), x.dtype, x.device), nondifferentiable=True,
-                samples=lambda make: iter([(make(30), 5, 0, 0), (make(3, 4), 4, -0.5, 0.5)]))  # fmt: skip
+                samples=lambda make: iter([(make(30), 5, 0, 0), (make(3, 4), 4, -0.5, 0.5)]), accepts="f")  # fmt: skip
 
 
 def _argsort(xp: Any, out: Any, x: Any, dim: int, descending: bool, stable: bool) -> None:
@@ -336,4 +336,4 @@ def _argsort(xp: Any, out: Any, x: Any, dim: int, descending: bool, stable: bool
 ARGSORT = declare("argsort(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> Tensor", Kind.COMPOSITE,
                   meta=lambda x, dim, descending, stable: _sort_meta(x, dim, descending, stable)[1], kernel=_argsort,
                   decompose=lambda x, dim, descending, stable: OPS["sort"](x, dim, descending, stable)[1],
-                  nondifferentiable=True, samples=_sort_samples)  # fmt: skip
+                  nondifferentiable=True, samples=_sort_samples, accepts="bif")  # fmt: skip

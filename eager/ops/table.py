@@ -22,6 +22,7 @@ from eager.dtypes import Category, dtype, scalar_name
 from eager.fake import DataDependentError, fake
 from eager.ops import loop_api
 from eager.ops.schema import PUBLIC_NAMES, Schema, is_number, parse
+from eager.overlap import check_out
 from eager.promotion import result_type
 from eager.spec import (
     SpecLike,
@@ -60,6 +61,7 @@ OPS: dict[str, Op] = {}
 # Where a formula's parameter comes from: an argument, its spec, the cotangent, the output, lists of them, who needs one.
 _ARGUMENT, _SPEC, _COTANGENT, _OUTPUT, _OUTPUTS, _COTANGENTS, _NEEDS = range(7)
 _ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.traits`
+_SMALL: Final = 4096  # elements of which a copy costs less than a call of numpy
 _OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
 
 
@@ -113,8 +115,9 @@ class Op(_native.OpBase):
         self.casts_result = casts_result
         # Sizes of results depend on data: the specs, given what makes such a size (`fresh(most)`: 0..most) and the arguments.
         self.dynamic_output = dynamic_output
-        # categories that a pointwise op is defined on: bool, integer, floating, complex
+        # categories that an op is defined on: bool, integer, floating, complex
         self.accepts = frozenset(Category("bifc".index(c)) for c in accepts)
+        self._restricted = len(self.accepts) < 4 and kind is not Kind.POINTWISE  # those look at the dtype of all inputs together
         self.float8 = float8 or kind is Kind.VIEW  # defined on the 8-bit floats
         self.of_numbers = of_numbers  # numbers may stand for all its tensors: the first then becomes one
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
@@ -125,6 +128,8 @@ class Op(_native.OpBase):
         self._nparams = len(self.schema.params)
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
+        self._flags_at = tuple(i for i, p in enumerate(self.schema.params) if p.type in ("bool", "bool?"))
+        self._flags = sum(1 << i for i in self._flags_at)
         self._inplace = kind is Kind.INPLACE
         _native.bind_op(self, base.name if base is not None else self.name)
         self._recorded = bool(self.vjp)
@@ -136,9 +141,17 @@ class Op(_native.OpBase):
         """Every call that the native loop does not answer."""
         if kwargs or len(args) != self._nparams:
             if "out" in kwargs:
-                return write_out(kwargs.pop("out"), self(*args, **kwargs))
+                out = kwargs.pop("out")
+                if self.kind is Kind.POINTWISE:
+                    check_out(out, (*args, *kwargs.values()))
+                return write_out(out, self(*args, **kwargs))
             args = self.schema.bind(args, kwargs)
+        for i in self._flags_at:
+            if args[i].__class__ is not bool and not self.schema.params[i].takes_as_bool(args[i]):
+                self.schema.refuse_type(i, args[i])
         try:
+            if self._restricted and (x := args[self._tensor_at[0]]).ndim and x.dtype.category not in self.accepts:
+                self._refuse(x.dtype)
             return dispatch.call(self, args)
         except (AttributeError, KeyError, TypeError, ValueError, IndexError):
             if self.of_numbers and not any(isinstance(a, TensorBase) for a in args) and all(map(is_number, args)):
@@ -482,7 +495,9 @@ class Op(_native.OpBase):
         """Store the base op's result into its first input: at once where no other operand can be hurt by that."""
         base = self.base
         assert base is not None
-        if base.kind is Kind.POINTWISE and (base.kernel is None or base.over_input):
+        if base._direct >= 0 and target.size <= _SMALL and (made := _native.run_kernel(base, args)) is not None:
+            float8.store(xp, target, made._array)
+        elif base.kind is Kind.POINTWISE and (base.kernel is None or base.over_input):
             with np.errstate(all="ignore"):
                 base._run_pointwise(xp, target, args)  # numpy itself guards against operands that overlap
         elif base.over_input and target.flags.c_contiguous and not any(
@@ -652,13 +667,17 @@ def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> No
         become(out, empty(spec))
 
 
-def write_out(out: Any, result: Any) -> Any:
-    """Store a result into `out=`, as torch does: resized if empty, cast if the category allows."""
+def write_out(out: Any, result: Any, exact: bool = False) -> Any:
+    """Store a result into `out=`, as torch does: resized if empty, cast if the category allows and `exact` does not forbid it."""
     if isinstance(result, (tuple, list)):
+        if isinstance(out, TensorBase):
+            raise TypeError("argument 'out' must be tuple of Tensors, not Tensor")
         written = [write_out(o, r) for o, r in zip(out, result, strict=True)]
         return result._make(written) if hasattr(result, "_make") else type(result)(written)
     if not isinstance(out, TensorBase):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if exact and out.dtype is not result.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {result.dtype.name}, but got {out.dtype.name} instead")
     if not dtypes.can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"result type {scalar_name(result.dtype)} can't be cast to the desired output type {scalar_name(out.dtype)}")
     if tuple(out.shape) != tuple(result.shape):

@@ -105,6 +105,8 @@ def _expand(x: SpecLike, size: Sequence[int]) -> Geometry:
         if have != n and have != 1:
             raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
                                f"dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(x.shape)}")  # fmt: skip
+        if n < 0:
+            raise RuntimeError(f"expand: a negative size of {n} in {list(size)}; allowed: sizes of 0 or more, and -1")
         sizes.append(n)
         strides.append(old[i - lead] if i >= lead and have == n else 0)
     return tuple(sizes), tuple(strides), _offset(x)
@@ -220,6 +222,8 @@ SQUEEZE = declare("squeeze(Tensor x, int[]? dims=None) -> Tensor", Kind.VIEW, vi
 def _as_strided(x: SpecLike, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Geometry:
     if len(size) != len(stride):
         raise RuntimeError(f"mismatch in length of strides and shape: {list(stride)} against {list(size)}")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"as_strided: a negative size in {list(size)}; allowed: sizes of 0 or more")
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     return tuple(size), tuple(stride), _offset(x) if storage_offset is None else storage_offset

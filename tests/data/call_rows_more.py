@@ -137,6 +137,34 @@ T.nan_to_num_(special('f4'), None) | t('f4', 3, 3).to_sparse(-2) is None | t('f4
 t('f4').to_sparse().to_dense() | T.sparse_coo_tensor(-1, -5) | T.hann_window(2**63) | T.randperm(2**63) | T.softmax(3, 0) | T.softmax(t('f4', 3), 'a') | T.sort(None) | T.flatten([t('f4', 3)]) | T.trapezoid(0) | T.permute(t('f4', 3))
 t('f4', 3).expand() | T.linalg.norm(1) | T.fft.fftshift(1) | T.block_diag(t('f4', 3), 1) | T.meshgrid(t('f4', 3), 1) | F.conv2d(t('f4', 3, 4), 7) | T.kron(t('f4', 3), 1) | T.equal(t('f4', 3), 1) | T.inner(t('f4', 3), 'a')
 """
+# wrong arguments by the rule that refuses them: memory written and read at once, dtypes of no kernel, bools and ints of other types
+REFUSED_BY_RULE = """
+(lambda x: T.{f}(x[1:], out=x[:-1]))(t('f4', 4)) | (lambda x: T.{f}(x, out=x))(t('f4', 4)) | (lambda x: T.{f}(x[::2], out=x[1::2]))(t('f4', 4)) | T.{f}(t('f4', 3), out=T.empty(1).expand(3))
+"""
+REFUSED_OF_TWO = """
+(lambda x: T.{f}(x[:-1], x[1:], out=x[:-1]))(t('f4', 4)) | (lambda x: T.{f}(x, t('f4', 4), out=x))(t('f4', 4)) | T.{f}(t('f4', 3), t('f4', 3), out=T.empty(1).expand(3))
+"""
+REFUSED_DTYPES = """
+F.{f}(t('{d}', 3, 4))
+"""
+REFUSED_ORDER = """
+T.{f}(t('{d}', 3, 4))
+"""
+REFUSED_FLAGS = """
+T.{f}(t('f4', 3, 4), 0, 'a') | T.{f}(t('f4', 3, 4), 0, keepdim=3) | T.{f}(t('f4', 3, 4), 0, None) | T.{f}(t('f4', 3, 4), True, True)
+"""
+REFUSED_PAIRS = """
+T.{f}(t('f4', 3, 4), 0, out=T.empty(4)) | T.{f}(t('f4', 3, 4), 0, out=T.empty(2, 4))
+"""
+REFUSED_ONCE = """
+F.layer_norm(t('f4', 2, 3), (3,), t('f8', 3), t('f8', 3)) | F.layer_norm(t('f8', 2, 3), (3,), t('f4', 3), t('f4', 3)) | F.layer_norm(t('f2', 2, 3), (3,), t('f4', 3), t('f4', 3)) | F.layer_norm(t('f4', 2, 3), (3,), t('i8', 3))
+F.group_norm(t('f4', 2, 4, 3), 2, t('f8', 4)) | F.group_norm(t('f4', 2, 4, 3), 2, t('f4', 1, 4)) | F.group_norm(t('f4', 2, 4, 3), 2, t('f4', 3)) | F.group_norm(t('bf', 2, 4, 3), 2, t('f4', 4), t('f4', 4)).dtype | F.group_norm(t('f4', 2, 4, 3), 2, None, t('f4'))
+T.addmm(t('i8', 2), t('f4', 3, 4), t('f4', 4, 2)) | T.addmm(t('f4', 2), t('f4', 3, 4), t('f4', 4, 1)) | T.addmm(t('f4', 1, 3, 2), t('f4', 3, 4), t('f4', 4, 2)) | T.addmm(t('f4', 2, 3), t('f4', 3, 4), t('f4', 4, 2), beta=0) | T.baddbmm(t('f4', 2, 3, 3), t('f4', 2, 3, 4), t('f4', 2, 4, 1)) | T.addbmm(t('f8', 3, 2), t('f4', 2, 3, 4), t('f4', 2, 4, 2))
+t('f4', 3).expand(-5, 3) | t('f4', 12).as_strided((-5,), (1,)) | t('f4', 4).resize_(-5) | T._foreach_abs([]) | T._foreach_add([], []) | T._foreach_add_([], 1)
+T.any(t('b1', 3), out=T.empty(0)) | T.all(t('b1', 3), 0, out=T.empty((), dtype=T.int64)) | T.argmax(t('f4', 3), out=T.empty(0)) | T.isin(t('f4', 3), t('f4', 2), out=T.empty(3)) | T.mean(t('f4', 3), dtype=T.float64, out=T.empty(()))
+F.max_pool2d(t('f4', 1, 2, 4, 4), True) | F.max_pool2d(t('f4', 1, 2, 4, 4), 2.5) | F.avg_pool2d(t('f4', 1, 2, 4, 4), (2, 'a')) | T.roll(t('f4', 4), True) | T.roll(t('f4', 4), 1.5) | T.topk(t('f4', 4), True) | T.topk(t('f4', 4), 1.5) | t('f4', 4).softmax(True) | T.roll(t('f4', 4), 'a') | t('f4', 4).as_strided((2,), 'a')
+t('f4', 3).repeat(2, True) | t('f4', 3, 1).expand(3, True) | t('f4', 3).index_add(0, at(3, 2), 3) | t('f4', 2, 3).expand_as(3) | t('f4', 2, 3).view_as(None)
+"""
 
 ROWS_MORE: dict[str, list[Row]] = {
     "views": [Row("", "", VIEWS), Row("", "", META)],
@@ -159,4 +187,11 @@ ROWS_MORE: dict[str, list[Row]] = {
     "aten": [Row("", "", ATEN)],
     "sparse": [Row("", "f4 f8 i8", SPARSE), Row("", "", SPARSE_ONCE)],
     "refused": [Row("", "", REFUSED)],
+    "refused by rule": [
+        Row("exp sqrt abs neg floor round sigmoid", "", REFUSED_BY_RULE), Row("add sub mul div pow maximum eq", "", REFUSED_OF_TWO),
+        Row("gelu elu leaky_relu softplus logsigmoid silu mish selu hardswish hardsigmoid hardshrink glu", "b1 i8 c8 f4", REFUSED_DTYPES),
+        Row("amax amin median mode argmax argmin aminmax sort argsort nansum unique", "b1 c8", REFUSED_ORDER),
+        Row("sum mean amax argmax median mode logsumexp", "", REFUSED_FLAGS), Row("max min median mode sort cummax", "", REFUSED_PAIRS),
+        Row("", "", REFUSED_ONCE),
+    ],
 }

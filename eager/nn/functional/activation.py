@@ -6,11 +6,18 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.callers import warn
+from eager.dtypes import Category, scalar_name
 from eager.ops.table import OPS, cast_to
 from eager.random import state_for
 
 Tensor = Any
 where = OPS["where"]
+
+
+def _floating(who: str, input: Tensor, kinds: tuple[Category, ...] = (Category.FLOAT,)) -> None:
+    """Raise NotImplementedError for a dtype of another category: torch has no kernel for those."""
+    if input.dtype.category not in kinds:
+        raise NotImplementedError(f"\"{who}\" not implemented for '{scalar_name(input.dtype)}'")
 
 
 def _into(input: Tensor, fn: Callable[..., Tensor], *args: Any) -> Tensor:
@@ -123,6 +130,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards zero by lambd, zero within it."""
+    _floating("softshrink_cpu", input)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return where(input > lambd, input - lambd, where(input < -lambd, input + lambd, input * 0))
@@ -130,6 +138,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x, but zero where |x| <= lambd."""
+    _floating("hardshrink_cpu", input)
     return where(OPS["abs"](input) <= lambd, 0, input)
 
 
@@ -164,6 +173,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """clamp(x + 3, 0, 6) / 6."""
+    _floating("hardsigmoid_cpu", input)
     if inplace:
         return _into(input, hardsigmoid)
     return OPS["clamp"](input + 3, 0, 6) / 6
@@ -171,6 +181,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * clamp(x + 3, 0, 6) / 6."""
+    _floating("hardswish_cpu", input)
     if inplace:
         return _into(input, hardswish)
     return input * (OPS["clamp"](input + 3, 0, 6) / 6)
@@ -230,6 +241,7 @@ def _leaky(input: Tensor, slope: Tensor) -> Tensor:
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """First half along dim times the sigmoid of the second half."""
+    _floating("glu_cpu", input)
     if input.ndim == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     n = input.shape[dim]

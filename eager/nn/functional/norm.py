@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.ops.nn import accumulator
+from eager.ops.nn import accumulator, check_parameter_dtypes
 from eager.ops.table import OPS, cast_to
 from eager.symint import times_ratio
 
@@ -38,6 +38,15 @@ def _affine(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     return y if y.dtype is d else y.to(d)  # float32 weights of a half-precision input leave it in half precision
 
 
+def _check_channels(input: Tensor, channels: int, **parameters: Tensor | None) -> None:
+    """Raise RuntimeError for a parameter that is no vector with one element for each channel, or of another dtype."""
+    for name, t in parameters.items():
+        if t is not None and (t.ndim != 1 or t.shape[0] != channels):
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
+                               f"{list(t.shape)} and input of shape {list(input.shape)}")  # fmt: skip
+    check_parameter_dtypes(input.dtype, *parameters.values())
+
+
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Zero mean and unit variance within each of num_groups groups of channels. input: (n, c, *); weight, bias: (c,)."""
@@ -47,6 +56,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     if c % num_groups:
         raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
                            f"{list(input.shape)} and num_groups={num_groups}")  # fmt: skip
+    _check_channels(input, c, weight=weight, bias=bias)
     _more_than_one_value(input, math.prod(input.shape[2:]) * (c // num_groups) * n)
     width = input.numel() // max(n * num_groups, 1)
     grouped = input.reshape(n, num_groups, width)

@@ -1,0 +1,273 @@
+/* Kernels that put elements, as they are, into other places: reversed, rolled, padded, stacked, below or above a diagonal,
+ * by index; and counting. Each asks copy_elements for boxes of the result. */
+#define PY_SSIZE_T_CLEAN
+#include "kernels.h"
+KERNEL_FILE
+#include "direct.h"
+
+/* A tensor on the CPU whose elements copy_elements moves. */
+static TensorObject *movable(PyObject *o)
+{
+    TensorObject *t = cpu_tensor(o);
+    return t && g_itemsize[code_of(t)] <= 8 ? t : NULL;
+}
+
+/* Dims of a tensor, negative ones from the end, as a mask; false for one out of range or given twice. */
+static bool read_dims(PyObject *o, int ndim, int64_t *dims, int *count, uint64_t *mask)
+{
+    *count = read_ints(o, dims, EAGER_MAX_NDIM);
+    *mask = 0;
+    for (int i = 0; i < *count; i++) {
+        if (dims[i] < 0) dims[i] += ndim;
+        if (dims[i] < 0 || dims[i] >= ndim || *mask >> dims[i] & 1) return false;
+        *mask |= 1ull << dims[i];
+    }
+    return *count >= 0;
+}
+
+/* ---- flip, roll ---- */
+
+/* flip(x, dims): a copy that reads those dims backwards */
+PyObject *kernel_flip(PyObject *const *args)
+{
+    TensorObject *x = movable(args[0]);
+    int64_t dims[EAGER_MAX_NDIM], steps[EAGER_MAX_NDIM], first = 0;
+    uint64_t chosen;
+    int count;
+    if (!x || !has_plain_strides(x) || !read_dims(args[1], tensor_ndim(x), dims, &count, &chosen)) return NULL;
+    const int ndim = tensor_ndim(x), itemsize = g_itemsize[code_of(x)];
+    TensorObject *out = new_tensor(code_of(x), ndim, tensor_sizes(x));
+    if (!out || !tensor_count(x)) return (PyObject *)out;
+    for (int d = 0; d < ndim; d++) {
+        const bool back = chosen >> d & 1;
+        steps[d] = back ? -tensor_strides(x)[d] : tensor_strides(x)[d];
+        if (back) first += (tensor_sizes(x)[d] - 1) * tensor_strides(x)[d];
+    }
+    copy_elements(out->data, tensor_strides(out), x->data + first * itemsize, steps, tensor_sizes(x), ndim, itemsize);
+    return (PyObject *)out;
+}
+
+typedef struct {
+    const int64_t *sizes, *to_strides, *from_strides, *shifts; /* shifts: of every dim, in [0, size) */
+    int ndim, itemsize;
+} Roll;
+
+/* Each dim falls into two parts, which change places. */
+static void roll_from(const Roll *r, int d, int64_t *box, char *to, const char *from)
+{
+    while (d < r->ndim && !r->shifts[d]) d++;
+    if (d == r->ndim) {
+        copy_elements(to, r->to_strides, from, r->from_strides, box, r->ndim, r->itemsize);
+        return;
+    }
+    const int64_t n = r->sizes[d], shift = r->shifts[d], step_to = r->to_strides[d] * r->itemsize, step_from = r->from_strides[d] * r->itemsize;
+    box[d] = n - shift;
+    roll_from(r, d + 1, box, to + shift * step_to, from);
+    box[d] = shift;
+    roll_from(r, d + 1, box, to, from + (n - shift) * step_from);
+    box[d] = n;
+}
+
+/* roll(x, shifts, dims): of no dims, the flattened tensor */
+PyObject *kernel_roll(PyObject *const *args)
+{
+    TensorObject *x = movable(args[0]);
+    int64_t by[EAGER_MAX_NDIM], dims[EAGER_MAX_NDIM], shifts[EAGER_MAX_NDIM] = {0}, box[EAGER_MAX_NDIM], all, one = 1;
+    uint64_t chosen;
+    int count;
+    if (!x || !read_dims(args[2], tensor_ndim(x), dims, &count, &chosen) || read_ints(args[1], by, EAGER_MAX_NDIM) != (count ? count : 1)) return NULL;
+    if (!count && !is_row_major(x)) return NULL;
+    TensorObject *out = new_tensor(code_of(x), tensor_ndim(x), tensor_sizes(x));
+    if (!out || !(all = tensor_count(x))) return (PyObject *)out;
+    Roll r = {tensor_sizes(x), tensor_strides(out), tensor_strides(x), shifts, tensor_ndim(x), g_itemsize[code_of(x)]};
+    if (!count) {
+        r.sizes = &all;
+        r.to_strides = r.from_strides = &one;
+        r.ndim = count = 1;
+        dims[0] = 0;
+    }
+    for (int i = 0; i < count; i++) shifts[dims[i]] = (by[i] % r.sizes[dims[i]] + r.sizes[dims[i]]) % r.sizes[dims[i]];
+    memcpy(box, r.sizes, sizeof(int64_t) * (size_t)r.ndim);
+    roll_from(&r, 0, box, out->data, x->data);
+    return (PyObject *)out;
+}
+
+/* ---- tril, triu ---- */
+
+typedef struct {
+    char *to;
+    const char *from;
+    int64_t rows, columns, diagonal;
+    int itemsize;
+    bool lower;
+} Triangle;
+
+static void triangle_rows(void *context, long begin, long end)
+{
+    const Triangle *t = context;
+    const int64_t width = t->columns * t->itemsize;
+    for (long i = begin; i < end; i++) {
+        int64_t edge = i % t->rows + t->diagonal + t->lower; /* columns before it are below the diagonal */
+        edge = (edge < 0 ? 0 : edge > t->columns ? t->columns : edge) * t->itemsize;
+        char *to = t->to + i * width;
+        const char *from = t->from + i * width;
+        memcpy(t->lower ? to : to + edge, t->lower ? from : from + edge, (size_t)(t->lower ? edge : width - edge));
+        memset(t->lower ? to + edge : to, 0, (size_t)(t->lower ? width - edge : edge));
+    }
+}
+
+static PyObject *triangle(PyObject *const *args, bool lower)
+{
+    TensorObject *x = movable(args[0]);
+    Triangle t = {.lower = lower};
+    if (!x || tensor_ndim(x) < 2 || !read_int(args[1], &t.diagonal) || !(x = as_row_major(x))) return NULL;
+    const int64_t *sizes = tensor_sizes(x), limit = INT32_MAX;
+    t.diagonal = t.diagonal < -limit ? -limit : t.diagonal > limit ? limit : t.diagonal;
+    t.rows = sizes[tensor_ndim(x) - 2];
+    t.columns = sizes[tensor_ndim(x) - 1];
+    TensorObject *out = t.columns < limit && t.rows < limit ? new_tensor(code_of(x), tensor_ndim(x), sizes) : NULL;
+    if (out && tensor_count(x)) {
+        t.to = out->data;
+        t.from = x->data;
+        t.itemsize = g_itemsize[code_of(x)];
+        const long rows = (long)(tensor_count(x) / t.columns);
+        parallel(triangle_rows, &t, rows, 1 + 16384 / (long)t.columns, (double)tensor_count(x));
+    }
+    Py_DECREF(x);
+    return (PyObject *)out;
+}
+
+PyObject *kernel_tril(PyObject *const *args) { return triangle(args, true); }
+PyObject *kernel_triu(PyObject *const *args) { return triangle(args, false); }
+
+/* ---- stack, constant_pad_nd ---- */
+
+/* stack(tensors, dim): of one dtype and shape */
+PyObject *kernel_stack(PyObject *const *args)
+{
+    int64_t dim, sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM];
+    if ((!PyList_Check(args[0]) && !PyTuple_Check(args[0])) || !read_int(args[1], &dim)) return NULL;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[0]);
+    const TensorObject *first = count ? movable(PySequence_Fast_GET_ITEM(args[0], 0)) : NULL;
+    const int ndim = first ? tensor_ndim(first) : EAGER_MAX_NDIM;
+    if (ndim >= EAGER_MAX_NDIM || dim < -ndim - 1 || dim > ndim) return NULL;
+    dim += dim < 0 ? ndim + 1 : 0;
+    for (Py_ssize_t i = 1; i < count; i++) {
+        const TensorObject *t = cpu_tensor(PySequence_Fast_GET_ITEM(args[0], i));
+        if (!t || code_of(t) != code_of(first) || !same_sizes(t, tensor_sizes(first), ndim)) return NULL;
+    }
+    for (int d = 0, from = 0; d <= ndim; d++) sizes[d] = d == dim ? count : tensor_sizes(first)[from++];
+    TensorObject *out = new_tensor(code_of(first), ndim + 1, sizes);
+    if (!out || !tensor_count(first)) return (PyObject *)out;
+    for (int d = 0, to = 0; d <= ndim; d++)
+        if (d != dim) strides[to++] = tensor_strides(out)[d];
+    const int itemsize = g_itemsize[code_of(first)];
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const TensorObject *t = (const TensorObject *)PySequence_Fast_GET_ITEM(args[0], i);
+        copy_elements(out->data + i * tensor_strides(out)[dim] * itemsize, strides, t->data, tensor_strides(t), tensor_sizes(t), ndim, itemsize);
+    }
+    return (PyObject *)out;
+}
+
+static void fill(TensorObject *t, double value)
+{
+    const int64_t count = tensor_count(t);
+    if (value == 0 && !signbit(value)) memset(t->data, 0, (size_t)(count * g_itemsize[code_of(t)]));
+    else if (code_of(t) == EAGER_FLOAT32) for (int64_t i = 0; i < count; i++) ((float *)t->data)[i] = (float)value;
+    else for (int64_t i = 0; i < count; i++) ((double *)t->data)[i] = value;
+}
+
+/* constant_pad_nd(x, pad, value): of zeros, or of floats; a layout of images is left to others */
+PyObject *kernel_constant_pad_nd(PyObject *const *args)
+{
+    TensorObject *x = movable(args[0]);
+    int64_t pad[2 * EAGER_MAX_NDIM], sizes[EAGER_MAX_NDIM], box[EAGER_MAX_NDIM], to = 0, from = 0;
+    double value;
+    const int count = x ? read_ints(args[1], pad, 2 * EAGER_MAX_NDIM) : -1;
+    if (count < 0 || count % 2 || count / 2 > tensor_ndim(x) || !read_real(args[2], &value) || !is_row_major(x)) return NULL;
+    const int ndim = tensor_ndim(x), itemsize = g_itemsize[code_of(x)];
+    if ((value != 0 || signbit(value)) && (!float_tensor(args[0]) || beyond(value, code_of(x)))) return NULL;
+    if ((ndim == 4 || ndim == 5) && (tensor_sizes(x)[1] == 1 || count_elements(tensor_sizes(x) + 2, ndim - 2) == 1)) return NULL;
+    memcpy(sizes, tensor_sizes(x), sizeof(int64_t) * (size_t)ndim);
+    memcpy(box, sizes, sizeof(int64_t) * (size_t)ndim);
+    for (int i = 0; i < count / 2; i++) {
+        const int d = ndim - 1 - i;
+        sizes[d] += pad[2 * i] + pad[2 * i + 1];
+        for (int side = 0; side < 2; side++) box[d] += pad[2 * i + side] < 0 ? pad[2 * i + side] : 0;
+        if (sizes[d] < 0 || box[d] < 0) return NULL;
+    }
+    TensorObject *out = new_tensor(code_of(x), ndim, sizes);
+    if (!out) return NULL;
+    for (int i = 0; i < count / 2; i++) {
+        const int d = ndim - 1 - i;
+        if (pad[2 * i] > 0) to += pad[2 * i] * tensor_strides(out)[d];
+        else from -= pad[2 * i] * tensor_strides(x)[d];
+    }
+    if (tensor_count(out)) fill(out, value);
+    if (count_elements(box, ndim)) copy_elements(out->data + to * itemsize, tensor_strides(out), x->data + from * itemsize, tensor_strides(x), box, ndim, itemsize);
+    return (PyObject *)out;
+}
+
+/* ---- arange ---- */
+
+/* arange(start, end, step, dtype, device): of ints into int64, and into the floats where the numbers are exact in them */
+PyObject *kernel_arange(PyObject *const *args)
+{
+    int64_t start, end, step, count;
+    const int64_t most = 1 << 24;
+    if (!read_int(args[0], &start) || !read_int(args[1], &end) || !read_int(args[2], &step) || !step || !is_cpu_device(args[4])) return NULL;
+    const int code = args[3] == Py_None ? EAGER_INT64 : code_of_dtype(args[3]);
+    if (code != EAGER_INT64 && code != EAGER_FLOAT32 && code != EAGER_FLOAT64) return NULL;
+    if (start < -most || start > most || end < -most || end > most || step < -most || step > most) return NULL;
+    if ((end - start) % step == 0) count = (end - start) / step;
+    else count = (end - start) / step + ((end - start > 0) == (step > 0));
+    if (count < 0 || (end - start) * (step > 0 ? 1 : -1) < 0) return NULL;
+    TensorObject *out = new_tensor(code, 1, &count);
+    if (!out) return NULL;
+    if (code == EAGER_INT64) for (int64_t i = 0; i < count; i++) ((int64_t *)out->data)[i] = start + i * step;
+    else if (code == EAGER_FLOAT32) for (int64_t i = 0; i < count; i++) ((float *)out->data)[i] = (float)(start + i * step);
+    else for (int64_t i = 0; i < count; i++) ((double *)out->data)[i] = (double)(start + i * step);
+    return (PyObject *)out;
+}
+
+/* ---- index ---- */
+
+typedef struct {
+    char *to;
+    const char *from;
+    const int64_t *index;
+    int64_t size, chunk; /* of dim 0; bytes of a row */
+} Taken;
+
+static void take_wrapped(void *context, long begin, long end)
+{
+    const Taken *t = context;
+    for (long i = begin; i < end; i++)
+        memcpy(t->to + i * t->chunk, t->from + (t->index[i] < 0 ? t->index[i] + t->size : t->index[i]) * t->chunk, (size_t)t->chunk);
+}
+
+/* index(x, indices): rows of a row-major x at one tensor of int64 positions, negative ones from the end */
+PyObject *kernel_index(PyObject *const *args)
+{
+    TensorObject *x = cpu_tensor(args[0]);
+    if (!x || !tensor_ndim(x) || !is_row_major(x) || (!PyList_Check(args[1]) && !PyTuple_Check(args[1]))) return NULL;
+    if (PySequence_Fast_GET_SIZE(args[1]) != 1) return NULL;
+    const TensorObject *index = cpu_tensor(PySequence_Fast_GET_ITEM(args[1], 0));
+    if (!index || code_of(index) != EAGER_INT64 || !is_row_major(index) || tensor_ndim(index) + tensor_ndim(x) > EAGER_MAX_NDIM) return NULL;
+    int64_t sizes[EAGER_MAX_NDIM];
+    const int own = tensor_ndim(index), rest = tensor_ndim(x) - 1;
+    memcpy(sizes, tensor_sizes(index), sizeof(int64_t) * (size_t)own);
+    memcpy(sizes + own, tensor_sizes(x) + 1, sizeof(int64_t) * (size_t)rest);
+    for (int d = 0; own + rest > 1 && d < own + rest; d++)
+        if (sizes[d] == 1) return NULL; /* whose strides in the result follow a law of their own */
+    const int64_t count = tensor_count(index);
+    Taken t = {NULL, x->data, (const int64_t *)index->data, tensor_sizes(x)[0], count_elements(sizes + own, rest) * g_itemsize[code_of(x)]};
+    for (int64_t i = 0; i < count; i++)
+        if (t.index[i] < -t.size || t.index[i] >= t.size) return NULL;
+    if (!t.size) return NULL;
+    TensorObject *out = new_tensor(code_of(x), own + rest, sizes);
+    if (!out || !count || !t.chunk) return (PyObject *)out;
+    t.to = out->data;
+    parallel(take_wrapped, &t, (long)count, 1 + 65536 / (long)t.chunk, (double)count * (double)t.chunk / 4);
+    return (PyObject *)out;
+}

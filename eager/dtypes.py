@@ -111,12 +111,15 @@ def by_name(name: str) -> dtype:
 
 
 def from_numpy(numpy_type: Any) -> dtype:
-    """The dtype of a numpy type. Raises TypeError for one that has no counterpart."""
-    found = _BY_NUMPY.get(np.dtype(numpy_type).newbyteorder("="))
+    """The dtype of a numpy type. Raises TypeError for one that has no counterpart, ValueError for foreign byte order."""
+    given = np.dtype(numpy_type)
+    found = _BY_NUMPY.get(given)
     if found is None:
-        raise TypeError(
-            f"can't convert np.ndarray of type {np.dtype(numpy_type)}; allowed: {', '.join(d.name for d in ALL)}"
-        )
+        if given.newbyteorder("=") in _BY_NUMPY:
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+                             "currently not supported.")  # fmt: skip
+        raise TypeError(f"can't convert np.ndarray of type numpy.{given.type.__name__}. The only supported types are: float64, float32, "
+                        "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")  # fmt: skip
     return found
 
 

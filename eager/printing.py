@@ -125,9 +125,10 @@ def _nested(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> 
 
 def format_tensor(t: Any) -> str:
     """The text of `repr(t)`, for a tensor of any device; fakes that stand for real tensors say so."""
-    prefix = "tensor("
+    kind = type(t)
+    prefix = kind.__dict__.get("_shown_as", kind.__name__) + "("  # a subclass is shown by its own name
     if t.device.type == "meta":
-        return _join(prefix + "...", _meta_suffix(t) + _grad_suffix(t))
+        return _join(prefix + "...", _meta_suffix(t) + _grad_suffix(t), len(prefix))
     if t.is_fake:
         given = [f"size={tuple(t.shape)}", f"device='{t.device}'"] + ([] if _implied(t) else [f"dtype={t.dtype}"])
         return "FakeTensor(" + ", ".join(given + _grad_suffix(t)) + ")"
@@ -140,7 +141,7 @@ def format_tensor(t: Any) -> str:
         body = values_text(t, len(prefix))
     if not _implied(t) or (t.numel() == 0 and t.dtype is not dtypes.get_default_dtype()):
         suffix.append(f"dtype={t.dtype}")
-    return _join(prefix + body, suffix + _grad_suffix(t))
+    return _join(prefix + body, suffix + _grad_suffix(t), len(prefix))
 
 
 def values_text(t: Any, indent: int) -> str:
@@ -164,12 +165,12 @@ def _meta_suffix(t: Any) -> list[str]:
     return given if t.dtype is dtypes.get_default_dtype() else [*given, f"dtype={t.dtype}"]
 
 
-def _join(text: str, suffix: list[str]) -> str:
+def _join(text: str, suffix: list[str], indent: int) -> str:
     last = len(text) - text.rfind("\n") + 1
     for part in suffix:
         if last + len(part) + 2 > _options.linewidth:
-            text += ",\n       " + part
-            last = len("       ") + len(part)
+            text += ",\n" + " " * indent + part
+            last = indent + len(part)
         else:
             text += ", " + part
             last += len(part) + 2

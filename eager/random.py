@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from eager import _native, dtypes
 from eager.device import CPU, device
 from eager.ops import random as random_ops
 from eager.ops.table import OPS, from_array
+
+TensorBase = _native.TensorBase
 
 
 class Generator:
@@ -25,8 +28,10 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of `seed` from its beginning. Returns self."""
+        if not isinstance(seed, (int, np.integer)):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -(1 << 63) <= seed < 1 << 64:
-            raise RuntimeError("Overflow when unpacking long: a seed must fit in 64 bits")
+            raise ValueError("Overflow when unpacking long long")
         self._seed, self._offset = seed & 0xFFFFFFFFFFFFFFFF, 0
         return self
 
@@ -52,6 +57,12 @@ class Generator:
         return from_array(np.array([self._seed, self._offset], np.uint64).view(np.uint8))
 
     def set_state(self, state: Any) -> Generator:
+        if not isinstance(state, TensorBase):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+        if state.dtype is not dtypes.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if state.numel() != 16:
+            raise RuntimeError(f"set_state: expected a uint8 tensor of 16 bytes, got {tuple(state.shape)}")
         a = np.ascontiguousarray(state._array).view(np.uint64)
         if a.shape != (2,):
             raise RuntimeError(f"set_state: expected a uint8 tensor of 16 bytes, got {tuple(state.shape)}")
@@ -114,6 +125,8 @@ def state_for(n: int, generator: Generator | None = None, d: device | None = Non
     """State tensor (int64, 2) for a draw of `n`: from `generator`, or from the device's default."""
     if generator is None:
         return OPS["rng_state"](n, d or CPU)
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     return from_array(np.array(generator.take(n), np.uint64).astype(np.int64))
 
 

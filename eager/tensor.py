@@ -67,6 +67,7 @@ class Tensor(_native.TensorBase):
     `eager.tensor` to keep the dtype of the data.
     """
 
+    _shown_as = "tensor"
     # an ndarray on the left leaves the operation to us
     __array_priority__ = 1000
     _is_torch_tensor = True

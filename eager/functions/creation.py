@@ -1,6 +1,7 @@
 """Making tensors: from data, from numbers, like another tensor."""
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -41,29 +42,33 @@ def _array_of(data: Any, d: dtype | None) -> Any:
         return np.array(data, d.numpy if d else dtypes.from_numpy(data.dtype).numpy)
     if isinstance(data, (np.number, np.bool_)):
         return np.array(data, d.numpy if d else data.dtype)
-    if isinstance(data, (list, tuple)) and _has_tensor(data):
+    listed = isinstance(data, (list, tuple))
+    if listed and isinstance(_first(data), str):
+        raise ValueError("too many dimensions 'str'")
+    kinds = _kinds(data) if listed else {type(data)}
+    if d is None and not kinds <= _PYTHON_NUMBERS:
+        d = _inferred(data)
+    if listed and any(issubclass(kind, TensorBase) for kind in kinds):
         data = _plain(data)
     try:
         a = np.array(data)
-    except ValueError as e:
-        raise ValueError(f"expected sequences of equal length at every level of nesting ({e})") from None
+    except ValueError:
+        lengths = _lengths_of(data)
+        if lengths and lengths[-1]:
+            _check_lengths(data, lengths, 0)
+            raise
+        a = np.empty(lengths)  # where the first one is empty the others are not looked at
     if a.dtype == object:
-        held = _leaf(data)
-        if isinstance(held, int):
-            raise RuntimeError("Overflow when unpacking long long")
-        raise RuntimeError(f"Could not infer dtype of {type(held).__name__}")
+        d = d or _inferred(data)
+        if d.is_integral:
+            raise ValueError("Overflow when unpacking long long")
+        a = np.array(data, d.numpy)
     if a.dtype.kind in "US":
-        if isinstance(data, str):
-            raise TypeError("new(): invalid data type 'str'")
-        raise ValueError("too many dimensions 'str'")
-    if a.dtype == np.uint64 and not isinstance(_leaf(data), (np.generic, np.ndarray)):
+        raise TypeError("new(): invalid data type 'str'")
+    if a.dtype == np.uint64 and d is not dtypes.uint64 and kinds <= _PYTHON_NUMBERS:
         raise ValueError("Overflow when unpacking long long")
     if d is None:
-        held = _leaf(data)
-        keep = isinstance(held, (np.generic, np.ndarray))
-        kind = a.dtype.kind
-        d = (dtypes.from_numpy(a.dtype) if keep or kind == "b" else dtypes.get_default_dtype() if kind == "f" or a.size == 0
-             else dtypes.get_default_dtype().to_complex() if kind == "c" else dtypes.int64)  # fmt: skip
+        d = dtypes.bool_ if a.dtype.kind == "b" else dtypes.int64 if a.dtype.kind in "iu" and a.size else _of_kind(a.dtype.kind)
     _check_range(a, d)
     return float8.cast(a, d.numpy)
 
@@ -85,14 +90,76 @@ def _check_range(a: Any, d: dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
 
 
-def _leaf(data: Any) -> Any:
+_PYTHON_NUMBERS = {bool, int, float, complex}
+
+
+def _of_kind(kind: str) -> dtype:
+    default = dtypes.get_default_dtype()
+    return default.to_complex() if kind == "c" else default
+
+
+def _kinds(data: Any) -> set[type]:
+    """The classes of all elements of nested lists and tuples."""
+    found = set(map(type, data))
+    nested = {kind for kind in found if issubclass(kind, (list, tuple))}
+    return found if not nested else (found - nested).union(*(_kinds(v) for v in data if isinstance(v, (list, tuple))))
+
+
+def _inferred(data: Any) -> dtype:
+    """The dtype that holds all elements: Python's numbers count as the default ones, tensors and numpy's have their own.
+
+    Raises: RuntimeError for an element that is no number.
+    """
+    if isinstance(data, (list, tuple)):
+        found = [_inferred(v) for v in data]
+        return functools.reduce(dtypes.promote_types, found) if found else dtypes.get_default_dtype()
+    if isinstance(data, TensorBase):
+        own: dtype = data.dtype
+        return own
+    if isinstance(data, (np.ndarray, np.generic)) and not isinstance(data, np.str_):
+        return dtypes.from_numpy(data.dtype)
+    if isinstance(data, bool):
+        return dtypes.bool_
+    if isinstance(data, int):
+        return dtypes.int64
+    if isinstance(data, (float, complex)):
+        return _of_kind("c" if isinstance(data, complex) else "f")
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+
+
+def _first(data: Any) -> Any:
+    """The first element of nested sequences."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return data
 
 
-def _has_tensor(data: Any) -> bool:
-    return any(isinstance(v, TensorBase) or (isinstance(v, (list, tuple)) and _has_tensor(v)) for v in data)
+def _lengths_of(data: Any) -> list[int]:
+    """The lengths of nested sequences, as their first elements have them."""
+    lengths = []
+    while isinstance(data, (list, tuple)) or (isinstance(data, np.ndarray) and data.ndim):
+        lengths.append(len(data))
+        if not lengths[-1]:
+            break
+        data = data[0]
+    return lengths
+
+
+def _check_lengths(data: Any, lengths: list[int], dim: int) -> None:
+    """Raise ValueError or TypeError where nested sequences are not of these lengths at every level."""
+    sequence = isinstance(data, (list, tuple, np.ndarray))
+    if dim == len(lengths):
+        if sequence:
+            raise TypeError(f"'{type(data).__name__}' object cannot be interpreted as an integer")
+        return
+    if not sequence:
+        raise TypeError("not a sequence")
+    if len(data) != lengths[dim]:
+        raise ValueError(f"expected sequence of length {lengths[dim]} at dim {dim} (got {len(data)})")
+    for v in data:
+        _check_lengths(v, lengths, dim + 1)
 
 
 def _has_symbols(data: Any) -> bool:
@@ -110,7 +177,9 @@ def _of_symbols(data: Any, d: dtype | None) -> Any:
 
 def _plain(data: Any) -> Any:
     if isinstance(data, TensorBase):
-        return data.tolist()
+        if data.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return data.item()
     return [_plain(v) for v in data] if isinstance(data, (list, tuple)) else data
 
 

@@ -38,6 +38,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """
 
     __torch_function__ = _disabled_torch_function_impl
+    _shown_as = "tensor"
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -60,7 +61,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return found
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return "Parameter containing:\n" + Tensor.__repr__(self)
+        text = Tensor.__repr__(self)
+        return "Parameter containing:\n" + (text if type(self) is Parameter else f"Parameter({text})")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _rebuild_parameter, (self.detach(), self.requires_grad, dict(self.__dict__))

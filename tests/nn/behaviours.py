@@ -13,6 +13,8 @@ import pickle
 import warnings
 from typing import Any
 
+import numpy as np
+
 NET = '''
 class Net(nn.Module):
     def __init__(self):
@@ -288,13 +290,30 @@ GROUPS: dict[str, list[str]] = {
         "nn.factory_kwargs({'device': 'cpu', 'x': 1})", "nn.factory_kwargs({'dtype': 1, 'factory_kwargs': {'dtype': 2}})",
         "nn.Container(a=nn.ReLU())",
     ],
+    "tensors of sequences": [
+        *(f"torch.tensor({data})" for data in (
+            "[torch.tensor(1, dtype=torch.int32)]", "[torch.tensor(1.5, dtype=torch.float64), 2.]", "[torch.tensor(1), 2.5]",
+            "[torch.tensor(2, dtype=torch.uint8), torch.tensor(1, dtype=torch.int8)]", "[torch.ones(1, 1), 2]", "[[torch.ones(1)], [2.]]",
+            "[torch.ones(2)]", "[torch.ones(0)]", "[torch.tensor(1.).half(), torch.tensor(1)]", "[torch.tensor(1), None]",
+            "(torch.tensor(1), torch.tensor(2)), dtype=torch.float64", "[[1, 2], [3]]", "[[1, 2], 3]", "[1, [2, 3]]",
+            "[[[1], [2]], [[3], [4, 5]]]", "[[1], []]", "[[], [1]]", "[[]]", "[]", "[1, None]", "[None]", "None", "[1 << 70]", "1 << 70",
+            "[1 << 63]", "[1 << 63], dtype=torch.uint64", "[1.5, 1 << 70]", "[1, object()]", "[1, 'a']", "['a']", "'a'", "[True, 1.5]",
+            "[1, np.float64(2)]", "[np.int32(1), 2]", "[np.int64(3), 2.5]", "[np.float32(1), 2.]", "[np.bool_(True), False]",
+            "[np.float32(1), np.float64(1)]", "np.array([1.], dtype='>f4')", "np.array([1], dtype=object)",
+        )),
+        "torch.from_numpy(np.array([1], dtype='>i8'))", "torch.from_numpy(np.zeros(1, 'M8[s]'))", "torch.manual_seed(1 << 70)",
+        "torch.set_rng_state(torch.ones(3))", "torch.Generator().set_state(3)", "torch.Generator().manual_seed('x')",
+        "!class T(torch.Tensor): pass", "!class L(nn.Parameter): pass", "!t = torch.ones(2, 3).as_subclass(T)",
+        "[str(q) for q in (t, t + 1, torch.ones(30).double().as_subclass(T), nn.Parameter(torch.ones(1)), L(torch.ones(1)))]",
+    ],
     "copies of tensors": [
         "!x = torch.arange(6.).view(2, 3); c = copy.deepcopy({'a': x, 'row': x[1], 't': x.t(), 'p': nn.Parameter(x)}); c['a'][1, 0] = 77",
         "c", "(c['t'].stride(), c['row'].storage_offset(), c['row'].untyped_storage().nbytes(), x[1, 0].item())",
         "!p = nn.Parameter(torch.ones(2)); p.tag = 'x'; t = torch.ones(2); t.tag = ['x']",
         "[hasattr(f(q), 'tag') for f in (copy.copy, copy.deepcopy) for q in (p, t)]", "copy.deepcopy(t).tag is t.tag",
         "[copy.copy(q).data_ptr() == q.data_ptr() for q in (p, t)]", "type(copy.copy(p)) is nn.Parameter",
-        "!g = torch.ones(2, requires_grad=True); y = g * 2; g.grad = torch.ones(2)", "(copy.copy(y), copy.copy(y).is_leaf, copy.copy(g).grad)",
+        "!g = torch.ones(2, requires_grad=True); y = g * 2; g.grad = torch.ones(2)",
+        "(copy.copy(y), copy.copy(y).is_leaf, copy.copy(g).grad)",
         "copy.deepcopy(y)", "copy.deepcopy(g).grad", "pickle.loads(pickle.dumps(y))",
         "[pickle.loads(pickle.dumps(q)).stride() for q in (x.t(), x[None].transpose(0, 2), torch.ones(()), torch.ones(0, 3))]",
         "pickle.loads(pickle.dumps(t)).tag", "pickle.loads(pickle.dumps(x[:, 1]))",
@@ -308,8 +327,9 @@ GROUPS: dict[str, list[str]] = {
         "nn.utils.rnn.pad_sequence([])",
     ],
     "padding of encoders": [
-        "!layer = lambda **k: nn.TransformerEncoderLayer(4, 2, 8, dropout=0., **k); pad = torch.tensor([[False, False, True], [False] * 3])",
-        "!m = fill(nn.TransformerEncoder(layer(batch_first=True), 2, norm=fill(nn.LayerNorm(4)))).eval(); x = torch.arange(24.).view(2, 3, 4)",
+        "!layer = lambda **k: nn.TransformerEncoderLayer(4, 2, 8, dropout=0., **k)",
+        "!pad = torch.tensor([[False, False, True], [False] * 3]); x = torch.arange(24.).view(2, 3, 4)",
+        "!m = fill(nn.TransformerEncoder(layer(batch_first=True), 2, norm=fill(nn.LayerNorm(4)))).eval()",
         "[nn.TransformerEncoder(layer(**k), 1).use_nested_tensor for k in ({}, {'batch_first': True})]",
         "nn.TransformerEncoder(layer(batch_first=True, norm_first=True), 1).use_nested_tensor",
         "nn.TransformerEncoder(layer(batch_first=True, bias=False), 1).use_nested_tensor",
@@ -322,8 +342,10 @@ GROUPS: dict[str, list[str]] = {
         "F.cross_entropy(x, x.softmax(1), ignore_index=1)", "F.cross_entropy(x, y.float())", "F.cross_entropy(x, y.int())",
         "F.cross_entropy(x, y.to(torch.uint8))", "F.cross_entropy(x, torch.ones(4, 3, dtype=torch.long))",
         "F.cross_entropy(x, y, label_smoothing=2.0)", "F.cross_entropy(x, y, weight=torch.ones(2))", "F.nll_loss(x, y.unsqueeze(1))",
-        "F.binary_cross_entropy(x.sigmoid(), torch.ones(4, 3, dtype=torch.long))", "F.binary_cross_entropy(x.sigmoid(), torch.ones(4, 3).double())",
-        "F.cosine_embedding_loss(x, x, torch.ones(4, 1))", "F.gaussian_nll_loss(x, x, torch.ones(5))", "F.gaussian_nll_loss(x, x, torch.ones(4, 1))",
+        "F.binary_cross_entropy(x.sigmoid(), torch.ones(4, 3, dtype=torch.long))",
+        "F.binary_cross_entropy(x.sigmoid(), torch.ones(4, 3).double())",
+        "F.cosine_embedding_loss(x, x, torch.ones(4, 1))", "F.gaussian_nll_loss(x, x, torch.ones(5))",
+        "F.gaussian_nll_loss(x, x, torch.ones(4, 1))",
         "nn.BatchNorm1d(3)(torch.ones(4, 2))", "nn.BatchNorm1d(1)(torch.ones(4, 3))", "nn.BatchNorm1d(1).eval()(torch.ones(4, 3))",
         "F.batch_norm(x, None, None, torch.ones(2), training=True)", "nn.utils.weight_norm(nn.Linear(2, 2)).weight_g.shape",
     ],
@@ -356,7 +378,7 @@ def show(value: Any) -> Any:
 
 def outcomes(torch: Any, group: str) -> list[list[Any]]:
     """[line, result or error, warnings] of every line that is compared."""
-    space: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "collections": collections, "copy": copy,
+    space: dict[str, Any] = {"np": np, "torch": torch, "nn": torch.nn, "F": torch.nn.functional, "collections": collections, "copy": copy,
                              "pickle": pickle, "io": io, "importlib": importlib, "show": show}  # fmt: skip
     exec(NET, space)
     result = []

@@ -9,10 +9,12 @@ code for one kind of CPU, and loading it runs that code: load files from people 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,8 @@ from inductor.toolchain import cpu_id
 __all__ = ["Artifact", "ArtifactError", "explain_entry", "load"]
 
 FORMAT = 1
+# What zipfile raises for a damaged archive: a header may ask for encryption, another method or a place before the file.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
 
 class ArtifactError(RuntimeError):
@@ -88,8 +92,9 @@ def load(path: str | os.PathLike[str]) -> CompiledGraph:
 
     Raises: FileNotFoundError; ArtifactError for a damaged file, another format or another CPU.
     """
+    content = Path(path).read_bytes()
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             manifest = json.loads(archive.read("manifest.json"))
             if manifest["format"] != FORMAT:
                 raise ArtifactError(f"load: {path} has format {manifest['format']!r}; this version reads {FORMAT}")
@@ -97,7 +102,9 @@ def load(path: str | os.PathLike[str]) -> CompiledGraph:
                 raise ArtifactError(f"load: {path} holds code for another CPU; compile and save it again on this one")
             files = {name: _checked(archive, name, digest, path) for name, digest in manifest["sha256"].items()}
         plan = ArtifactPlan.from_json(files["plan.json"].decode())
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
+    except ArtifactError:
+        raise
+    except (*_DAMAGE, ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"load: {path} is damaged or no saved artifact ({error})") from error
     constants = {c.name: _tensor_of(files[f"constants/{c.name}"], c.spec) for c in plan.constants}
     # The library stays mapped after its file is gone.

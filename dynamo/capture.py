@@ -13,6 +13,7 @@ How a capture ends:
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,8 @@ from eager import _native as eager_native
 from eager import ambient
 from fxir.graph import Graph
 from fxir.node import Node, NodeInfo, Origin
+
+_EAGER_DIR = os.path.dirname(os.path.abspath(eager.__file__)) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +221,8 @@ class Capture(  # type: ignore[misc]
         key = (len(self.frames), self.frames[-1].ins)
         if self._origin_key != key:
             stack = tuple((f.code.co_filename, f.line, f.code.co_qualname) for f in self.frames)
-            self._origin_key, self._origin = key, self.frames[-1].origin(stack)
+            theirs = (f for f in reversed(self.frames) if not f.code.co_filename.startswith(_EAGER_DIR))
+            self._origin_key, self._origin = key, next(theirs, self.frames[-1]).origin(stack)
         return self._origin
 
     # -- global state ------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ from fxir.collector import full_collections_postponed
 from fxir.examples import fakes_like
 from fxir.node import Node
 from fxir.options import CompileOptions
+from fxir.printer import format_spec
 from fxir.shapes import NeedsStatic
 from fxir.stages import CannotStage, Compile, staged
 from fxir.unbacked import AssumptionFailed
@@ -95,6 +96,7 @@ class Site:
 
     slot_names: of the flat inputs. function_slot: whether one more input, the function object, follows them.
     attempts: compilations tried; over: the limit was reached; looked_at: an eager call was seen before any compilation.
+    shown: the user's code, where `code` only calls it.
     """
 
     code: CodeType
@@ -107,6 +109,7 @@ class Site:
     over: bool = False
     skip: bool = False
     looked_at: bool = False
+    shown: CodeType | None = None
     dynamic: Dynamic = field(default_factory=Dynamic)
 
     @property
@@ -116,7 +119,8 @@ class Site:
     @property
     def place(self) -> str:
         """Its label, file and first line, for messages."""
-        return f"{self.label} ({self.code.co_filename}:{self.code.co_firstlineno})"
+        code = self.shown or self.code
+        return f"{self.label} ({code.co_filename}:{code.co_firstlineno})"
 
     def look_at(self, slots: tuple[Any, ...]) -> None:
         """Note the sizes and numbers of a call that is not compiled: others at the next one are symbols then."""
@@ -151,9 +155,9 @@ class CompiledRegion:
         REGIONS.add(self)
 
     # -- entries -----------------------------------------------------------------------------------------------
-    def function(self, fn: Any) -> _native.CompiledFunction:
-        """The compiled form of a plain Python function."""
-        site = self._site(fn.__code__, _argument_names(fn.__code__), True)
+    def function(self, fn: Any, shown: CodeType | None = None) -> _native.CompiledFunction:
+        """The compiled form of a plain Python function. shown: the code that messages name instead of its own."""
+        site = self._site(fn.__code__, _argument_names(fn.__code__), True, shown=shown)
 
         def miss(compiled: _native.CompiledFunction, slots: tuple[Any, ...]) -> Any:
             actual = compiled.__wrapped__
@@ -184,9 +188,11 @@ class CompiledRegion:
         self._continuations.clear()
         self.statistics = Statistics()
 
-    def _site(self, code: CodeType, names: tuple[str, ...], function_slot: bool, label: str = "") -> Site:
-        label = label or code.co_qualname
-        return Site(code, label, names, function_slot, next(_frame_numbers), dynamic=Dynamic(self.options.dynamic))
+    def _site(
+        self, code: CodeType, names: tuple[str, ...], function_slot: bool, label: str = "", shown: CodeType | None = None
+    ) -> Site:
+        label = label or (shown or code).co_qualname
+        return Site(code, label, names, function_slot, next(_frame_numbers), shown=shown, dynamic=Dynamic(self.options.dynamic))
 
     def _frame_miss(self, code: CodeType, func: FunctionType, slots: tuple[Any, ...]) -> Any:
         """A frame that the hook met: a callee of a call at a graph break."""
@@ -434,7 +440,7 @@ class Job:
         if GRAPH.enabled:
             GRAPH.log(f"{self.site.label}\n{gm.graph}")
         if GRAPH_SIZES.enabled:
-            lines = [f"{n.name}: {n.info.spec}" for n in gm.graph.nodes if n.info.spec is not None]
+            lines = [f"{n.name}: {format_spec(n.info.spec)}" for n in gm.graph.nodes if n.info.spec is not None]
             GRAPH_SIZES.log(f"{self.site.label}\n" + "\n".join(lines))
 
     def continuation(self, frame: Frame, index: int, slots: list[int], nulls: tuple[bool, ...]) -> Callable[..., Any]:

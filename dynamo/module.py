@@ -30,7 +30,8 @@ class OptimizedModule(Module):
         super().__init__()
         self._modules["_orig_mod"] = module
         self.__dict__["_region"] = region
-        self.__dict__["_compiled_call"] = region.function(call_module)
+        shown = getattr(type(module).forward, "__code__", None)
+        self.__dict__["_compiled_call"] = region.function(call_module, shown)
 
     @property
     def training(self) -> bool:  # type: ignore[override]

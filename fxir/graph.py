@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from fxir.expr import Sym
 from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
-from fxir.printer import PythonCode, print_python
+from fxir.printer import PythonCode, format_spec, print_python
 from fxir.shapes import ShapeEnv, SymbolSource, simplified, symbols_in
 from fxir.verifier import verify
 
@@ -24,6 +24,7 @@ from fxir.verifier import verify
 _RESERVED = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "OPS", "eager"])
 _NOT_IDENTIFIER = re.compile(r"\W+", re.ASCII)
 _TRAILING_NUMBER = re.compile(r"_\d+$")
+_COLUMN = 60  # characters that a column of a listing may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +396,10 @@ class Graph:
 
     def __str__(self) -> str:
         """A listing for logs, one node a line; `fxir.printer` makes the runnable form."""
-        return "\n".join(_listing(node) for node in self.nodes)
+        rows = [_listing(node) for node in self.nodes]
+        # What follows no call, on the output's line, does not widen that column.
+        widths = [max((len(row[i]) for row in rows if i < 2 or row[3]), default=0) for i in range(3)]
+        return "\n".join(_aligned(row, widths) for row in rows)
 
 
 class NodeList:
@@ -423,11 +427,21 @@ def _target_text(node: Node) -> str:
     return node.target if isinstance(node.target, str) else str(node.target)
 
 
-def _listing(node: Node) -> str:
+def _listing(node: Node) -> tuple[str, str, str, str]:
+    """Name, kind, call and what it gives."""
     target = node.target if isinstance(node.target, str) else _name_hint(node.op, node.target)
-    arguments = [repr(a) for a in node.args] + [f"{k}={v!r}" for k, v in node.kwargs.items()]
-    spec = "" if node.info.spec is None else f"  # {node.info.spec}"
-    return f"{node.name} = {node.op} {target}({', '.join(arguments)}){spec}"
+    if node.op == "placeholder" and not node.args:
+        call = target if target != node.name else ""
+    else:
+        arguments = [repr(a) for a in node.args] + [f"{k}={v!r}" for k, v in node.kwargs.items()]
+        call = f"{target}({', '.join(arguments)})"
+    return node.name, node.op, call, "" if node.info.spec is None else format_spec(node.info.spec)
+
+
+def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
+    # One long call must not push all specs out of sight.
+    name, op, call = (text.ljust(min(width, _COLUMN)) for text, width in zip(row, widths, strict=False))
+    return f"{name} = {op} {call}  # {row[3]}" if row[3] else f"{name} = {op} {row[2]}"
 
 
 def _name_hint(op: str, target: Target) -> str:

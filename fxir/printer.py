@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fxir.expr import Expr, Sym, mul
 from fxir.expr_print import PYTHON, to_source
 from fxir.floats import FloatExpr, to_text
-from fxir.node import Argument, Node, Origin, Spec, walk_nodes
+from fxir.node import Argument, Node, Spec, walk_nodes
 
 if TYPE_CHECKING:
     from fxir.graph import Graph
@@ -103,13 +103,14 @@ class _Printer:
     def run(self) -> PythonCode:
         last_use = self._last_uses() if self.free else {}
         lines = self._symbol_lines()
-        origin: Origin | None = None
+        place = ""
         for node in self.graph.nodes:
             if node.op == "placeholder":
                 continue
-            if self.annotate and node.info.origin is not None and node.info.origin != origin:
-                origin = node.info.origin
-                lines.append(f"    # {origin}: {origin.source_line.strip()}")
+            origin = node.info.origin if self.annotate else None
+            if origin is not None and str(origin) != place:
+                place = str(origin)
+                lines.append(f"    # {place}: {origin.source_line.strip()}")
             text = self._statement(node)
             dead = last_use.get(node, ())
             if dead and node.op != "output":

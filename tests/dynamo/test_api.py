@@ -14,7 +14,7 @@ import dynamo
 import eager as torch
 from dynamo import _native
 from dynamo.errors import BackendFailed, FailOnRecompile, UnsupportedUnderFullgraph
-from eager import _settings, nn
+from eager import _logging, _settings, nn
 
 
 def x23() -> torch.Tensor:
@@ -434,3 +434,28 @@ def test_a_break_where_a_shape_depends_on_the_data_says_so(name: str) -> None:
 
     found = dynamo.explain(f)(torch.arange(3)).breaks
     assert [b.cause.id for b in found] == ["data-dependent-value"]
+
+
+def test_lines_of_graphs_are_the_users_also_within_our_modules() -> None:
+    graphs = []
+
+    def keep(gm, example_inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.lin(x) + 1
+
+    with _logging.capture("graph_code") as records:
+        dynamo.compile(Net(), backend=keep)(x23())
+    line = Net.forward.__code__.co_firstlineno + 1
+    origins = [n.info.origin for n in graphs[0].graph.nodes if n.op.startswith("call")]
+    assert len(origins) == 2 and {(o.file, o.line) for o in origins} == {(__file__, line)}
+    (text,) = [r.message for r in records if r.name == "graph_code"]
+    assert text.startswith(Net.forward.__qualname__)  # not the function of ours that calls the module
+    assert text.count(f"{__file__}:{line}") == 1  # said once for neighbours

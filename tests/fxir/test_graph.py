@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import eager
 from eager.ops.table import OPS
-from eager.spec import spec_of
+from eager.spec import TensorSpec, spec_of
 from fxir.graph import Graph, GraphSignature, is_effectful
 from fxir.graph_module import GraphModule
 from fxir.interpreter import Interpreter
@@ -426,3 +426,16 @@ def test_verifier_recomputes_specs():
     n.info = NodeInfo(spec_of(eager.randn(3, 4).double()))
     with pytest.raises(GraphError, match="claims f64"):
         verify(g, specs=True)
+
+
+def test_listing_is_aligned_and_says_what_each_node_gives() -> None:
+    graph = Graph()
+    spec = TensorSpec.contiguous((2, 3), eager.float32)
+    x = graph.placeholder("x", info=NodeInfo(spec))
+    total = graph.call_function(OPS["add"], (x, x), info=NodeInfo(spec))
+    graph.output((total,))
+    assert str(graph).splitlines() == [
+        "x      = placeholder              # f32[2, 3]",
+        "add    = call_function add(x, x)  # f32[2, 3]",
+        "output = output        output((add,))",
+    ]

@@ -3,11 +3,14 @@
  * Fresh pages cost 4 to 12 times as much to write as pages already mapped, so blocks that
  * tensors give back are kept by size class and handed out again. Blocks are 64-byte aligned.
  * All entry points run under the GIL, which is the lock. */
+#define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
 #include "internal.h"
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define ALIGNMENT 64
+#define HUGE_PAGE ((size_t)2 << 20)
 #define SMALL_LIMIT 4096                       /* below: one class per 64 bytes */
 #define NUM_SMALL (SMALL_LIMIT / ALIGNMENT + 1)
 #define STEPS 4                                /* above: four classes per power of two */
@@ -49,6 +52,19 @@ static void release_all(void)
     cached_bytes = 0;
 }
 
+/* Memory of `nbytes`, a multiple of ALIGNMENT. As far as it fills huge pages it asks for them: matrix products walk over
+ * more small pages than the CPU keeps translations of. What is left over stays on small pages, so none is wasted. */
+void *fresh_memory(size_t nbytes)
+{
+    if (nbytes < HUGE_PAGE) return aligned_alloc(ALIGNMENT, nbytes);
+    void *memory = NULL;
+    if (posix_memalign(&memory, HUGE_PAGE, nbytes)) return NULL;
+#if defined(MADV_HUGEPAGE)
+    madvise(memory, nbytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a wish: where it is refused, pages are small */
+#endif
+    return memory;
+}
+
 void *pool_alloc(int64_t nbytes)
 {
     if (nbytes < 0 || nbytes > ((int64_t)1 << 46)) {
@@ -65,10 +81,10 @@ void *pool_alloc(int64_t nbytes)
     }
     else {
         misses++;
-        block = aligned_alloc(ALIGNMENT, (size_t)rounded);
+        block = fresh_memory((size_t)rounded);
         if (!block) {                     /* the cache may be what holds the memory */
             release_all();
-            block = aligned_alloc(ALIGNMENT, (size_t)rounded);
+            block = fresh_memory((size_t)rounded);
         }
         if (!block) {
             PyErr_Format(PyExc_RuntimeError, "out of CPU memory: tried to allocate %lld bytes, %lld in use",

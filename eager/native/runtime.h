@@ -3,6 +3,7 @@
 #ifndef EAGER_RUNTIME_H
 #define EAGER_RUNTIME_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define RUNTIME_ABI_VERSION 3
@@ -29,6 +30,9 @@ struct Runtime {
 
 /* The one table of the process, in the function table of tensor.h. `fail` is set by who runs checked code. */
 extern Runtime g_runtime;
+
+/* allocator.c: 64-byte aligned memory of a multiple of 64 bytes, for free(); NULL where there is none */
+void *fresh_memory(size_t nbytes);
 
 /* threads.c */
 void threads_set(int threads);

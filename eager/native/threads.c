@@ -216,7 +216,7 @@ void *threads_scratch(const Runtime *rt, int slot, long nbytes)
     if (nbytes > s->nbytes) {
         free(s->memory);
         long size = (nbytes + 4095) / 4096 * 4096;
-        s->memory = aligned_alloc(64, (size_t)size);
+        s->memory = fresh_memory((size_t)size);
         s->nbytes = s->memory ? size : 0;
         pthread_setspecific(scratch_key, scratch_slots);
     }

@@ -21,6 +21,7 @@ from dynamo.sources import (
     DictItemSource,
     Source,
     TypeAttrSource,
+    module_of,
     type_attribute,
 )
 from dynamo.values.base import Lazy, Value, type_name
@@ -137,7 +138,7 @@ class AttributeAccess:
     def class_lookup(self, cls: type, name: str) -> Any:
         """The raw class attribute, its presence or absence guarded; _ABSENT if there is none."""
         raw = type_attribute(cls, name, _ABSENT)
-        if cls.__module__ in ("builtins", "enum"):
+        if module_of(cls) in ("builtins", "enum"):
             return raw
         held = ConstSource(cls, cls.__name__)
         if raw is _ABSENT:
@@ -191,6 +192,8 @@ class AttributeAccess:
         if name == "__class__" and type_attribute(cls, name) is object.__dict__[name]:
             return self.wrap_class(obj, cls)
         raw = self.class_lookup(cls, name) if name not in _HIDDEN else _ABSENT
+        if name == "__weakref__" and type_attribute(cls, name, None) is not None:
+            raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.__weakref__")
         if raw is not _ABSENT and is_data_descriptor(raw) and hasattr(type(raw), "__get__"):
             return self._read_descriptor(obj, cls, name, raw)
         found = self.instance_entry(obj, name)

@@ -255,7 +255,8 @@ def _slice(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 @cls(enumerate)
 def _enumerate(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     start = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
-    return EnumerateIterator(cap.iterate(args[0] if args else kwargs["iterable"]), cap.index_constant(start))
+    first = cap.host(operator.index, cap.index_constant(start))
+    return EnumerateIterator(cap.iterate(args[0] if args else kwargs["iterable"]), first)
 
 
 @cls(zip)
@@ -286,8 +287,9 @@ def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(value, TensorValue):
         raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a tensor")
     if isinstance(value, UserObject) and not cap.class_has(value.cls, "__reversed__"):
-        count = cap.call_method(value, "__len__", [], {}).as_constant()
-        return cap.sequence_iterator([cap.getitem(value, Constant(i)) for i in reversed(range(count))], NONE)
+        raise Unsupported(breaks.OPAQUE_ITERATOR, f"reversed() of {value.describe()}")
+    if isinstance(value, ListValue):
+        raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a deque")
     return cap.call_method(value, "__reversed__", [], {})
 
 

@@ -86,8 +86,8 @@ class Builtins:
         if issubclass(owner.cls, types.SimpleNamespace) and name in ("__init__", "__eq__", "__ne__"):
             return self._namespace_method(owner, name, args, kwargs)
         if name == "__init__":
-            if isinstance(owner, ExceptionValue) and owner.source is None:
-                if owner.initialized:
+            if isinstance(owner, ExceptionValue):
+                if owner.initialized or owner.source is not None:
                     raise Unsupported(breaks.EXCEPTION, f"{owner.describe()}.__init__() a second time")
                 cap.mutating(owner)
                 owner.args = list(args)

@@ -18,10 +18,10 @@ from dynamo.cached import CACHED, call_cached
 from dynamo.decode import CO_GENERATOR_LIKE
 from dynamo.errors import Raised, Unsupported
 from dynamo.opcodes.table import Return, Yield
-from dynamo.sources import ConstSource, type_attribute
+from dynamo.sources import ConstSource, module_of, type_attribute
 from dynamo.symbolic import Frame
 from dynamo.transforms import made_outside
-from dynamo.values.base import Lazy, NotConstant, Opaque, Value
+from dynamo.values.base import NotConstant, Opaque, Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.containers import ContainerObject, container_base, new_container
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
@@ -232,7 +232,7 @@ class Calls:
         base = container_base(cls)
         if base is None and not is_python_class(cls):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
-        if type(cls) not in (type, abc.ABCMeta) and not is_python_class(type(cls)) and type(cls).__module__ != "typing":
+        if type(cls) not in (type, abc.ABCMeta) and not is_python_class(type(cls)) and module_of(type(cls)) != "typing":
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() (metaclass {type(cls).__name__})")
         if isinstance(creator, staticmethod | types.FunctionType):
             function = creator.__func__ if isinstance(creator, staticmethod) else creator
@@ -361,11 +361,10 @@ class Calls:
         if isinstance(value, TensorValue):
             return isinstance(value.fake, target) if value.real is None else isinstance(value.real, target)
         kind = value.python_type()
+        if isinstance(value, UserObject) and type_attribute(kind, "__class__") is not object.__dict__["__class__"]:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"isinstance() of {value.describe()}, which says itself what its class is")
         if isinstance(target, type) and type(target) is type:
             return issubclass(kind, target)
-        real = getattr(value, "real", None)
-        if real is None and isinstance(value, Lazy):
-            real = value.real
         checker = self.class_lookup(type(target), "__instancecheck__")
         if isinstance(checker, types.FunctionType) and checker.__module__ == "typing" and not getattr(target, "_is_protocol", False):
             raise Unsupported(breaks.UNKNOWN_CALL, f"isinstance(..., {target.__name__})")

@@ -318,11 +318,17 @@ def _refuse_history(cap: Capture, outputs: list[TensorValue], inputs: list[Tenso
         edge = edge_of(v.fake) if v.real is not None else None
         if edge is None or edge[0] not in reached:
             continue
-        meta = v.real._autograd  # type: ignore[union-attr]
-        if meta is not None and (meta.hooks or meta.post_hooks):
+        if _has_hooks(v.real):
             raise Unsupported(breaks.AUTOGRAD, f"autograd.grad() through {v.describe()}, which has hooks")
         if v.real.grad_fn is not None and (len(inputs) > 1 or inputs[0] is not v):  # type: ignore[union-attr]
             raise Unsupported(breaks.AUTOGRAD, f"autograd.grad() through the history of {v.describe()}")
+
+
+def _has_hooks(tensor: Any) -> bool:
+    """Whether code runs when a gradient comes to `tensor`. Hooks of one that was computed are with the node that made it."""
+    meta, node = tensor._autograd, tensor.grad_fn
+    of_node = node.tensor_hooks if node is not None else None
+    return (meta is not None and bool(meta.hooks or meta.post_hooks)) or bool(of_node and of_node.get(tensor.output_nr))
 
 
 SPECIAL[Function.apply.__func__] = _apply  # type: ignore[attr-defined]

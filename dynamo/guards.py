@@ -75,22 +75,26 @@ _WORDS: Final = {
     "grad_mode": "gradients are recorded:", "same": "are one object", "distinct": "are different objects", "alias": "share memory",
     "not_alias": "share no memory", "iterator_state": "stands at", "plain_new": "makes its instances as object does",
 }  # fmt: skip
+_NAMED: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.WrapperDescriptorType,
+                 types.MethodDescriptorType)  # fmt: skip
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, memory_format, layout, range)
 
 
 def _text(operand: Any) -> str:
     """An operand for people; objects of the user are named, not printed (their repr may be long, or do anything)."""
-    if isinstance(operand, type):
-        return operand.__qualname__
-    if isinstance(operand, tuple):
+    kind = type(operand)  # isinstance would ask the object for its __class__
+    if issubclass(kind, type):
+        return str(type.__dict__["__qualname__"].__get__(operand))
+    if issubclass(kind, tuple):
         return f"({', '.join(map(_text, operand))}{',' if len(operand) == 1 else ''})"
-    if isinstance(operand, types.ModuleType):
-        return f"<module {operand.__name__}>"
-    if type(operand) is int and operand.bit_length() > 64:
+    if issubclass(kind, types.ModuleType):
+        return f"<module {(types.ModuleType.__dict__['__dict__'].__get__(operand) or {}).get('__name__')}>"
+    if kind is int and operand.bit_length() > 64:
         return f"<an int of {operand.bit_length()} bits>"
-    if type(operand) in _PLAIN:
+    if kind in _PLAIN:
         return repr(operand)
-    return f"<{type(operand).__qualname__}{' ' + name if isinstance(name := getattr(operand, '__qualname__', None), str) else ''}>"
+    named = kind in _NAMED and isinstance(operand.__qualname__, str)
+    return f"<{type.__dict__['__qualname__'].__get__(kind)}{' ' + operand.__qualname__ if named else ''}>"
 
 
 def _short(operands: tuple[Any, ...]) -> str:

@@ -1,5 +1,5 @@
 """When the objects of the captured program die, where that shows: a generator that is left in a try block goes on then, a
-`__del__` runs.
+`__del__` runs, a weak reference tells.
 
 Owns the question whether the end of a value runs code, and whether a frame lets go of it. Capture keeps what a variable
 holds for as long as eager does, and breaks the graph where the last hold goes. Must not know how a break is written.
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
-from weakref import ProxyTypes
+from weakref import ProxyTypes, getweakrefcount
 
 from dynamo.sources import CellContentsSource, SlotSource
 from dynamo.values.base import Lazy, Opaque, Value
@@ -19,6 +19,7 @@ from dynamo.values.constant import Constant
 from dynamo.values.functions import CellValue, GeneratorValue
 from dynamo.values.tensor import TensorValue
 from eager import Tensor
+from eager.nn import Module
 
 if TYPE_CHECKING:
     from dynamo.symbolic import Frame
@@ -33,14 +34,14 @@ _PASSIVE_ITERATORS: Final = frozenset(type(iter(v)) for v in _ITERABLES)
 
 
 def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
-    """Whether the end of an existing object may run code: its own, or that of something it holds."""
+    """Whether the end of an existing object may run code or be seen: its own, or that of something it holds."""
     kind = type(real)
     # Asked of the class: isinstance would ask the object, which a weak proxy passes on to one that may be gone.
     if issubclass(kind, _QUIET) or kind in _PASSIVE_ITERATORS or kind in ProxyTypes:
         return False
     if isinstance(real, GeneratorType):
         return real.gi_frame is not None
-    if hasattr(kind, "__next__") or hasattr(kind, "__del__"):
+    if hasattr(kind, "__next__") or hasattr(kind, "__del__") or (getweakrefcount(real) and not issubclass(kind, Module)):
         return True
     return depth > 0 and any(ends_aloud(part, depth - 1) for part in _parts(real))
 

@@ -18,6 +18,7 @@ import numpy as np
 from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.set_history import History
+from dynamo.sources import module_of
 from dynamo.values.base import NotConstant, Opaque, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.containers import ContainerObject
@@ -391,7 +392,7 @@ class Operations:
     def _class_getitem(self, container: ClassValue, key: Value) -> Value:
         if issubclass(container.cls, enum.Enum):
             return self.wrap_static(self.host(operator.getitem, container.cls, self.object_constant(key)))  # type: ignore[attr-defined,no-any-return]
-        if hasattr(container.cls, "__class_getitem__") and container.cls.__module__ == "builtins":
+        if hasattr(container.cls, "__class_getitem__") and module_of(container.cls) == "builtins":
             return self.wrap_static(self.host(operator.getitem, container.cls, self.object_constant(key)))  # type: ignore[attr-defined,no-any-return]
         if not hasattr(container.cls, "__class_getitem__"):
             self.raise_type_error(f"type '{container.cls.__name__}' is not subscriptable")
@@ -468,7 +469,9 @@ class Operations:
         return self.realize(value).unpack(self)  # type: ignore[arg-type]
 
     def sequence_iterator(self, items: list[Value], owner: Value) -> Value:
-        return SequenceIterator(items, owner)
+        made = SequenceIterator(items, owner)
+        made.born = self.steps  # type: ignore[attr-defined]
+        return made
 
     def range_iterator(self, value: range) -> Value:
         return RangeIterator(value)

@@ -354,6 +354,11 @@ class TypeSource(ChildSource):
 _ABSENT = object()
 
 
+def module_of(cls: type) -> Any:
+    """cls.__module__, whatever its metaclass makes of that name."""
+    return type.__dict__["__module__"].__get__(cls)
+
+
 def type_attribute(cls: type, name: str, default: Any = _ABSENT) -> Any:
     """The raw entry `name` along cls's MRO, without binding. Raises: AttributeError if there is none."""
     for base in type.__dict__["__mro__"].__get__(cls):

@@ -23,6 +23,7 @@ from dynamo.values.symint import SymbolicValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor, dtypes
+from eager.autograd.inplace import check_may_write
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import Kind, Op
@@ -102,6 +103,7 @@ class TensorCalls:
     inputs: list[TensorValue]
     mode: FakeMode
     writes_inputs: bool
+    grad_mode: bool
     effect_nodes: set[Node]
     transforming: bool
     alike: bool = False
@@ -274,6 +276,9 @@ class TensorCalls:
         for other in self.inputs:
             if other not in targets and other.real is not None and id(other.real.untyped_storage()) in mine:
                 raise Unsupported(breaks.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
+        if self.grad_mode:
+            for v in targets:
+                _refuse_forbidden(v)
         self.writes_inputs = True
 
     def _fixed(self, value: Value) -> Value:
@@ -355,6 +360,15 @@ class TensorCalls:
             value.born = self.levels[0].step
         self.fakes[id(result)] = value
         return value
+
+
+def _refuse_forbidden(v: TensorValue) -> None:
+    """What a view from outside is a view of is nothing that its fake has: a write that this forbids is to raise in its place."""
+    if v.real is not None:
+        try:
+            check_may_write(v.real)
+        except RuntimeError as error:
+            raise Unsupported(breaks.AUTOGRAD, f"a write to {v.describe()}: {error}") from None
 
 
 def _non_leaf(leaf: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ from dynamo.sources import (
     IteratorOwnerSource,
     Source,
     TypeAttrSource,
+    module_of,
 )
 from dynamo.standing import STANDING_TYPES, wrap_standing
 from dynamo.values.base import Lazy, Opaque, Value
@@ -87,7 +88,7 @@ def is_python_class(cls: type) -> bool:
         if base in (object, types.SimpleNamespace) or issubclass(base, BaseException):
             continue
         if not base.__flags__ & _HEAP_TYPE:
-            return base.__module__ in ("abc", "typing", "collections.abc")
+            return module_of(base) in ("abc", "typing", "collections.abc")
         if _is_made_in_c(base):
             return False
     return True
@@ -468,7 +469,9 @@ def _set(cap: Any, real: Any, source: Source) -> Value:
 
 def _range(cap: Any, real: Any, source: Source) -> Value:
     if not isinstance(source, ConstSource):
-        cap.guard("const_eq", source, real)
+        cap.guard("type", source, range)
+        for part in ("start", "stop", "step"):  # ranges with the same numbers are equal, whatever they were made from
+            cap.guard("const_eq", AttrSource(source, part), getattr(real, part))
     return RangeValue(real, source)
 
 

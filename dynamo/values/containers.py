@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
-from dynamo.sources import Source
+from dynamo.sources import Source, module_of
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.mappings import DictValue, pairs_of
@@ -44,7 +44,7 @@ def container_base(cls: type) -> type | None:
     if base not in CONTAINER_BASES:
         return None
     rest = (b for b in mro if b not in base.__mro__)
-    return base if all(b.__flags__ & _HEAP_TYPE or b.__module__ in ("abc", "typing") for b in rest) else None
+    return base if all(b.__flags__ & _HEAP_TYPE or module_of(b) in ("abc", "typing") for b in rest) else None
 
 
 class ContainerObject(UserObject):

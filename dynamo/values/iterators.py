@@ -115,6 +115,8 @@ class SequenceIterator(Iterator):
             return cg.source(self.source)
         if self.done:
             return "iter(())"
+        if isinstance(self.owner, ListValue) and self.owner.cls is not list and self.owner.version != self.version:
+            cg.impossible(self, "an iterator over a deque that has changed")
         live = isinstance(self.owner, ListValue | TupleValue) and self.owner.items is self.items
         if live:
             start = self.owner.iterator(cg)  # type: ignore[attr-defined]

@@ -317,6 +317,8 @@ class DictView(Value):
             return Constant(any(cap.equal(v, args[0]) for v in self.contents(cap)))
         if name == "__reversed__":
             return cap.sequence_iterator(self.contents(cap)[::-1], self)
+        if self.kind == "items" and name.strip("_") in ("eq", "ne", "le", "lt", "ge", "gt"):
+            raise Unsupported(breaks.OPAQUE_OBJECT, "a comparison of items of dicts, which asks the values")
         if self.kind != "values" and name in SetValue.OPERATORS:
             mine = cap.set_of(self.contents(cap))
             mine.made, mine.methods = history_of(cap, self), type({}.keys())

@@ -377,6 +377,48 @@ def f(log, x, n):
         print(end='')
         GL.index(70)
 """) for mode in ("default", "break", "leaf", "settrace")},
+    "hooks run for a gradient that nobody uses": ("default", """
+def f(log, x, n):
+    v = -x.detach().requires_grad_()
+    v.register_hook(lambda g: note(g.shape))
+    torch.autograd.grad(v.sum(), v)
+"""),
+    "a write to a view of a leaf raises at its own line": ("default", """
+def f(log, x, n):
+    w = x.detach().clone().requires_grad_()
+    v = w[0]
+    print(end='')
+    v[1] = n
+    note(w)
+    return x + 1
+"""),
+    "enumerate counts from whole numbers": ("default", """
+def f(log, x, n):
+    try:
+        return [*enumerate(GL, x.sum().item())]
+    except TypeError as error:
+        note(error.args)
+    return [*enumerate(GL, True)]
+"""),
+    "ranges with the same numbers are told apart": ("default", """
+def h(x, numbers):
+    return x * numbers.stop
+def f(log, x, n):
+    return [h(x, numbers) for numbers in (range(0), range(-n), range(0, n, 9), range(0, 1, n))], range(-n).stop
+"""),
+    "what shows how long iterators live": ("default", """
+def f(log, x, n):
+    d = collections.deque([1, 2])
+    it = iter(d)
+    d.append(n)
+    backwards = reversed(collections.deque('ab'))
+    print(end='')
+    try:
+        next(it)
+    except RuntimeError as error:
+        note(error.args)
+    return type(backwards)(d).__length_hint__()
+"""),
 }  # fmt: skip
 
 

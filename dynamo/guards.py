@@ -88,7 +88,7 @@ def _text(operand: Any) -> str:
     if issubclass(kind, tuple):
         return f"({', '.join(map(_text, operand))}{',' if len(operand) == 1 else ''})"
     if issubclass(kind, types.ModuleType):
-        return f"<module {(types.ModuleType.__dict__['__dict__'].__get__(operand) or {}).get('__name__')}>"
+        return f"<module {(vars(types.ModuleType)['__dict__'].__get__(operand) or {}).get('__name__')}>"
     if kind is int and operand.bit_length() > 64:
         return f"<an int of {operand.bit_length()} bits>"
     if kind in _PLAIN:

@@ -111,13 +111,17 @@ def _transformers(name: str, inputs: list[Any] | None = None, **options: Any) ->
 _SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 100}
 for _name in (
     "BertModel RobertaModel ElectraModel AlbertModel MPNetModel DebertaV2Model FalconForCausalLM GPTNeoXForCausalLM OPTForCausalLM "
-    "MambaForCausalLM"
+    "MambaForCausalLM MegatronBertModel NystromformerModel RoFormerModel"
 ).split():
     _transformers(_name, **_SMALL)
-for _name in "LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM GemmaForCausalLM PhiForCausalLM".split():
+for _name in (
+    "LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM GemmaForCausalLM PhiForCausalLM Olmo2ForCausalLM StableLmForCausalLM"
+).split():
     _transformers(_name, num_key_value_heads=2, head_dim=8, **_SMALL)
 # torch's grouped products, which the experts are run by otherwise, refuse float64
 _transformers("MixtralForCausalLM", num_key_value_heads=2, head_dim=8, experts_implementation="eager", **_SMALL)
+_transformers("FlexOlmoForCausalLM", num_key_value_heads=2, num_experts=4, num_experts_per_tok=2, pad_token_id=0,
+              experts_implementation="eager", **_SMALL)  # fmt: skip
 _transformers("GPT2LMHeadModel", n_embd=32, n_layer=2, n_head=4, vocab_size=100, n_positions=64)
 _transformers("GPTNeoForCausalLM", hidden_size=32, num_layers=2, num_heads=4, intermediate_size=64, vocab_size=100, window_size=8,
               max_position_embeddings=64, attention_types=[[["global", "local"], 1]])  # fmt: skip

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from eager import dtypes
 from eager.ops.table import OPS, Op
 from eager.tensor import Tensor
 from fxir.emit import emit, emit_layout, emit_reshape, physical_root, spec
@@ -232,6 +233,14 @@ def _reshape_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node
     return emit_reshape(memory.graph, new, view.parent.geometry[1])
 
 
+def _read_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
+    assert view.parent is not None
+    of = dtypes.ALL[view.parent.geometry[0]]
+    if of.itemsize != spec(new).dtype.itemsize:  # then only neighbours in memory are one element
+        new = emit_layout(memory.graph, new, view.geometry[2])
+    return memory.emit(OPS["view_dtype"], new, of)
+
+
 def _permute_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
     n = len(view.geometry[1])
     dims = [d % n for d in view.args[0]]
@@ -263,6 +272,7 @@ _INVERSE: Final[dict[str, Callable[[Memory, Buffer, View, Node], Node]]] = {
     "unsqueeze": _reshape_back,
     "squeeze": _reshape_back,
     "permute": _permute_back,
+    "view_dtype": _read_back,
     "slice": _scatter("slice_scatter"),
     "select": _scatter("select_scatter"),
     "diagonal": _scatter("diagonal_scatter"),

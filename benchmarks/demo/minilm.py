@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +179,16 @@ def load() -> MiniLM:
     model = MiniLM(Config.read(folder() / "config.json"))
     model.load_state_dict(state)
     return model.eval()
+
+
+# The sentences whose embeddings are held to those of sentence-transformers (tests/data/minilm_reference.json).
+SENTENCES: Final = (
+    "The cat sits outside.",
+    "How do I catch an exception in Python?",
+    "A generator function yields its values one at a time, and goes on where it stopped when asked for the next.",
+    "Größe, naïve café, 東京: text that is not ASCII, with 123 numbers and (brackets)!",
+    "x",
+)
 
 
 class Tokenizer:

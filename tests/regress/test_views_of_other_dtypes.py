@@ -51,6 +51,32 @@ def test_a_write_through_a_view_of_another_dtype_is_seen() -> None:
     assert dynamo.compile(fn, backend="aot_eager")(x).tolist() == [2.0, 4.0, 6.0] == x.tolist()
 
 
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "whole, narrower": lambda x: x.view(torch.uint8).fill_(0),
+    "a column, narrower": lambda x: x.view(torch.int16)[:, 1].add_(3),
+    "turned around": lambda x: x.t().view(torch.int32).bitwise_xor_(1 << 31),
+    "rows of the other dtype": lambda x: x.view(torch.int32)[1:].zero_(),
+    "twice": lambda x: x.view(torch.int16).view(torch.int32).neg_(),
+    "wider": lambda x: x.view(torch.int64).bitwise_and_(0xFFFFFFFF),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_writes_reach_the_other_dtype(name: str, backend: str) -> None:
+    def fn(x: Any) -> Any:
+        y = x * 2
+        WRITES[name](y)
+        WRITES[name](x)
+        return y + 1, y, x.sum()
+
+    given = torch.arange(1.0, 13.0).reshape(3, 4)
+    expected, found = given.clone(), given.clone()
+    for a, b in zip(dynamo.compile(fn, backend=backend, fullgraph=True)(found), fn(expected), strict=True):
+        assert torch.equal(a, b)
+    assert torch.equal(found, expected)
+
+
 def test_vmap_reads_each_example_as_the_other_dtype() -> None:
     x = torch.arange(6.0).reshape(2, 3)
     assert torch.equal(torch.func.vmap(lambda row: row.view(torch.uint8))(x), x.view(torch.uint8))

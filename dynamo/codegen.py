@@ -10,6 +10,7 @@ Owns text only. What is captured comes from `capture`; where continuations live 
 from __future__ import annotations
 
 import ast
+import builtins
 import itertools
 import keyword
 import math
@@ -111,11 +112,13 @@ class CodeGen:
         self._indent = ""
 
     def _arguments(self, names: tuple[str, ...]) -> list[str]:
-        taken: set[str] = set()
+        """Parameters by the user's names; others where these would hide what the generated text calls by name."""
+        taken: set[str] = set(HELPERS) | set(vars(builtins))
         out = []
         for i, name in enumerate(names):
-            ok = _IDENTIFIER.match(name) and not keyword.iskeyword(name) and name not in taken and not name.startswith("_")
-            chosen = f"{name}_{i}" if ok and name in HELPERS else name if ok else f"s{i}_"
+            ok = _IDENTIFIER.match(name) and not keyword.iskeyword(name) and not name.startswith("_")
+            candidates = itertools.chain((name, f"{name}_{i}") if ok else (), (f"s{i}_{k}" for k in itertools.count()))
+            chosen = next(c for c in candidates if c not in taken)
             taken.add(chosen)
             out.append(chosen)
         return out

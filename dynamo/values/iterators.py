@@ -6,7 +6,7 @@ Each can be reconstructed in the state it is in, so that a loop can go on after 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
@@ -73,6 +73,18 @@ class Iterator(Value):
         raise Unsupported(breaks.OPAQUE_ITERATOR, f"iterator.{name}()")
 
 
+_EMPTY: Final[dict[str, Any]] = {
+    "iter(())": iter(()), "iter([])": iter([]), "reversed(())": reversed(()), "reversed([])": reversed([]),
+    "iter({}.keys())": iter({}.keys()), "iter({}.values())": iter({}.values()), "iter({}.items())": iter({}.items()),
+}  # fmt: skip
+_FINISHED: Final = {type(iterator): text for text, iterator in _EMPTY.items()}
+
+
+def _finished(kind: type) -> str:
+    """An iterator of `kind`, or one like it, that has nothing left."""
+    return _FINISHED.get(kind, "iter(())")
+
+
 class SequenceIterator(Iterator):
     """iter() of a sequence; of a list it sees later changes, as Python's does."""
 
@@ -114,7 +126,7 @@ class SequenceIterator(Iterator):
         if self.source is not None:
             return cg.source(self.source)
         if self.done:
-            return "iter(())"
+            return _finished(self.kind)
         if isinstance(self.owner, ListValue) and self.owner.cls is not list and self.owner.version != self.version:
             cg.impossible(self, "an iterator over a deque that has changed")
         live = isinstance(self.owner, ListValue | TupleValue) and self.owner.items is self.items
@@ -144,7 +156,7 @@ class ReversedIterator(Iterator):
 
     def reconstruct(self, cg: CodeGen) -> str:
         if self.at < 0:
-            return "iter(())"
+            return _finished(self.kind)
         return f"{cg.helper('advanced')}(reversed({cg.filled(self.owner)}), {self.at})"
 
 
@@ -208,7 +220,7 @@ class DictIterator(Iterator):
         if self.source is not None:
             return cg.source(self.source)
         if self.done:
-            return "iter(())"
+            return _finished(self.kind)
         view = self.owner.view(cg, self.what)
         return f"iter({view})" if self.at == 0 else f"{cg.helper('skipped')}(iter({view}), {self.at})"
 

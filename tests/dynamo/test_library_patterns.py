@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -540,3 +541,30 @@ def test_a_text_of_a_size_is_a_result_without_fixing_it() -> None:
         same(fn(torch.ones(n, 2)), compiled(torch.ones(n, 2)))
     (region,) = (r for r in REGIONS if any(c is compiled for c, _ in r.function_sites))
     assert len(region.statistics.graphs) == 2
+
+
+def test_variables_named_like_builtins_hide_nothing_from_the_generated_code() -> None:
+    def fn(x: Any, iter: Any, list: Any, dict: Any, zip: Any, slice: Any, super: Any, setattr: Any, type: Any, map: Any) -> Any:
+        box = SimpleNamespace(n=0)
+        box.n = iter
+        done, pairs, part = reversed([]), {"a": x + list}, x[dict:]
+        more = [pairs, {1, 2}, (y for y in ())]
+        print(end="")  # the graph breaks here, and all of this is handed on
+        more.append(box.n + zip + slice + super + setattr + type + map)
+        return more[0]["a"] + more[-1], part, done, sorted(more[1]), box
+
+    args = (torch.ones(3), 1, 2, 1, 3, 4, 5, 6, 7, 8)
+    found, expected = dynamo.compile(fn, backend="eager")(*args), fn(*args)
+    same(found[:2], expected[:2])
+    assert [*map(type, found)] == [*map(type, expected)]
+    assert [*found[2]] == [] and found[3:] == expected[3:]
+
+
+def test_iterators_that_are_through_keep_their_kind() -> None:
+    def fn(x: Any) -> Any:
+        made = [iter([]), iter(()), reversed([]), reversed(()), iter({}), iter({}.values()), iter({}.items())]
+        for one in made:
+            next(one, None)
+        return x + 1, made
+
+    assert [*map(type, dynamo.compile(fn, backend="eager")(torch.ones(2))[1])] == [*map(type, fn(torch.ones(2))[1])]

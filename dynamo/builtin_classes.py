@@ -287,7 +287,11 @@ def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(value, TensorValue):
         raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a tensor")
     if isinstance(value, UserObject) and not cap.class_has(value.cls, "__reversed__"):
-        raise Unsupported(breaks.OPAQUE_ITERATOR, f"reversed() of {value.describe()}")
+        # Our containers of modules may be read at once: nothing shows when an element is fetched.
+        if getattr(getattr(value.cls, "__getitem__", None), "__module__", "") != eager.nn.ModuleList.__module__:
+            raise Unsupported(breaks.OPAQUE_ITERATOR, f"reversed() of {value.describe()}")
+        count = cap.call_method(value, "__len__", [], {}).as_constant()
+        return cap.sequence_iterator([cap.getitem(value, Constant(i)) for i in reversed(range(count))], NONE)
     if isinstance(value, ListValue):
         raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a deque")
     return cap.call_method(value, "__reversed__", [], {})

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,12 @@ def _array_of(data: Any, d: dtype | None) -> Any:
     if isinstance(data, (np.number, np.bool_)):
         return np.array(data, d.numpy if d else data.dtype)
     listed = isinstance(data, (list, tuple))
+    kinds = _kinds(data) if listed else {type(data)}
+    if any(map(_is_other_sequence, kinds)):
+        data = _listed(data)
+        listed, kinds = True, _kinds(data)
     if listed and isinstance(_first(data), str):
         raise ValueError("too many dimensions 'str'")
-    kinds = _kinds(data) if listed else {type(data)}
     if d is None and not kinds <= _PYTHON_NUMBERS:
         d = _inferred(data)
     if listed and any(issubclass(kind, TensorBase) for kind in kinds):
@@ -98,6 +102,19 @@ def _of_kind(kind: str) -> dtype:
     return default.to_complex() if kind == "c" else default
 
 
+def _is_other_sequence(kind: type) -> bool:
+    """Whether objects of this class have a length and elements by number, like range and deque, and are no lists or tuples."""
+    known = (list, tuple, str, bytes, Mapping, np.ndarray, np.generic, TensorBase)
+    return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not issubclass(kind, known)
+
+
+def _listed(data: Any) -> Any:
+    """Nested sequences of any class as lists."""
+    if isinstance(data, (list, tuple)):
+        return [_listed(v) for v in data]
+    return [_listed(data[i]) for i in range(len(data))] if _is_other_sequence(type(data)) else data
+
+
 def _kinds(data: Any) -> set[type]:
     """The classes of all elements of nested lists and tuples."""
     found = set(map(type, data))
@@ -124,8 +141,8 @@ def _inferred(data: Any) -> dtype:
         return dtypes.int64
     if isinstance(data, (float, complex)):
         return _of_kind("c" if isinstance(data, complex) else "f")
-    if isinstance(data, str):
-        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
 
 

@@ -5,11 +5,11 @@
 KERNEL_FILE
 #include "direct.h"
 
-/* A tensor on the CPU whose elements copy_elements moves. */
+/* A tensor on the CPU whose elements copy_elements moves; which ops take 8-bit floats their rules say. */
 static TensorObject *movable(PyObject *o)
 {
     TensorObject *t = cpu_tensor(o);
-    return t && g_itemsize[code_of(t)] <= 8 ? t : NULL;
+    return t && g_itemsize[code_of(t)] <= 8 && !dtype_is_float8(code_of(t)) ? t : NULL;
 }
 
 /* Dims of a tensor, negative ones from the end, as a mask; false for one out of range or given twice. */

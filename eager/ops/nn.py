@@ -55,6 +55,8 @@ def _softmax(x: Any, dim: int) -> Any:
     if x.ndim == 0:
         return OPS["exp"](x - x)
     dims = (normalize_dim(dim, x.ndim),)
+    if x.shape[dims[0]] == 0:  # which has no greatest element
+        return OPS["exp"](x)
     wide = cast_to(x, accumulator(x.dtype))
     e = OPS["exp"](wide - OPS["amax"](wide, dims, True))
     # One division per row: dividing each element would cost as much as the exponential.
@@ -138,6 +140,8 @@ def _log_softmax(x: Any, dim: int) -> Any:
     if x.ndim == 0:
         return x - x
     dims = (normalize_dim(dim, x.ndim),)
+    if x.shape[dims[0]] == 0:
+        return OPS["exp"](x)
     wide = cast_to(x, accumulator(x.dtype))
     shifted = wide - OPS["amax"](wide, dims, True)
     return cast_to(shifted - OPS["log"](OPS["sum"](OPS["exp"](shifted), dims, True, None)), x.dtype)

@@ -55,7 +55,6 @@ DIFFERENCES = [
                call="digamma|out=T.empty|cov", found="^values"),
     Difference("whole columns of positions; torch gives views of one matrix", call="unravel_index|multinomial|indices", found="^strides"),
     Difference("nested sequences may hold tensors of one element or more", call=r"T\.tensor\(\[T\.tensor"),
-    Difference("strings in a sequence are a ValueError at any level", call=r"T\.tensor\(\[1, 'a'\]\)"),
     Difference("eager's dtypes have no half precision complex", call=r"T\.complex\(t\('f2'"),
     Difference("positions out of range are an IndexError in every index_ function", call="index_add", torch="out of bounds"),
     Difference("what broadcasts is allowed", call="put_\\(at\\(4, 2\\), t\\('f4', 3"),

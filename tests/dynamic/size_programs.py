@@ -97,7 +97,7 @@ STEPS: dict[str, Step] = {
     "sorted": lambda x: x.sort(-1).values,
     "top": lambda x: x.topk(min(2, x.shape[1]), dim=1).values,
     "diagonal": lambda x: x + torch.eye(x.shape[0], x.shape[1]),
-    "pooled": lambda x: F.avg_pool1d(x.unsqueeze(0), 2, 1, x.shape[1] == 1)[0],
+    "pooled": lambda x: F.avg_pool1d(x.unsqueeze(0), 2, 1, int(x.shape[1] == 1))[0],
     "bent": lambda x: torch.where(x > 0, x, x * (x.shape[0] % 4)),
     "stacked": lambda x: torch.stack([x, x * 2], 1).view(-1, x.shape[1]),
     "written": lambda x: x.clone().index_fill_(0, torch.tensor([0]), float(x.shape[0])),

@@ -126,7 +126,7 @@ class TransformerEncoder(Module):
     def _drops_padding(self, src: Tensor, padding: Tensor) -> bool:
         """Whether torch would leave out padded positions, which then are zeros in the result: in inference, where padding
         ends each sequence. (It does so to save their work; the values of the others are the same.)"""
-        if not self.use_nested_tensor or self.layers[0].training or src.ndim != 3 or not mha.get_fastpath_enabled():
+        if not self.use_nested_tensor or self.layers[0].training or src.ndim != 3 or not mha._fastpath:
             return False
         if is_autocast_enabled() or (is_grad_enabled() and any(t.requires_grad for t in (src, *self.layers[0].parameters()))):
             return False

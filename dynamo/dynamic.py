@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamo.errors import ConstraintViolationError
-from eager import Tensor, _logging
+from eager import Tensor, _logging, _settings
 from fxir.shapes import MOST
 
 LOG: Final = _logging.component("dynamic")
@@ -157,7 +157,7 @@ class Dynamic:
             return
         for d, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
             if seen.sizes[d] is not None and seen.sizes[d] != size:
-                if LOG.enabled and self.mode is not False:
+                if LOG.enabled and self._follows():
                     LOG.log(f"{name}.size({d}): {seen.sizes[d]} became {size}: it is a symbol from now on")
                 seen.sizes[d] = None
             if seen.history[d][-1] != size:
@@ -188,35 +188,36 @@ class Dynamic:
             return Dim(True, why="maybe_mark_dynamic")
         if self.mode is True:
             return Dim(True, tuple(seen.history[d]), why="dynamic=True")
-        if self.mode is None and seen.sizes[d] is None:
+        if self._follows() and seen.sizes[d] is None:
             return Dim(True, tuple(seen.history[d]), why="it changed")
         return _FIXED
 
     def stride_varied(self, name: str, ndim: int, d: int) -> bool:
         """Whether the stride of dim `d` was another one at an earlier compilation."""
-        return self.mode is not False and (name, -2 - d) not in self.static and self._tensors[name, ndim].strides[d] is None
+        return self._follows() and (name, -2 - d) not in self.static and self._tensors[name, ndim].strides[d] is None
 
     def int_is_symbolic(self, name: str, value: int) -> bool:
         """Note an int argument; whether it is a symbol now."""
         if not -(1 << 62) < value < 1 << 62:
             return False
         changed = self._changed(name, value)
-        return self._may_be_symbolic(name) and (changed or (self.mode is True and value not in (0, 1)))
+        return (name, -1) not in self.static and ((changed and self._follows()) or (self.mode is True and value not in (0, 1)))
 
     def float_is_symbolic(self, name: str, value: float) -> bool:
         """Note a float argument; whether it is a symbol now. As in torch, `dynamic=True` alone does not make it one, and what
         is not finite is a constant."""
-        return math.isfinite(value) and self._changed(name, value) and self._may_be_symbolic(name)
+        return math.isfinite(value) and self._changed(name, value) and self._follows() and (name, -1) not in self.static
 
-    def _may_be_symbolic(self, name: str) -> bool:
-        return self.mode is not False and (name, -1) not in self.static
+    def _follows(self) -> bool:
+        """Whether what changes becomes a symbol."""
+        return self.mode is True or (self.mode is None and _settings.current().capture.automatic_dynamic)
 
     def _changed(self, name: str, value: int | float) -> bool:
         """Note the number; whether it was another one at an earlier compilation."""
         key, text = (type(value), name), repr(value)
         known = self._numbers.setdefault(key, text)
         if known is not None and known != text:
-            if LOG.enabled and self.mode is not False:
+            if LOG.enabled and self._follows():
                 LOG.log(f"{name}: {known} became {text}: it is a symbol from now on")
             known = self._numbers[key] = None
         return known is None

@@ -36,6 +36,9 @@ def configure() -> None:
     wanted = threads()
     if _native.threads() != wanted:
         _native.set_threads(wanted)
+    limit = _settings.current().cpu.allocator_limit_bytes
+    if _native.memory_stats()["limit_bytes"] != limit:
+        _native.set_memory_limit(limit)
     _load_blas()
 
 

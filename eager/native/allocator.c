@@ -19,7 +19,7 @@
 typedef struct Block { struct Block *next; } Block;
 
 static Block *free_lists[NUM_CLASSES];
-static int64_t limit_bytes = (int64_t)4 << 30;
+static int64_t limit_bytes = (int64_t)2 << 30; /* until the settings are read */
 static int64_t cached_bytes, live_bytes, peak_bytes, hits, misses;
 
 /* The class of a request and, through `rounded`, the bytes a block of that class has. */

@@ -21,6 +21,13 @@ def test_a_size_that_changed_compiles_twice(backend: str) -> None:
     check(lambda x: x * 2 + 1, rows(4, 5, 6, 9, 2, 100), compilations=2, backend=backend)
 
 
+def test_each_size_and_number_is_compiled_for_itself_where_that_is_asked() -> None:
+    with dynamo.config.patch(automatic_dynamic_shapes=False):
+        check(lambda x: x * 2 + 1, rows(4, 5, 6), compilations=3)
+        check(lambda x, n: x + n, [(r(3), 2), (r(3), 5), (r(3), 9)], compilations=3)
+    check(lambda x, n: x + n, [(r(3), 2), (r(3), 5), (r(3), 9)], compilations=2)
+
+
 def test_zero_and_one_are_compiled_for_themselves() -> None:
     check(lambda x: x.sum(0) + x.shape[0], rows(4, 1, 5, 0, 6, 1, 0, 2), compilations=4)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eager as torch
-from eager import _native
+from eager import _host, _native, _settings
 from eager.spec import elementwise_strides, is_dense
 
 
@@ -160,6 +160,17 @@ def test_pool_counts_and_empties():
     assert _native.memory_stats()["allocated_bytes"] == before
     _native.empty_cache()
     assert _native.memory_stats()["cached_bytes"] == 0
+
+
+def test_the_setting_limits_what_the_allocator_keeps() -> None:
+    with _settings.scope(cpu_allocator_limit_bytes=1 << 20):
+        _host.configure()
+        assert _native.memory_stats()["limit_bytes"] == 1 << 20
+        t = torch.empty(1 << 20)
+        del t
+        assert _native.memory_stats()["cached_bytes"] <= 1 << 20
+    _host.configure()
+    assert _native.memory_stats()["limit_bytes"] == 2 << 30
 
 
 def test_view_outside_its_storage_is_refused():

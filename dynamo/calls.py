@@ -141,15 +141,18 @@ class Calls:
 
     def call_substitute(self, substitute: trust.Substitute, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """What `substitute_in_graph` put in the place of a function."""
-        if substitute.folds:
-            try:
-                given = [self.realize(a).as_constant() for a in args]
-                named = {k: self.realize(v).as_constant() for k, v in kwargs.items()}
-            except NotConstant:
-                pass  # the replacement is followed
-            else:
-                return self.wrap_static(self.host(substitute.original, *given, **named))  # type: ignore[attr-defined]
+        constants = self._constants(args, kwargs) if substitute.folds else None
+        if constants is not None:
+            given, named = constants
+            return self.wrap_static(self.host(substitute.original, *given, **named))  # type: ignore[attr-defined]
         return self.wrap_static(substitute.replacement).call(self, args, kwargs)  # type: ignore[arg-type]
+
+    def _constants(self, args: list[Value], kwargs: dict[str, Value]) -> tuple[list[Any], dict[str, Any]] | None:
+        """The arguments as Python's values, or None where one is no constant."""
+        try:
+            return [self.realize(a).as_constant() for a in args], {k: self.realize(v).as_constant() for k, v in kwargs.items()}
+        except NotConstant:
+            return None
 
     def inline(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
         """Run the callee's frame within this capture."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from eager.fake import fake
 
 if TYPE_CHECKING:
     from eager.spec import TensorSpec
     from fxir.graph import Graph
+
+T = TypeVar("T")
 
 OP_KINDS: Final = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 
@@ -55,17 +57,22 @@ NO_INFO: Final = NodeInfo()
 
 def map_nodes(arg: Argument, fn: Callable[[Node], Argument]) -> Argument:
     """Rebuild `arg` with every Node in it (in nested tuples, lists, dicts and slices) replaced by fn(node)."""
-    if isinstance(arg, Node):
+    return map_instances(arg, Node, fn)
+
+
+def map_instances(arg: Any, kind: type[T], fn: Callable[[T], Any]) -> Any:
+    """`map_nodes` for what stands in the place of nodes: everything of the class `kind`."""
+    if isinstance(arg, kind):
         return fn(arg)
     if isinstance(arg, tuple):
-        items = [map_nodes(a, fn) for a in arg]
+        items = [map_instances(a, kind, fn) for a in arg]
         return type(arg)(*items) if hasattr(arg, "_fields") else tuple(items)
     if isinstance(arg, list):
-        return [map_nodes(a, fn) for a in arg]
+        return [map_instances(a, kind, fn) for a in arg]
     if isinstance(arg, dict):
-        return {k: map_nodes(v, fn) for k, v in arg.items()}
+        return {k: map_instances(v, kind, fn) for k, v in arg.items()}
     if isinstance(arg, slice):
-        return slice(map_nodes(arg.start, fn), map_nodes(arg.stop, fn), map_nodes(arg.step, fn))
+        return slice(*(map_instances(a, kind, fn) for a in (arg.start, arg.stop, arg.step)))
     return arg
 
 

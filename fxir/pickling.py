@@ -10,7 +10,7 @@ from typing import Any
 
 from eager.ops.table import OPS, Op
 from fxir.graph import Graph
-from fxir.node import NodeInfo, map_nodes
+from fxir.node import NodeInfo, map_instances, map_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +48,6 @@ def unpack(nodes: list[PackedNode], root: dict[str, Any]) -> Graph:
     made: dict[str, Any] = {}
     for n in nodes:
         target = OPS[n.target.name] if isinstance(n.target, _Reference) else n.target
-        made[n.name] = graph.create_node(n.op, target, _resolved(n.args, made), _resolved(n.kwargs, made), n.name, n.info)
+        args, kwargs = map_instances((n.args, n.kwargs), _Reference, lambda r: made[r.name])
+        made[n.name] = graph.create_node(n.op, target, args, kwargs, n.name, n.info)
     return graph
-
-
-def _resolved(arg: Any, made: dict[str, Any]) -> Any:
-    if isinstance(arg, _Reference):
-        return made[arg.name]
-    if isinstance(arg, tuple):
-        items = [_resolved(a, made) for a in arg]
-        return type(arg)(*items) if hasattr(arg, "_fields") else tuple(items)
-    if isinstance(arg, list):
-        return [_resolved(a, made) for a in arg]
-    if isinstance(arg, dict):
-        return {k: _resolved(v, made) for k, v in arg.items()}
-    if isinstance(arg, slice):
-        return slice(_resolved(arg.start, made), _resolved(arg.stop, made), _resolved(arg.step, made))
-    return arg

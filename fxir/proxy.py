@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import eager.overrides  # noqa: F401 - switches on __torch_function__, by which functions meet proxies
-from fxir.node import Node
+from fxir.node import Node, map_instances
 
 if TYPE_CHECKING:
     from fxir.graph import Graph
@@ -77,11 +77,7 @@ class GraphAppender:
 
 
 def _node_of(value: Any) -> Any:
-    if isinstance(value, Proxy):
-        return value.node
-    if isinstance(value, tuple | list):
-        return type(value)(map(_node_of, value))
-    return {k: _node_of(v) for k, v in value.items()} if isinstance(value, dict) else value
+    return map_instances(value, Proxy, lambda p: p.node)
 
 
 class Attribute(Proxy):

@@ -28,7 +28,7 @@ from eager.func import (
 X = [1.0, 2.0, 3.0]
 
 
-def close(actual, expected):
+def assert_close(actual, expected):
     np.testing.assert_allclose(actual.detach().numpy(), np.asarray(expected), rtol=1e-5, atol=1e-6)
 
 
@@ -38,19 +38,19 @@ def close(actual, expected):
 def test_grad_of_several_arguments_and_trees():
     x, y = torch.tensor(X), torch.tensor([4.0, 5.0, 6.0])
     gx, gy = grad(lambda x, y: (x * y * y).sum(), argnums=(0, 1))(x, y)
-    close(gx, [16, 25, 36])
-    close(gy, [8, 20, 36])
+    assert_close(gx, [16, 25, 36])
+    assert_close(gy, [8, 20, 36])
     found = grad(lambda d: (d["a"] ** 2 * d["b"][0]).sum())({"a": x, "b": (y,)})
-    close(found["a"], [8, 20, 36])
-    close(found["b"][0], [1, 4, 9])
-    close(grad(lambda x, y: (x * y).sum(), argnums=-1)(x, y), X)
+    assert_close(found["a"], [8, 20, 36])
+    assert_close(found["b"][0], [1, 4, 9])
+    assert_close(grad(lambda x, y: (x * y).sum(), argnums=-1)(x, y), X)
 
 
 def test_grad_and_value_with_aux():
     g, (v, aux) = grad_and_value(lambda x: ((x**2).sum(), {"twice": x * 2}), has_aux=True)(torch.tensor(X))
-    close(g, [2, 4, 6])
+    assert_close(g, [2, 4, 6])
     assert v.item() == 14.0
-    close(aux["twice"], [2, 4, 6])
+    assert_close(aux["twice"], [2, 4, 6])
     assert not g.requires_grad
     assert not v.requires_grad
     assert not aux["twice"].requires_grad
@@ -59,13 +59,13 @@ def test_grad_and_value_with_aux():
 def test_vjp_function_may_be_called_again_and_mapped():
     x = torch.tensor(X)
     y, pull = vjp(lambda x: (x * x, x.sum()), x)
-    close(y[0], [1, 4, 9])
+    assert_close(y[0], [1, 4, 9])
     (g,) = pull((torch.ones(3), torch.tensor(10.0)))
-    close(g, [12, 14, 16])
+    assert_close(g, [12, 14, 16])
     (g,) = pull((torch.zeros(3), torch.tensor(1.0)))
-    close(g, [1, 1, 1])
+    assert_close(g, [1, 1, 1])
     (rows,) = vmap(pull)((torch.eye(3), torch.zeros(3)))
-    close(rows, np.diag([2, 4, 6]))
+    assert_close(rows, np.diag([2, 4, 6]))
 
 
 def test_jvp_of_functions_with_views_and_writes():
@@ -77,8 +77,8 @@ def test_jvp_of_functions_with_views_and_writes():
 
     x, t = torch.tensor(X), torch.tensor([1.0, 10.0, 100.0])
     value, tangent = jvp(f, (x,), (t,))
-    close(value, [18, 2, 6])
-    close(tangent, [3 * (10 * 3 + 100 * 2), 1 * 2 + 10 * 1, 10 * 3 + 100 * 2])
+    assert_close(value, [18, 2, 6])
+    assert_close(tangent, [3 * (10 * 3 + 100 * 2), 1 * 2 + 10 * 1, 10 * 3 + 100 * 2])
 
 
 def test_linearize_runs_the_function_once():
@@ -89,9 +89,9 @@ def test_linearize_runs_the_function_once():
         return x.sin() * x
 
     y, push = linearize(f, torch.tensor(X))
-    close(y, np.sin(X) * X)
+    assert_close(y, np.sin(X) * X)
     for t in ([1.0, 0, 0], [0.5, 2, -1]):
-        close(push(torch.tensor(t)), (np.cos(X) * X + np.sin(X)) * t)
+        assert_close(push(torch.tensor(t)), (np.cos(X) * X + np.sin(X)) * t)
     assert len(calls) == 1
 
 
@@ -110,15 +110,15 @@ def test_jacobians_of_trees_have_output_then_input_dims():
         for i in range(2):
             for j in range(3):
                 expected[i, j, i, j] = y[j].item()
-        close(found["p"][0], expected)
-        close(found["q"][1], np.zeros((2, 3)))
+        assert_close(found["p"][0], expected)
+        assert_close(found["q"][1], np.zeros((2, 3)))
 
 
 def test_jacrev_in_chunks_agrees_with_the_whole():
     f = lambda x: (x.sin() * x.sum())  # noqa: E731
     x = torch.randn(5)
-    close(jacrev(f, chunk_size=2)(x), jacrev(f)(x).numpy())
-    close(jacfwd(f)(x), jacrev(f)(x).numpy())
+    assert_close(jacrev(f, chunk_size=2)(x), jacrev(f)(x).numpy())
+    assert_close(jacfwd(f)(x), jacrev(f)(x).numpy())
 
 
 # ---- composition ----
@@ -134,9 +134,9 @@ def test_every_order_of_jacobians_gives_the_hessian():
     expected = np.array([[6 * a, c, b], [c, 6 * b, a], [b, a, 6 * c]])
     for outer in (jacrev, jacfwd):
         for inner in (jacrev, jacfwd, grad):
-            close(outer(inner(cubic))(x), expected)
-    close(hessian(cubic)(x), expected)
-    close(vmap(hessian(cubic))(torch.stack([x, x]))[1], expected)
+            assert_close(outer(inner(cubic))(x), expected)
+    assert_close(hessian(cubic)(x), expected)
+    assert_close(vmap(hessian(cubic))(torch.stack([x, x]))[1], expected)
 
 
 def test_third_derivatives():
@@ -160,8 +160,8 @@ def test_nested_transforms_do_not_confuse_their_variables():
 def test_jvp_of_grad_is_the_hessian_vector_product():
     x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, -1.0])
     f = lambda x: (x[0] ** 2 * x[1] ** 3)  # noqa: E731
-    close(jvp(grad(f), (x,), (v,))[1], [2 * 8 * 3 + 2 * 12 * -1, 2 * 12 * 3 + 6 * 2 * -1])
-    close(grad(lambda x: jvp(f, (x,), (v,))[1])(x), [2 * 8 * 3 + 2 * 12 * -1, 2 * 12 * 3 + 6 * 2 * -1])
+    assert_close(jvp(grad(f), (x,), (v,))[1], [2 * 8 * 3 + 2 * 12 * -1, 2 * 12 * 3 + 6 * 2 * -1])
+    assert_close(grad(lambda x: jvp(f, (x,), (v,))[1])(x), [2 * 8 * 3 + 2 * 12 * -1, 2 * 12 * 3 + 6 * 2 * -1])
 
 
 def test_per_sample_gradients_agree_with_a_loop():
@@ -193,18 +193,18 @@ def test_an_ensemble_of_stacked_modules():
     assert all(p.requires_grad for p in params.values())
     x = torch.randn(5, 3)
     out = vmap(lambda p, b, x: functional_call(nets[0], (p, b), (x,)), in_dims=(0, 0, None))(params, buffers, x)
-    close(out, np.stack([net(x).detach().numpy() for net in nets]))
+    assert_close(out, np.stack([net(x).detach().numpy() for net in nets]))
     out.sum().backward()
     nets[1](x).sum().backward()
-    close(params["0.weight"].grad[1], nets[1][0].weight.grad.numpy())
+    assert_close(params["0.weight"].grad[1], nets[1][0].weight.grad.numpy())
 
 
 def test_vmap_of_vmap_and_grad_of_vmap():
     x, y = torch.randn(2, 3), torch.randn(4, 3)
     outer = vmap(vmap(torch.dot, in_dims=(None, 0)), in_dims=(0, None))
-    close(outer(x, y), x.numpy() @ y.numpy().T)
-    close(grad(lambda x: vmap(lambda r: (r * r).sum())(x).sum())(x), 2 * x.numpy())
-    close(vmap(lambda x: vmap(lambda a: a * x.sum())(x))(x), x.numpy() * x.numpy().sum(1, keepdims=True))
+    assert_close(outer(x, y), x.numpy() @ y.numpy().T)
+    assert_close(grad(lambda x: vmap(lambda r: (r * r).sum())(x).sum())(x), 2 * x.numpy())
+    assert_close(vmap(lambda x: vmap(lambda a: a * x.sum())(x))(x), x.numpy() * x.numpy().sum(1, keepdims=True))
 
 
 def test_gradients_flow_to_what_the_function_closes_over():
@@ -213,13 +213,13 @@ def test_gradients_flow_to_what_the_function_closes_over():
     g = grad(lambda x: (x**2 * w).sum())(x)  # 2 x w
     assert g.requires_grad
     (dw,) = torch.autograd.grad(g.sum(), w)
-    close(dw, 2 * x.numpy())
+    assert_close(dw, 2 * x.numpy())
     out = vmap(lambda row: (row * w).sum())(torch.stack([x, x]))
     (dw,) = torch.autograd.grad(out.sum(), w)
-    close(dw, 2 * x.numpy())
+    assert_close(dw, 2 * x.numpy())
     _, t = jvp(lambda x: x * w, (x,), (torch.ones(2),))
     (dw,) = torch.autograd.grad(t.sum(), w)
-    close(dw, [1, 1])
+    assert_close(dw, [1, 1])
     assert w.grad is None
 
 
@@ -236,10 +236,10 @@ def test_no_grad_inside_stops_and_outside_does_not_stop_a_transform():
             c = x * x
         return (x - c).sum()
 
-    close(grad(f)(torch.ones(2)), [1, 1])
+    assert_close(grad(f)(torch.ones(2)), [1, 1])
     with torch.no_grad():
         g = grad(lambda x: (x * x).sum())(torch.ones(2, requires_grad=True))
-    close(g, [2, 2])
+    assert_close(g, [2, 2])
     assert not g.requires_grad
 
 
@@ -247,8 +247,8 @@ def test_data_may_be_looked_at_under_grad_and_jvp():
     def f(x):
         return (x * 2).sum() if x.sum().item() > 0 and bool(x[0] > 0) else (x * 5).sum()
 
-    close(grad(f)(torch.tensor([1.0, 2.0])), [2, 2])
-    close(grad(f)(torch.tensor([-1.0, 2.0])), [5, 5])
+    assert_close(grad(f)(torch.tensor([1.0, 2.0])), [2, 2])
+    assert_close(grad(f)(torch.tensor([-1.0, 2.0])), [5, 5])
     assert jvp(f, (torch.tensor([1.0]),), (torch.tensor([1.0]),))[1].item() == 2.0
 
 
@@ -257,20 +257,20 @@ def test_data_may_be_looked_at_under_grad_and_jvp():
 
 def test_dims_of_inputs_and_outputs():
     x, y = torch.randn(3, 5), torch.randn(3)
-    close(vmap(lambda a, b: a * b, in_dims=(1, None), out_dims=1)(x, y), x.numpy() * y.numpy()[:, None])
+    assert_close(vmap(lambda a, b: a * b, in_dims=(1, None), out_dims=1)(x, y), x.numpy() * y.numpy()[:, None])
     Pair = namedtuple("Pair", "a b")
     out = vmap(lambda p: Pair(p.a + p.b, p.a), in_dims=(Pair(0, None),), out_dims=Pair(0, 1))(Pair(x, torch.ones(5)))
     assert out.a.shape == (3, 5)
     assert out.b.shape == (5, 3)
     assert vmap(lambda a: (a, None), out_dims=(0, None))(x)[1] is None
-    close(vmap(lambda a: torch.ones(2))(x), np.ones((3, 2)))
+    assert_close(vmap(lambda a: torch.ones(2))(x), np.ones((3, 2)))
     assert vmap(lambda a: a.sum())(torch.ones(0, 2)).shape == (0,)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 5, 7])
 def test_chunks_give_the_same(chunk):
     x = torch.randn(5, 3)
-    close(vmap(lambda a: a * a.sum(), chunk_size=chunk, out_dims=1)(x), (x * x.sum(1, keepdim=True)).numpy().T)
+    assert_close(vmap(lambda a: a * a.sum(), chunk_size=chunk, out_dims=1)(x), (x * x.sum(1, keepdim=True)).numpy().T)
 
 
 def test_random_numbers_are_the_same_or_differ_or_are_refused():
@@ -368,7 +368,7 @@ def test_a_row_may_be_indexed_by_a_row_and_rows_made_like_it_are_its_own():
 def test_writes_into_rows_reach_the_caller_as_a_loop_would():
     x = torch.zeros(3, 4)
     vmap(lambda row, i: row[1:3].add_(i))(x, torch.arange(3.0))
-    close(x, np.array([[0, i, i, 0] for i in range(3)]))
+    assert_close(x, np.array([[0, i, i, 0] for i in range(3)]))
 
 
 def test_values_are_shown_through_the_levels():
@@ -425,7 +425,7 @@ def test_a_captured_tensor_may_not_be_written_but_a_fresh_one_may():
         out[0] = x[1] * 2
         return out.sum()
 
-    close(grad(good)(torch.ones(3)), [0, 2, 0])
+    assert_close(grad(good)(torch.ones(3)), [0, 2, 0])
     assert jvp(good, (torch.ones(3),), (torch.ones(3),))[1].item() == 2.0
 
 
@@ -514,16 +514,16 @@ def test_transforms_inside_and_around_compiled_functions(backend):
         return grad(lambda t: (t**3).sum())(y) + vmap(lambda r: r * r.sum())(torch.stack([x, x]))[0]
 
     for _ in range(2):
-        close(inside(x), 3 * (2 * x.numpy()) ** 2 + x.numpy() * 6)
+        assert_close(inside(x), 3 * (2 * x.numpy()) ** 2 + x.numpy() * 6)
     f = torch.compile(lambda t: t.sin() * t.sum(), backend=backend)
     plain = f(x)  # compiled for plain tensors first
-    close(vmap(f)(torch.stack([x, x * 2]))[0], plain.numpy())
-    close(grad(lambda t: f(t).sum())(x), np.cos(X) * 6 + np.sin(X).sum())
-    close(jvp(f, (x,), (torch.ones(3),))[1], np.cos(X) * 6 + np.sin(X) * 3)
+    assert_close(vmap(f)(torch.stack([x, x * 2]))[0], plain.numpy())
+    assert_close(grad(lambda t: f(t).sum())(x), np.cos(X) * 6 + np.sin(X).sum())
+    assert_close(jvp(f, (x,), (torch.ones(3),))[1], np.cos(X) * 6 + np.sin(X) * 3)
 
     @torch.compile(backend=backend)
     def takes_gradient(x):
         (g,) = torch.autograd.grad((x * x).sum(), x)
         return g * 2
 
-    close(takes_gradient(x.clone().requires_grad_()), [4, 8, 12])
+    assert_close(takes_gradient(x.clone().requires_grad_()), [4, 8, 12])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -257,6 +258,24 @@ def test_proxies_by_hand_append_to_their_graph_and_shapes_are_noted() -> None:
     assert torch.equal(gm(X), torch.relu(X) + X * 2)
     ShapeProp(gm).propagate(X)
     assert {n.meta["tensor_meta"].shape for n in graph.nodes if n.op != "output"} == {X.shape}
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+def _sum_of(pair: Pair, part: slice) -> Any:
+    return (pair.left + pair.right)[part]
+
+
+def test_proxies_by_hand_inside_named_tuples_and_slices() -> None:
+    graph = fx.Graph()
+    x = fx.Proxy(graph.placeholder("x"))
+    y = x.tracer.create_proxy("call_function", _sum_of, (Pair(x, {"two": [x]}["two"][0]), slice(0, 1)), {})
+    graph.output(y.node)
+    gm = fx.GraphModule({}, graph)
+    assert torch.equal(gm(X), (X + X)[:1]) and torch.equal(pickle.loads(pickle.dumps(gm))(X), gm(X))
 
 
 def test_another_value_of_a_concrete_argument_is_refused() -> None:

@@ -122,7 +122,6 @@ class TransformerEncoder(Module):
             y = OPS["masked_fill"](y, hidden.unsqueeze(-1), 0.0)
         return y if self.norm is None else self.norm(y)
 
-
     def _drops_padding(self, src: Tensor, padding: Tensor) -> bool:
         """Whether torch would leave out padded positions, which then are zeros in the result: in inference, where padding
         ends each sequence. (It does so to save their work; the values of the others are the same.)"""

@@ -18,7 +18,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
-from benchmarks.harness import Figure
+import numpy as np
+
+import eager
+from benchmarks.harness import Figure, call_us
+from eager.fake import fake_like
+from fxir.options import CompileOptions, GraphKind
+from fxir.trace import trace
+from inductor.backend import compile_graph
+
+_NATIVE_ENTRY = 0.8  # of numpy's addition: 0.4 us on a machine where that takes 0.5
 
 # Runs as `python -c WORKER library`; prints one JSON object. Times are wall seconds.
 _WORKER = r"""
@@ -92,6 +101,15 @@ def _measure(python: str, library: str, rounds: int) -> dict[str, float]:
     return {name: median(run[name] for run in runs) for name in runs[0]}
 
 
+def _native_entry_us() -> tuple[float, float]:
+    """(microseconds of a native call of a compiled graph, without capture's entry; of numpy's addition), in turn."""
+    x, array = eager.ones(8), np.ones(8, np.float32)
+    graph = trace(lambda x: (x * 2 + 1,), [fake_like(x)])
+    run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions())
+    pairs = [(call_us(lambda: run(x)), call_us(lambda: array + array)) for _ in range(5)]
+    return median(ours for ours, _ in pairs), median(numpys for _, numpys in pairs)
+
+
 def figures(*, rounds: int, torch_at: str | None) -> list[Figure]:
     """Measure everything. torch_at: an interpreter that has torch, or None to leave the column out."""
     own = _measure(sys.executable, "eager", rounds)
@@ -104,4 +122,7 @@ def figures(*, rounds: int, torch_at: str | None) -> list[Figure]:
         ("warm call of compiled x*2+1, 8 elements", "warm_us", "us", 2.0),
         ("the same, eager", "eager_us", "us", None),
     )
-    return [Figure(name, own[key], unit, limit, peer.get(key)) for name, key, unit, limit in rows]
+    found = [Figure(name, own[key], unit, limit, peer.get(key)) for name, key, unit, limit in rows]
+    native, numpys = _native_entry_us()
+    limit = _NATIVE_ENTRY * numpys
+    return [*found, Figure("native call of x*2+1 alone", native, "us", limit, note=f"numpy's x+y beside it {numpys:.2f}")]

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-import eager
 from dynamo import _native
-from dynamo._native import META_ALL, CompiledFunction, Dispatcher, Entry, GuardProgram
+from dynamo._native import CompiledFunction, Dispatcher, Entry, GuardProgram
 
 
 def no_target(self: Any, slots: tuple) -> None:
@@ -458,26 +457,3 @@ def test_threads_share_one_compiled_function() -> None:
     for t in threads:
         t.join()
     assert not wrong and cf.hits > 10 and cf.misses > 10
-
-
-def test_a_call_guarded_by_one_tensor_costs_a_fraction_of_a_microsecond() -> None:
-    x = eager.zeros(8)
-    program = GuardProgram([("tensor", 0, eager.Tensor, x._meta, META_ALL, (8,), (1,))], 2)
-
-    def f(x):
-        return x
-    cf = compiled(f, f)
-    cf.clear_entries()
-    cf.add_entry(program, f)
-
-    def best(call: Any) -> float:
-        times = []
-        for _ in range(7):
-            start = time.perf_counter_ns()
-            for _ in range(20_000):
-                call(x)
-            times.append((time.perf_counter_ns() - start) / 20_000)
-        return min(times)
-    overhead = best(cf) - best(f)
-    assert cf.misses == 0
-    assert overhead < 1000, f"{overhead:.0f} ns"      # 100 on a calm machine; this one may be loaded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,28 +37,55 @@ def winners(folder: Path) -> Winners:
     return Winners(folder, toolchain.toolchain(), 2)
 
 
-def _busy(seconds: float) -> Callable[[], None]:
-    def run() -> None:
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            pass
+class Clock:
+    """`time` for `autotune`: it advances by what a variant is said to take, and by what a neighbour takes from it."""
 
-    return run
+    def __init__(self) -> None:
+        self.now, self.disturbance_s = 0.0, 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def taking(self, seconds: float) -> Callable[[], None]:
+        """A variant of this many seconds."""
+
+        def run() -> None:
+            self.now += seconds + self.disturbance_s
+            self.disturbance_s = 0.0
+
+        return run
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(autotune, "time", made)
+    return made
 
 
 # --------------------------------------------------------------------------- timing
 
 
-def test_measure_ranks_variants_by_their_time() -> None:
-    seconds = autotune.measure({"slow": _busy(2e-3), "fast": _busy(2e-4)}, time.perf_counter() + 5)
-    assert seconds["fast"] < 0.5 * seconds["slow"]
-    assert 1.9e-3 < seconds["slow"] < 2e-2
+def test_measure_finds_each_variants_time_through_disturbances(clock: Clock) -> None:
+    slow, fast, turns = clock.taking(2e-3), clock.taking(2e-4), count()
+
+    def disturbed() -> None:
+        clock.disturbance_s = 0.05 if next(turns) < 5 else 0.0  # and then the neighbour rests
+        fast()
+
+    seconds = autotune.measure({"slow": slow, "fast": disturbed}, 5.0)
+    assert seconds == pytest.approx({"slow": 2e-3, "fast": 2e-4})
 
 
-def test_measure_stops_at_its_deadline() -> None:
-    start = time.perf_counter()
-    autotune.measure({"slow": _busy(0.05)}, start)
-    assert time.perf_counter() - start < 1.0
+def test_measure_takes_the_variants_in_turn() -> None:
+    order: list[str] = []
+    autotune.measure({name: lambda name=name: order.append(name) for name in "ab"}, time.perf_counter() + 60)  # type: ignore[misc]
+    assert "".join(order).count("ba") >= 5
+
+
+def test_measure_stops_at_its_deadline(clock: Clock) -> None:
+    autotune.measure({"slow": clock.taking(0.05)}, clock.now)
+    assert clock.now == pytest.approx(3 * 0.05)  # a call unmeasured, one to learn how many fit a slice, one round
 
 
 @pytest.mark.parametrize(
@@ -165,15 +193,15 @@ def test_winners_decide_what_is_emitted(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------- knobs
 
 
-def test_clearly_fastest_knobs_win() -> None:
+def test_clearly_fastest_knobs_win(clock: Clock) -> None:
     variants = [Knobs(), Knobs(parallel_ns=1), Knobs(parallel_ns=8)]
     cost = {variants[0]: 2e-3, variants[1]: 4e-3, variants[2]: 5e-4}
-    assert autotune.tune_knobs(variants, lambda k: lambda: _busy(cost[k])(), [], 5.0) == variants[2]
+    assert autotune.tune_knobs(variants, lambda k: clock.taking(cost[k]), [], 5.0) == variants[2]
 
 
-def test_default_knobs_stay_without_a_clear_winner() -> None:
+def test_default_knobs_stay_without_a_clear_winner(clock: Clock) -> None:
     variants = [Knobs(), Knobs(parallel_ns=8)]
-    assert autotune.tune_knobs(variants, lambda k: lambda: _busy(1e-3)(), [], 2.0) == variants[0]
+    assert autotune.tune_knobs(variants, lambda k: clock.taking(1e-3), [], 2.0) == variants[0]
 
 
 def test_knobs_that_change_nothing_are_not_measured() -> None:

@@ -6,9 +6,9 @@ import os
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,14 +44,13 @@ def test_probe_names_the_compiler_and_its_instruction_set() -> None:
         assert not any("fmodf" in f for f in found.vector_functions)
 
 
-def test_probe_is_read_from_disk_in_a_later_process() -> None:
+def test_probe_is_read_from_disk_in_a_later_process(monkeypatch: pytest.MonkeyPatch) -> None:
     first = toolchain.toolchain()
     toolchain._toolchain.cache_clear()
-    start = time.perf_counter()
+    started: list[Any] = []
+    monkeypatch.setattr(toolchain.subprocess, "run", lambda command, **_: started.append(command))
     second = toolchain.toolchain()
-    elapsed = time.perf_counter() - start
-    assert second == first and second is not first
-    assert elapsed < 0.05  # running the compiler four times takes longer
+    assert second == first and second is not first and not started
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"identity": 1}', b"\xff\xfe"])
@@ -143,10 +142,8 @@ def test_slow_compiler_is_given_up_after_the_timeout(tmp_path: Path) -> None:
     good = toolchain.toolchain()
     slow = _script(tmp_path / "slow-cxx", "exec sleep 60")
     stuck = toolchain.Toolchain(str(slow), *(getattr(good, f) for f in list(good.__dataclass_fields__)[1:]))
-    start = time.perf_counter()
     with _settings.scope(cpu_compile_timeout_s=1), pytest.raises(CompileError, match="FRAMEJIT_COMPILE_TIMEOUT_S"):
         toolchain.build([affine_source(8)], tmp_path / "k.so", stuck)
-    assert time.perf_counter() - start < 20
 
 
 def test_killed_compiler_is_reported_with_its_signal(tmp_path: Path) -> None:

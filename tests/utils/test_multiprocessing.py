@@ -19,7 +19,7 @@ def nothing_left_behind() -> Iterator[None]:
     shared = set(os.listdir("/dev/shm"))
     yield
     assert standard.active_children() == []
-    deadline = time.monotonic() + 2  # other programs make names there too, for a moment
+    deadline = time.monotonic() + 30  # other programs make names there too, for a moment
     while not set(os.listdir("/dev/shm")) <= shared and time.monotonic() < deadline:
         time.sleep(0.05)
     assert set(os.listdir("/dev/shm")) <= shared
@@ -86,9 +86,9 @@ def test_tensors_in_queues_are_shared_both_ways() -> None:
     child.start()
     whole = torch.ones(5)
     asked.put((whole, torch.nn.Parameter(torch.ones(2))))
-    assert answers.get(timeout=20) == (10.0, True, "Parameter", (1,))
+    assert answers.get(timeout=120) == (10.0, True, "Parameter", (1,))
     assert whole.tolist() == [2.0] * 5
-    assert answers.get(timeout=20).tolist() == [0, 1, 2]
+    assert answers.get(timeout=120).tolist() == [0, 1, 2]
     asked.put(None)
     child.join()
     for queue in (asked, answers):

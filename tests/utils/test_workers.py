@@ -66,7 +66,7 @@ def nothing_left_behind() -> Iterator[None]:
     yield
     assert multiprocessing.active_children() == []
     assert set(threading.enumerate()) <= threads
-    deadline = time.monotonic() + 2  # other programs make names there too, for a moment
+    deadline = time.monotonic() + 30  # other programs make names there too, for a moment
     while not set(os.listdir("/dev/shm")) <= shared and time.monotonic() < deadline:
         time.sleep(SHORT_S)
     assert set(os.listdir("/dev/shm")) <= shared
@@ -107,7 +107,7 @@ if __name__ == "__main__":
 """
     script = Path(os.environ["FRAMEJIT_CACHE_DIR"]) / f"{start}.py"
     script.write_text(program)
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False,
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False,
                           env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
     want = [([0.0, 1.0, 2.0], "torch.bfloat16", 9000), ([3.0, 4.0, 5.0], "torch.bfloat16", 9000)]
     assert done.stdout == f"{want}\n", done.stderr
@@ -197,7 +197,7 @@ def test_prefetch_factor_bounds_how_far_workers_run_ahead(tmp_path: Path) -> Non
         taken.write_text("")
         batches = iter(DataLoader(Numbers(40, count), 2, num_workers=2, prefetch_factor=ahead))
         next(batches)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while taken.stat().st_size < 2 * (2 * ahead + 1) and time.monotonic() < deadline:
             time.sleep(SHORT_S)
         time.sleep(SHORT_S)
@@ -394,11 +394,11 @@ batches = iter(DataLoader(Slow(), num_workers=2))
 print(next(batches).tolist(), *(p.pid for p in multiprocessing.active_children()), flush=True)
 os.kill(os.getpid(), 9)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False,
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,
                           env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
     first, *pids = done.stdout.split()
     assert first == "[0]" and len(pids) == 2, done.stderr
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(_runs(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(SHORT_S)
     assert not [pid for pid in pids if _runs(pid)]
@@ -413,7 +413,7 @@ def _runs(pid: str) -> bool:
 
 def test_a_program_may_end_in_the_middle_of_a_pass() -> None:
     program = "from eager.utils.data import DataLoader; it = iter(DataLoader(range(99), num_workers=2)); print(next(it))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False,
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,
                           env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
     assert (done.stdout, done.stderr, done.returncode) == ("tensor([0])\n", "", 0)
 
@@ -426,7 +426,7 @@ def test_ops_and_compiled_functions_run_in_workers_on_one_thread() -> None:
     def at(i: int) -> tuple[float, float, int]:
         return float(compiled(w)), float((w @ w).sum()), torch.get_num_threads()
 
-    for batch in DataLoader(Numbers(4, at), None, num_workers=2, timeout=30):
+    for batch in DataLoader(Numbers(4, at), None, num_workers=2, timeout=120):
         assert batch[:2] == pytest.approx(here, rel=1e-4) and batch[2] == 1
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamo import _native, breaks, checkpoints, trust
+from dynamo.break_errors import error_on_graph_break
 from dynamo.breaks import BreakRecord
 from dynamo.calls import DISABLED
 from dynamo.compiler import REGIONS, CompiledRegion
@@ -231,32 +232,6 @@ def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool
 def run(fn: Any = None) -> Any:
     """Call `fn` so that what is compiled runs compiled, and nothing new is compiled. Usable as a decorator."""
     return run if fn is None else set_stance("eager_on_recompile")(fn)
-
-
-class error_on_graph_break:  # noqa: N801 - torch's name
-    """Whether a graph break is an error while compiled functions are called in this block or decorated function.
-
-    It goes before `fullgraph`, which holds for one compiled function throughout. For this thread.
-    """
-
-    def __init__(self, error: bool) -> None:
-        self._error = error
-        self._before: list[bool | None] = []
-
-    def __enter__(self) -> None:
-        self._before.append(breaks.forbidden.value)
-        breaks.forbidden.value = self._error
-
-    def __exit__(self, *exc: object) -> None:
-        breaks.forbidden.value = self._before.pop()
-
-    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(fn)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with error_on_graph_break(self._error):
-                return fn(*args, **kwargs)
-
-        return wrapper
 
 
 def graph_break(msg: str = "") -> None:

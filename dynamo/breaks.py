@@ -155,7 +155,20 @@ class _Forbidden(local):
     value: bool | None = None
 
 
-forbidden: Final = _Forbidden()
+_forbidden: Final = _Forbidden()
+
+
+def forbidding() -> bool | None:
+    """What this thread has asked for."""
+    return _forbidden.value
+
+
+def forbid(error: bool | None) -> bool | None:
+    """Ask for it; returns what was asked for before. In captured functions: from here on."""
+    before, _forbidden.value = _forbidden.value, error
+    return before
+
+
 _seen: set[tuple[str, int, str]] = set()
 _seen_lock = Lock()
 

@@ -31,7 +31,7 @@ from dynamo.errors import Unsupported
 from dynamo.set_history import History
 from dynamo.values.base import Value
 from dynamo.values.constant import FALSE, NONE, Constant
-from dynamo.values.containers import container_base, new_container
+from dynamo.values.containers import SCALAR_BASES, ContainerObject, container_base, new_container
 from dynamo.values.functions import CellValue, PartialValue
 from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.iterators import (
@@ -112,7 +112,8 @@ def _number(kind: type, method: str) -> Row:
             if found is not None:
                 return found
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{kind.__name__}() of {first.describe()}")
-        if isinstance(first, UserObject) and cap.class_has(first.cls, method) and first.real is None:
+        made = isinstance(first, UserObject) and (first.real is None or isinstance(first, ContainerObject))
+        if made and cap.class_has(first.python_type(), method):
             return cap.call_method(first, method, [], {})
         return on_constants(kind)(cap, args, kwargs)
 
@@ -350,7 +351,7 @@ def _container_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 FUNCTIONS[tuple.__new__] = _tuple_new
-for _base in (dict, collections.OrderedDict, list):
+for _base in (dict, collections.OrderedDict, list, *SCALAR_BASES):
     FUNCTIONS[_base.__new__] = _container_new
 FUNCTIONS[type.__call__] = lambda cap, a, k: cap.make_instance(cap.realize(a[0]), a[1:], k)  # type: ignore[arg-type]
 FUNCTIONS[dict.fromkeys] = fromkeys

@@ -36,6 +36,7 @@ from dynamo.operations import BINARY, COMPARE, INPLACE, UNARY
 from dynamo.sources import ConstSource
 from dynamo.values.base import Value
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
+from dynamo.values.containers import ContainerObject, value_of_scalar
 from dynamo.values.iterators import CallIterator
 from dynamo.values.objects import BuiltinMethod, ClassValue, UserObject
 from dynamo.values.sequences import ListValue, TupleValue
@@ -136,6 +137,8 @@ def _hash(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value, UserObject) and isinstance(getattr(value.cls, "__hash__", None), types.FunctionType):
         return cap.call_method(value, "__hash__", [], {})
+    if isinstance(value, ContainerObject) and cap.class_lookup(value.cls, "__hash__") is value.base.__hash__:
+        value = value_of_scalar(cap, value)
     if value.is_constant and isinstance(value, Constant | TupleValue):
         return Constant(cap.host(hash, value.as_constant()))
     raise Unsupported(breaks.IDENTITY, f"hash of {value.describe()}")

@@ -14,6 +14,8 @@ from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
+from dynamo.values.containers import value_of_scalar
+from dynamo.values.mappings import DictValue
 from dynamo.values.objects import ExceptionValue, UserObject
 from dynamo.values.sequences import ListValue
 from dynamo.values.symint import SymbolicValue, SymIntValue
@@ -125,9 +127,11 @@ def constants(cap: Capture, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict
 
 
 def _constant(cap: Capture, value: Value) -> Any:
-    value = cap.realize(value)
+    value = value_of_scalar(cap, value)
     if isinstance(value, ListValue) and value.cls is list and value.owner is None:
         return [_constant(cap, item) for item in value.items]
+    if isinstance(value, DictValue) and value.cls is dict and value.owner is None:
+        return {_constant(cap, k): _constant(cap, v) for k, v in value.entries.values()}
     return value.as_constant()
 
 

@@ -41,6 +41,7 @@ from dynamo.effects import Effects
 from dynamo.errors import BreakFound, GiveUp, Raised, Restart, Unsupported
 from dynamo.exceptions import Exceptions
 from dynamo.guards import GuardSet
+from dynamo.item_of_data import ItemsOfData
 from dynamo.made_modules import MadeModules
 from dynamo.opcodes.table import Return
 from dynamo.operations import Operations
@@ -63,11 +64,13 @@ _EAGER_DIR = os.path.dirname(os.path.abspath(eager.__file__)) + os.sep
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one capture may do before it breaks the graph. force: "none", "call" or "leaf" (tests)."""
+    """What one capture may do before it breaks the graph. force: "none", "call" or "leaf" (tests). scalar_outputs: numbers
+    that data tells may be symbols."""
 
     inline_depth: int = 40
     unroll: int = 20_000
     force: str = "none"
+    scalar_outputs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,8 @@ class Stop:
 
 
 class Capture(  # type: ignore[misc]
-    Wrapping, AttributeAccess, Operations, TensorCalls, SubGraphs, Symbols, DataDependent, Exceptions, Calls, MadeModules, Builtins
+    Wrapping, AttributeAccess, Operations, TensorCalls, SubGraphs, Symbols, DataDependent, ItemsOfData, Exceptions, Calls,
+    MadeModules, Builtins
 ):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
@@ -104,6 +108,7 @@ class Capture(  # type: ignore[misc]
     def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
         self.begin_symbols(dynamic or Dynamic())
         self.begin_data()
+        self.items_of_data = []
         self.limits = limits
         self.restart = restart
         self.graph = self.main = Graph()
@@ -133,6 +138,7 @@ class Capture(  # type: ignore[misc]
         self.ambient: int = ambient.word()
         self.autocast: int = ambient.autocast_number()
         self.initial_autocast = self.autocast
+        self.forbidden = self.initial_forbidden = breaks.forbidding()
         self._chain = False
         self._origin: Origin | None = None
         self._origin_key: Any = None

@@ -305,6 +305,8 @@ class CodeGen:
                 self.impossible(generator, f"{generator.describe()} is left inside a try or with block")
         try:
             self.cap.effects.replay(self)
+            if self.cap.forbidden is not self.cap.initial_forbidden:
+                self.statement(f"{self.helper('forbid')}({self.cap.forbidden})")
             if isinstance(end, Finished):
                 self.statement(f"return {self.value(end.value)}")
             else:

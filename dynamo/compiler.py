@@ -269,7 +269,7 @@ class CompiledRegion:
     def _attempt(self, site: Site, root: Any, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:
         restart: Restart | None = None
         for _ in range(_MAX_RESTARTS):
-            cap = Capture(_limits(), restart, site.dynamic)
+            cap = Capture(_limits(self.options.fullgraph), restart, site.dynamic)
             job = Job(self, site, cap, root)
             try:
                 return job.run(slots, add)
@@ -380,9 +380,8 @@ class Job:
 
     def _report(self, end: Stop) -> None:
         record = end.record()
-        forbidden = breaks.forbidden.value
-        if self.owner.options.fullgraph if forbidden is None else forbidden:
-            who = "compile(fullgraph=True)" if forbidden is None else "error_on_graph_break(True)"
+        if self.owner.options.fullgraph or self.cap.forbidden:
+            who = "compile(fullgraph=True)" if self.owner.options.fullgraph else "error_on_graph_break(True)"
             raise UnsupportedUnderFullgraph(f"{who}: " + record.describe())
         breaks.report(record)
 
@@ -632,9 +631,9 @@ def add_relations(cap: Capture) -> None:
             cap.guards.add("distinct", tuple(everyone))
 
 
-def _limits() -> Limits:
+def _limits(fullgraph: bool) -> Limits:
     settings = _settings.current().capture
-    return Limits(min(settings.inline_depth, 60), settings.unroll_limit, settings.force_break)
+    return Limits(min(settings.inline_depth, 60), settings.unroll_limit, settings.force_break, settings.scalar_outputs or fullgraph)
 
 
 @dataclass(slots=True)

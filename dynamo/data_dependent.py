@@ -1,6 +1,6 @@
 """Numbers and sizes that only data tells, under capture: `item()`, `nonzero()`, masks. Part of Capture.
 
-With `config.capture_scalar_outputs` and `config.capture_dynamic_output_shape_ops` they become unbacked symbols
+With `config.capture_scalar_outputs` (or `fullgraph`) and `config.capture_dynamic_output_shape_ops` they become unbacked symbols
 (`fxir.unbacked`) and the graph goes on; otherwise it breaks there. A size is taken to be at least 2, as sizes of inputs
 are: a call in which it is less runs uncompiled.
 """
@@ -25,7 +25,7 @@ from fxir.shapes import MOST, Relation, ShapeEnv, plain
 from fxir.stages import DataCalls, Told
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
+    from dynamo.capture import Capture, Limits
     from dynamo.codegen import CodeGen
     from dynamo.dynamic import Dynamic
     from dynamo.values.tensor import TensorValue
@@ -43,6 +43,7 @@ class DataDependent:
 
     shapes: ShapeEnv
     dynamic: Dynamic
+    limits: Limits
     graph: Graph
     levels: list[Any]
     transforming: bool
@@ -105,7 +106,7 @@ class DataDependent:
 
     def _may_be_numbers(self, x: TensorValue) -> bool:
         known = x.fake.dtype.category in (Category.INT, Category.FLOAT)
-        return known and _settings.current().capture.scalar_outputs and self._may_go_on()
+        return known and self.limits.scalar_outputs and self._may_go_on()
 
     def list_of(self, x: TensorValue) -> Value | None:
         """x.tolist() of a vector, or of a tensor of one number; None where the graph has to break."""

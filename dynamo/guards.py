@@ -25,7 +25,7 @@ from fxir.node import Origin
 LOG: Final = _logging.artifact("guards")
 
 _RANK: Final = {
-    "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
+    "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "content_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
     "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "type_absent": 4, "plain_new": 4,
     "call_eq": 5, "iterator_state": 4,
 }  # fmt: skip
@@ -70,7 +70,7 @@ class Guard:
 
 _WORDS: Final = {
     "is": "is the object", "is_not": "is not the object", "type": "has the type", "int_eq": "==", "float_eq": "==", "str_eq": "==",
-    "const_eq": "==", "len": "has the length", "dict_keys": "has the keys", "no_attr": "has no attribute",
+    "const_eq": "==", "content_eq": "==", "len": "has the length", "dict_keys": "has the keys", "no_attr": "has no attribute",
     "type_absent": "has no attribute", "dict_absent": "has no entry", "cell_empty": "is not bound",
     "grad_mode": "gradients are recorded:", "same": "are one object", "distinct": "are different objects", "alias": "share memory",
     "not_alias": "share no memory", "iterator_state": "stands at", "plain_new": "makes its instances as object does",

@@ -21,7 +21,7 @@ from dynamo.set_history import History
 from dynamo.sources import module_of
 from dynamo.values.base import NotConstant, Opaque, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
-from dynamo.values.containers import ContainerObject
+from dynamo.values.containers import ContainerObject, container_base, value_of_scalar
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, constants_of
@@ -74,6 +74,7 @@ class Operations:
         def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
         def class_has(self, cls: type, name: str) -> bool: ...
         def class_lookup(self, cls: type, name: str) -> Any: ...
+        def tensor_item(self, x: TensorValue, key: Value) -> Value: ...
         def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
         def raise_(self, cls: type, *args: Any) -> Any: ...
         def mutating(self, value: Value) -> None: ...
@@ -89,14 +90,16 @@ class Operations:
         a, b = self.realize(a), self.realize(b)
         written = written or fn
         if isinstance(a, Constant) and isinstance(b, Constant):
-            return self._constants(written, a, b)
+            return self._of_constants(written, a, b)
+        if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+            a, b = value_of_scalar(self, a), value_of_scalar(self, b)  # type: ignore[arg-type]
         if isinstance(a, UserObject) or isinstance(b, UserObject):
             return self._special(fn, written, a, b)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             return self.tensor_call(fn, [a, b], {})
         return self._containers(fn, written, a, b)
 
-    def _constants(self, fn: Any, a: Constant, b: Constant) -> Value:
+    def _of_constants(self, fn: Any, a: Constant, b: Constant) -> Value:
         grows = fn in (operator.pow, operator.lshift, operator.ipow, operator.ilshift)
         x, y = host_value(a), host_value(b)
         if (isinstance(x, np.generic) or isinstance(y, np.generic)) and (isinstance(a, SymbolicValue) or isinstance(b, SymbolicValue)):
@@ -153,6 +156,11 @@ class Operations:
                     continue  # of constants and containers: NotImplemented for foreign objects
                 if left is a and isinstance(left, Sequence) and right.base is left.family:
                     return self._containers(fn, written, left, right.contents(self))  # type: ignore[arg-type]
+                if right.is_scalar:
+                    result = self.realize(self.call_method(left, name, [right.contents(self)], {}))  # type: ignore[arg-type]
+                    if not (isinstance(result, Constant) and result.holds(NotImplemented)):
+                        return result
+                    continue
                 raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
             result = self.realize(self.call_method(left, name, [right], {}))
             if not (isinstance(result, Constant) and result.holds(NotImplemented)):
@@ -209,6 +217,8 @@ class Operations:
                 if condition is None:
                     raise
                 return condition
+        if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+            a, b = value_of_scalar(self, a), value_of_scalar(self, b)  # type: ignore[arg-type]
         if isinstance(a, UserObject) or isinstance(b, UserObject):
             return self._compare_objects(fn, a, b)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
@@ -364,8 +374,10 @@ class Operations:
         value = self.realize(value)
         if isinstance(value, UserObject) and isinstance(value.real, enum.Enum):
             return value.real
+        if isinstance(value, DictValue) and value.cls is dict and value.owner is None:
+            return {self.object_constant(k): self.object_constant(v) for k, v in value.entries.values()}
         try:
-            return value.as_constant()
+            return value_of_scalar(self, value).as_constant()  # type: ignore[arg-type]
         except NotConstant:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a constant") from None
 
@@ -382,7 +394,7 @@ class Operations:
         if isinstance(container, DictValue):
             return container.getitem(self, key)  # type: ignore[arg-type]
         if isinstance(container, TensorValue):
-            return self.tensor_call(operator.getitem, [container, key], {})
+            return self.tensor_item(container, key)
         if isinstance(container, Constant | RangeValue):
             return self.wrap_new(self.host(operator.getitem, container.as_constant(), self.index_constant(key)))
         if isinstance(container, ClassValue):
@@ -400,7 +412,7 @@ class Operations:
 
     def index_constant(self, value: Value) -> Any:
         """An index, slice or other constant argument as a host value."""
-        value = self.realize(value)
+        value = value_of_scalar(self, value)  # type: ignore[arg-type]
         if isinstance(value, UserObject) and self.class_has(value.cls, "__index__"):
             found = self.realize(self.call_method(value, "__index__", [], {}))
             if not isinstance(found, Constant) or type(found.value) is not int:
@@ -445,6 +457,9 @@ class Operations:
         plain = hasher is object.__hash__ and eq is object.__eq__
         if plain or (issubclass(value.cls, enum.Enum) and eq is object.__eq__):
             return ("i", id(value.real) if value.real is not None else id(value))
+        base = container_base(value.cls)
+        if isinstance(value, ContainerObject) and value.is_scalar and base and hasher is base.__hash__ and eq is base.__eq__:
+            return self.hash_key(value.contents(self))  # type: ignore[arg-type]
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
 
     # -- iteration ---------------------------------------------------------------------------------------------
@@ -529,6 +544,8 @@ class Operations:
                 return self.call_method(value, name, [], {})
             if isinstance(value.real, enum.Enum):
                 return Constant(self.host(convert, value.real))
+            if isinstance(value, ContainerObject) and value.is_scalar:
+                return Constant(self.host(convert, value.contents(self).as_constant()))  # type: ignore[arg-type]
         if isinstance(value, TensorValue):
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"the text of {value.describe()}")
         if isinstance(value, ClassValue):

@@ -9,6 +9,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 import eager
+from dynamo import breaks
 from dynamo.builtin_table import (
     FUNCTIONS,
     SPECIAL,
@@ -75,6 +76,15 @@ def _is_autocast_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return Constant(autocast_mode.is_autocast_enabled(*(cap.realize(a).as_constant() for a in (*args, *kwargs.values()))))
 
 
+def _forbid(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    before = cap.forbidden
+    cap.guards.add("call_eq", (), breaks.forbidding, cap.initial_forbidden, origin=cap.origin)
+    cap.mutating(None)
+    cap.forbidden = cap.realize(args[0]).as_constant()
+    return Constant(before)
+
+
+SPECIAL[breaks.forbid] = _forbid
 SPECIAL[ambient.switch_autocast] = _switch_autocast
 SPECIAL[autocast_mode._number] = _autocast_number
 SPECIAL[autocast_mode._settings] = _autocast_settings

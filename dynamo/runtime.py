@@ -9,6 +9,7 @@ from types import FunctionType, MethodType, SimpleNamespace, WrapperDescriptorTy
 from typing import Any, Final
 
 from dynamo import _native
+from dynamo.breaks import forbid
 from dynamo.cached import ask_again
 from dynamo.set_history import built
 from dynamo.sources import content_item, type_attribute
@@ -162,6 +163,7 @@ HELPERS: Final[dict[str, Any]] = {
     "exhausted": exhausted,
     "exception_link": exception_link,
     "exception_new": exception_new,
+    "forbid": forbid,
     "import_module": import_module,
     "iterator_owner": _native.iterator_owner,
     "list_replace": list_replace,

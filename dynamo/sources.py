@@ -104,6 +104,33 @@ class ConstSource(Source):
         return self.value
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WeakSource(Source):
+    """What a weak reference, held by the compiled entry, gives at each call. Its end is a failed guard."""
+
+    reference: Any
+    label: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WeakSource) and other.reference is self.reference
+
+    def __hash__(self) -> int:
+        return hash(("weak", id(self.reference)))
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("weak", self.reference)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.bind(self.reference, 'reference')}()"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.reference()
+
+
 class ChildSource(Source):
     """Something reached from `parent` by `key`. Subclasses name the guard instruction and the expression."""
 

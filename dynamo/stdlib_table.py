@@ -1,17 +1,26 @@
-"""Python functions of the standard library that are answered rather than followed: signatures and the environment.
+"""Python functions of the standard library that are answered rather than followed: signatures, the environment, pure ones.
 
 What an answer was read from is guarded: the parts of the functions behind a signature, single variables of os.environ.
 """
 
 from __future__ import annotations
 
+import bisect
 import inspect
+import json
 import os
+import re
+import struct
+import textwrap
 import types
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
-from dynamo.builtin_table import SPECIAL
+from dynamo.builtin_table import CLASSES, FUNCTIONS, SPECIAL, on_constants
 from dynamo.errors import Unsupported
 from dynamo.sources import AttrSource, ConstSource, DictAttrSource, DictItemSource
 from dynamo.values.base import Value
@@ -100,3 +109,19 @@ def _getenv(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 SPECIAL[os._Environ.__getitem__] = _environ_getitem
 SPECIAL[os.getenv] = _getenv
+
+
+# --- functions that only compute ---------------------------------------------------------------------------------
+
+_PURE: Final[tuple[Callable[..., Any], ...]] = (
+    re.match, re.fullmatch, re.search, re.sub, re.subn, re.split, re.findall, re.finditer, re.compile, re.escape,
+    os.path.join, os.path.basename, os.path.dirname, os.path.split, os.path.splitext, os.path.normpath, os.path.isabs,
+    textwrap.dedent, textwrap.indent, textwrap.fill, textwrap.wrap, textwrap.shorten,
+    json.loads, json.dumps, struct.calcsize, struct.pack, struct.unpack, bisect.bisect_left, bisect.bisect_right,
+    int.from_bytes, float.fromhex, bytes.fromhex, str.maketrans, str.lower, str.upper, str.strip,
+)  # fmt: skip
+_PURE_CLASSES: Final = (Fraction, timedelta, PurePosixPath, PureWindowsPath)
+
+for _fn in _PURE:
+    (SPECIAL if isinstance(_fn, types.FunctionType) else FUNCTIONS)[_fn] = on_constants(_fn)
+CLASSES.update((kind, on_constants(kind)) for kind in _PURE_CLASSES)

@@ -17,6 +17,7 @@ from dynamo.sources import ConstSource, DictItemSource, Source
 from dynamo.subgraphs import InGraph, SubGraph
 from dynamo.values.base import NotConstant, Value
 from dynamo.values.constant import CONSTANT_TYPES, Constant
+from dynamo.values.containers import value_of_scalar
 from dynamo.values.mappings import DictValue
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symint import SymbolicValue
@@ -128,6 +129,7 @@ class TensorCalls:
         def guard_symbolic(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None: ...
         def class_has(self, cls: type, name: str) -> bool: ...
         def fresh_size(self) -> Callable[[Any], Any] | None: ...
+        def refuse_write_behind_item(self, written: list[Tensor]) -> None: ...
         def note_data_call(self, node: Node) -> None: ...
         def told_by(self, node: Node, result: Tensor) -> None: ...
         def object_constant(self, value: Value) -> Any: ...
@@ -268,6 +270,7 @@ class TensorCalls:
     def _wrote(self, written: list[Tensor]) -> None:
         if self.levels:
             self.levels[-1].refuse_writes(written)
+        self.refuse_write_behind_item(written)
         storages = {id(t.untyped_storage()) for t in written}
         targets = [v for v in self.inputs if id(v.fake.untyped_storage()) in storages]
         if not targets:
@@ -287,7 +290,7 @@ class TensorCalls:
 
     def _argument(self, value: Value) -> tuple[Any, Any]:
         """(what stands in the node, what the fake run gets)"""
-        value = self.realize(value)
+        value = value_of_scalar(self, value)  # type: ignore[arg-type]
         if isinstance(value, TensorValue):
             return self.node_of(value), value.fake
         if isinstance(value, SymbolicValue):

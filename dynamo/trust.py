@@ -41,11 +41,13 @@ _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "checks.py"),
     os.path.join(_EAGER_DIR, "numerics.py"),
     os.path.join(_EAGER_DIR, "autograd", "grad_mode.py"),
+    os.path.join(_EAGER_DIR, "autograd", "profiler.py"),
+    os.path.join(_EAGER_DIR, "version.py"),
     os.path.join(_EAGER_DIR, "utils", "_pytree", ""),
     os.path.join(_EAGER_DIR, "distributions", ""),
     os.path.join(_EAGER_DIR, "jit.py"),
     os.path.join(_EAGER_DIR, "amp", "autocast_mode.py"),
-    os.path.join(os.path.dirname(os.path.abspath(__file__)), "checkpoints.py"),
+    *(os.path.join(os.path.dirname(os.path.abspath(__file__)), name) for name in ("checkpoints.py", "break_errors.py")),
 )
 # Parts whose functions compute on tensors and plain values, with no state of their own.
 _LIBRARY: Final = (

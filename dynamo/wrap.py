@@ -13,7 +13,9 @@ import enum
 import functools
 import gc
 import itertools
+import re
 import types
+import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -37,15 +39,16 @@ from dynamo.sources import (
 )
 from dynamo.standing import STANDING_TYPES, wrap_standing
 from dynamo.values.base import Lazy, Opaque, Value
-from dynamo.values.constant import CONSTANT_TYPES, Constant, guard_constant, told_by_equality
-from dynamo.values.containers import ContainerObject, container_base
+from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant, guard_constant, told_by_equality
+from dynamo.values.containers import SCALAR_BASES, ContainerObject, Contents, container_base, plain_scalar
 from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, PartialValue
 from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.mappings import DICT_TYPES, DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
-from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
+from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symint import SymFloatValue, SymIntValue
 from dynamo.values.tensor import TENSOR_TYPES, TensorValue
+from dynamo.values.weak import WeakReference
 from eager import Size, Tensor
 from eager.nn import Module
 from eager.nn._base import Registry
@@ -69,6 +72,8 @@ BUILTIN_FUNCTION_TYPES: Final = (
 )
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
+# What pure functions of constants give to be iterated once.
+_FINISHED_ITERATORS: Final = frozenset(map(type, (iter(""), iter(""" """), iter("\u00e9"), iter(b""), re.finditer("", ""))))
 _NAMED_TUPLE_FILE: Final = collections.namedtuple.__code__.co_filename
 
 
@@ -175,6 +180,8 @@ class Wrapping:
             return RangeValue(real)
         if type(real) is slice:
             return SliceValue(self.wrap_new(real.start), self.wrap_new(real.stop), self.wrap_new(real.step))
+        if type(real) in _FINISHED_ITERATORS:
+            return self.sequence_iterator([self.wrap_new(v) for v in real], NONE)  # type: ignore[attr-defined,no-any-return]
         if isinstance(real, np.ndarray):
             raise Unsupported(breaks.OPAQUE_OBJECT, "an operation that makes a numpy array")  # another one at each call
         return self.wrap_static(real)
@@ -204,7 +211,7 @@ class Wrapping:
         self.keep.append(real)
         return value
 
-    def wrap_contents(self, real: Any, base: type, source: Source) -> DictValue | Sequence:
+    def wrap_contents(self, real: Any, base: type, source: Source) -> Contents:
         """What an instance of a user class that derives from the built-in container `base` holds."""
         if issubclass(base, dict):
             value = DictValue(base, source)
@@ -215,6 +222,10 @@ class Wrapping:
                 item = dict.__getitem__(real, key)
                 value.entries[self.hash_key(wrapped)] = (wrapped, self.lazy(item, DictItemSource(source, key)))
             return value
+        if base in SCALAR_BASES:
+            plain = plain_scalar(real, base)
+            self.guard("content_eq", source, plain)
+            return Constant(plain)
         self.guard("len", source, base.__len__(real))  # type: ignore[attr-defined]
         items = [self.lazy(v, ContentSource(source, i)) for i, v in enumerate(base.__iter__(real))]  # type: ignore[attr-defined]
         return ListValue(items, source) if base is list else TupleValue(items, source)
@@ -499,6 +510,10 @@ def _partial(cap: Any, real: Any, source: Source) -> Value:
     return PartialValue(fn, list(args.items), kwargs, source)
 
 
+def _weak(cap: Any, real: Any, source: Source) -> Value:
+    return WeakReference(real, cap._held(real, source))
+
+
 def _getter(cap: Any, real: Any, source: Source) -> Value:
     held = cap._held(real, source)
     made, args = real.__reduce__()
@@ -523,6 +538,7 @@ _MAKERS: Final[dict[type, Any]] = {
     **dict.fromkeys(GETTERS, _getter),
     collections.deque: _deque,
     types.MappingProxyType: _proxy,
+    weakref.ReferenceType: _weak,
     **dict.fromkeys(STANDING_TYPES, wrap_standing),
     **dict.fromkeys(_VIEWS, _view),
 }

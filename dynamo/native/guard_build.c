@@ -21,6 +21,7 @@ static const OpSpec op_specs[] = {
     {"held_type", G_HELD_TYPE, "bo:T", 2}, {"function_is", G_FUNCTION_IS, "b:Ffo", 3},
     {"type", G_TYPE, "so:T", 2}, {"is", G_IS, "so", 2}, {"is_not", G_IS_NOT, "so", 2}, {"int_eq", G_INT_EQ, "so", 2},
     {"float_eq", G_FLOAT_EQ, "so", 2}, {"str_eq", G_STR_EQ, "so", 2}, {"const_eq", G_CONST_EQ, "so", 2},
+    {"content_eq", G_CONTENT_EQ, "so", 2},
     {"len", G_LEN, "si", 2}, {"dict_keys", G_DICT_KEYS, "so", 2}, {"no_attr", G_NO_ATTR, "sn", 2},
     {"dict_absent", G_DICT_ABSENT, "sk", 2}, {"cell_empty", G_CELL_EMPTY, "s", 1}, {"tensor", G_TENSOR, "so:T", 6},
     {"int_range", G_INT_RANGE, "sii", 3}, {"grad_mode", G_GRAD_MODE, "i", 1}, {"ambient", G_AMBIENT, "i", 1},

@@ -135,6 +135,17 @@ static inline bool same_constant(PyObject *o, PyObject *want)
     return PyObject_RichCompareBool(o, want, Py_EQ) == 1 && (!PyAnySet_Check(o) || same_elements(o, want));
 }
 
+/* What an instance of a subclass of str, int or float is, whatever the subclass overrides. want: of the base itself. */
+static inline bool same_content(PyObject *o, PyObject *want)
+{
+    if (PyUnicode_CheckExact(want)) return PyUnicode_Check(o) && PyUnicode_Compare(o, want) == 0;
+    if (PyFloat_CheckExact(want)) return PyFloat_Check(o) && same_bits(PyFloat_AS_DOUBLE(o), PyFloat_AS_DOUBLE(want));
+    if (!PyLong_CheckExact(want) || !PyLong_Check(o)) return false;
+    PyObject *answer = PyLong_Type.tp_richcompare(o, want, Py_EQ);
+    Py_XDECREF(answer);
+    return answer == Py_True;
+}
+
 static bool same_elements(PyObject *o, PyObject *want)
 {
     PyObject *left = PySequence_List(want), *iterator = left ? PyObject_GetIter(o) : NULL, *element;
@@ -314,6 +325,7 @@ static bool check(const Guard *g, PyObject **slots)
     case G_FLOAT_EQ: return PyFloat_CheckExact(o) && same_bits(PyFloat_AS_DOUBLE(o), g->number);
     case G_STR_EQ: return o == g->obj || (PyUnicode_CheckExact(o) && PyUnicode_Compare(o, g->obj) == 0);
     case G_CONST_EQ: return same_constant(o, g->obj);
+    case G_CONTENT_EQ: return same_content(o, g->obj);
     case G_LEN: return length_is(o, g->a);
     case G_DICT_KEYS: return dict_keys_are(o, g->obj);
     case G_NO_ATTR: return lacks_attribute(o, g->obj);

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import PurePosixPath, PureWindowsPath
 from types import CodeType, EllipsisType, NoneType, NotImplementedType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,16 +23,20 @@ if TYPE_CHECKING:
     from dynamo.codegen import CodeGen
 
 NUMPY_SCALARS: Final = frozenset(np.dtype(c).type for c in "?bBhHiIlLqQefdFD")
+# Classes of the standard library whose instances are values: immutable, told by equality, with methods that only compute.
+LIBRARY_VALUES: Final = frozenset({Fraction, re.Pattern, re.Match, timedelta, PurePosixPath, PureWindowsPath, type(sys.version_info)})
 # Every value of these types is immutable, and equality of type and value makes it interchangeable.
 CONSTANT_TYPES: Final = frozenset(
     {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, device, finfo, iinfo,
      memory_format, layout}
-) | NUMPY_SCALARS  # fmt: skip
+) | NUMPY_SCALARS | LIBRARY_VALUES  # fmt: skip
 _SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, memory_format, layout})
 
 
 def told_by_equality(value: Any) -> bool:
-    """Whether what equals `value` and has its type is interchangeable with it: not of numpy's zeros and NaNs."""
+    """Whether what equals `value` and has its type is interchangeable with it: not of numpy's zeros and NaNs, nor of matches."""
+    if type(value) is re.Match:
+        return False
     if type(value) not in NUMPY_SCALARS or isinstance(value, np.integer | np.bool_):
         return True
     return all(part == part and part != 0 for part in ((value.real, value.imag) if isinstance(value, np.complexfloating) else (value,)))

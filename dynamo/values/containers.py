@@ -1,15 +1,16 @@
-"""Instances of user classes that derive from a built-in container: dict, OrderedDict, list or tuple.
+"""Instances of user classes that derive from a built-in container or scalar: dict, OrderedDict, list, tuple, str, int, float.
 
 Such an object is an instance like any other (attributes, special methods, overriding) that keeps, beside its attributes,
-what its C base keeps: `contents`, a captured dict, list or tuple. Methods of the C base work on the contents, and call
-what a subclass overrides exactly where CPython's do.
+what its C base keeps: `contents`, a captured dict, list, tuple or constant. Methods of the C base work on the contents, and
+call what a subclass overrides exactly where CPython's do.
 """
 
 from __future__ import annotations
 
 import collections
+import enum
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from dynamo.capture import Capture
     from dynamo.codegen import CodeGen
 
-CONTAINER_BASES: Final = (collections.OrderedDict, dict, list, tuple)
+SCALAR_BASES: Final = (str, int, float)
+CONTAINER_BASES: Final = (collections.OrderedDict, dict, list, tuple, *SCALAR_BASES)
+_PLAIN: Final = {str: str.__str__, int: int.__index__, float: float.__float__}  # what an instance keeps, as the base itself
+Contents: TypeAlias = DictValue | Sequence | Constant
 _HEAP_TYPE: Final = 1 << 9
 _OF_OBJECT: Final = frozenset("__getattribute__ __setattr__ __delattr__".split())
 _COMBINE: Final = frozenset("__add__ __iadd__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())  # they read the other's contents
@@ -47,23 +51,36 @@ def container_base(cls: type) -> type | None:
     return base if all(b.__flags__ & _HEAP_TYPE or module_of(b) in ("abc", "typing") for b in rest) else None
 
 
+def plain_scalar(real: Any, base: type) -> Any:
+    """The str, int or float that an instance of a subclass of `base` is, whatever the subclass overrides."""
+    return _PLAIN[base](real)
+
+
 class ContainerObject(UserObject):
     """base: one of CONTAINER_BASES. The contents of an existing one are looked at, and guarded, when they are needed."""
 
-    def __init__(self, cls: type, base: type, contents: DictValue | Sequence | None, real: Any = None,
+    def __init__(self, cls: type, base: type, contents: Contents | None, real: Any = None,
                  source: Source | None = None, born: int = -1) -> None:  # fmt: skip
         super().__init__(cls, real, source, born)
         self.base = base
         self._contents = contents
-        if contents is not None:
+        self._own(contents)
+
+    def _own(self, contents: Contents | None) -> None:
+        if isinstance(contents, DictValue | Sequence):
             contents.owner = self
 
-    def contents(self, cap: Capture) -> DictValue | Sequence:
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a str, int or float."""
+        return self.base in SCALAR_BASES
+
+    def contents(self, cap: Capture) -> Contents:
         """What the C base keeps."""
         if self._contents is None:
             assert self.source is not None
             self._contents = cap.wrap_contents(self.real, self.base, self.source)
-            self._contents.owner = self
+            self._own(self._contents)
         return self._contents
 
     def base_method(self, cap: Capture, owner: type, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -89,17 +106,19 @@ class ContainerObject(UserObject):
         result = cap.call_method(contents, name, given, kwargs)
         return self if result is contents else result
 
-    def _operand(self, cap: Capture, name: str, contents: DictValue | Sequence, arg: Value) -> Value:
+    def _operand(self, cap: Capture, name: str, contents: Contents, arg: Value) -> Value:
         """An argument as the C base sees it: it reads the contents of its own kind directly."""
         value = cap.realize(arg)
+        if isinstance(contents, Constant):
+            return value.contents(cap) if isinstance(value, ContainerObject) and value.is_scalar else arg
         if value is self and name != "append":
             return contents if name in _COMBINE or name in ("extend", "update", "__setitem__") else arg
         if name in _COMBINE and isinstance(value, ContainerObject) and issubclass(value.base, self.base):
             return value.contents(cap)
         return arg
 
-    def _initialize(self, cap: Capture, contents: DictValue | Sequence, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if isinstance(contents, TupleValue):
+    def _initialize(self, cap: Capture, contents: Contents, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if isinstance(contents, TupleValue | Constant):
             return NONE  # object.__init__
         if self.base is collections.OrderedDict:
             return self._update(cap, args, kwargs)
@@ -129,6 +148,8 @@ class ContainerObject(UserObject):
         cls, contents = cg.bind(self.cls, self.cls.__name__), self._contents
         if isinstance(contents, TupleValue):
             return f"{cg.helper('tuple_new')}({cls}, ({''.join(cg.value(v) + ', ' for v in contents.items)}))"
+        if isinstance(contents, Constant):
+            return f"{self.base.__name__}.__new__({cls}, {cg.value(contents)})"
         return f"{cg.bind(self.base, self.base.__name__)}.__new__({cls})"
 
     def _fill(self, cg: CodeGen, var: str) -> None:
@@ -138,6 +159,16 @@ class ContainerObject(UserObject):
         elif isinstance(contents, ListValue) and contents.items:
             cg.statement(f"{cg.helper('list_replace')}({var}, [{', '.join(cg.value(v) for v in contents.items)}])")
         cg.cap.effects.fill_new(cg, self, var)
+
+
+def value_of_scalar(cap: Capture, value: Value) -> Value:
+    """The constant that an instance of a subclass of str, int or float is, or a member of an enum of numbers; else the value."""
+    value = cap.realize(value)
+    if isinstance(value, ContainerObject) and value.is_scalar:
+        return value.contents(cap)
+    if isinstance(value, UserObject) and isinstance(value.real, enum.Enum) and issubclass(value.cls, int | float):
+        return Constant(plain_scalar(value.real, int if issubclass(value.cls, int) else float))
+    return value
 
 
 def _check_arguments(cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> None:
@@ -151,10 +182,16 @@ def _check_arguments(cap: Capture, name: str, args: list[Value], kwargs: dict[st
 def new_container(cap: Capture, cls: type, base: type, args: list[Value], kwargs: dict[str, Value]) -> ContainerObject:
     """base.__new__(cls, *args, **kwargs). Keywords may be meant for an __init__ of the subclass's own."""
     cap.check_creation(cls)
-    contents: DictValue | Sequence
+    contents: Contents
     if base is tuple:
         _check_arguments(cap, "tuple", args, {} if isinstance(cap.class_lookup(cls, "__init__"), types.FunctionType) else kwargs)
         contents = TupleValue(cap.unpack(args[0]) if args else [])
+    elif base in SCALAR_BASES:
+        given = [value_of_scalar(cap, a) for a in args], {k: value_of_scalar(cap, v) for k, v in kwargs.items()}
+        made = cap.realize(cap.call(cap.wrap_static(base), *given))
+        if type(made) is not Constant:
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{cls.__name__}() of a number that is a symbol")
+        contents = made
     else:
         contents = ListValue([]) if base is list else DictValue(base)
     return ContainerObject(cls, base, contents, born=cap.steps)

@@ -130,10 +130,10 @@ class TensorValue(Value):
         if name == "__iter__":
             return self.iterate(cap)
         if name == "__setitem__":
-            cap.tensor_call(operator.setitem, [self, *args], kwargs)
+            cap.set_tensor_item(self, *args)
             return NONE
         if name == "__getitem__":
-            return cap.tensor_call(operator.getitem, [self, *args], kwargs)
+            return cap.tensor_item(self, *args)
         if name in ("register_forward_hook", "_set_impl"):
             raise Unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}()")
         return cap.tensor_method(name, [self, *args], kwargs)

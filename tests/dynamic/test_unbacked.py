@@ -232,8 +232,8 @@ def test_each_setting_is_of_its_own(names: str) -> None:
     number, mask = PROGRAMS["item"], PROGRAMS["mask"]
     with torch._dynamo.config.patch({names: False}):
         refused, taken = (number, mask) if names == "capture_scalar_outputs" else (mask, number)
-        with pytest.raises(CaptureError, match="data"):
-            torch.compile(refused, backend="aot_eager", fullgraph=True)(_data(3))
+        with pytest.raises(CaptureError, match="data"), torch._dynamo.error_on_graph_break(True):
+            torch.compile(refused, backend="aot_eager")(_data(3))  # fullgraph alone would capture the number
         _assert_like_eager(torch.compile(taken, backend="aot_eager", fullgraph=True), taken, 3)
 
 

@@ -73,6 +73,27 @@ def class_that_had_a_new() -> type:
     return made
 
 
+class Text(str):
+    """One that equals nothing: a guard is to look at what it is."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = str.__hash__
+
+
+class Whole(int):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+
+class Real(float):
+    def __float__(self) -> float:
+        return 7.0
+
+
 TRUE_CELL, EMPTY_CELL = _native.make_cell(True), _native.make_cell()
 ONE, BIG, TEXT = 1, 2**70, "".join(["te", "xt"])
 POINT, FUNCTION = Point(), outer_function(5)
@@ -93,6 +114,9 @@ OPERATIONS: list[tuple[str, tuple[Any, ...], list[Any], list[Any]]] = [
     ("const_bytes", ("const_eq", b"x"), [b"x"], ["x", b"y"]),
     ("const_bool", ("const_eq", True), [True], [1, False]),
     ("const_raises", ("const_eq", frozenset([1])), [frozenset([1])], [Always(), {1}]),
+    ("content_str", ("content_eq", "text"), ["text", Text("text")], [Text("Text"), b"text", None, 1]),
+    ("content_int", ("content_eq", 5), [5, Whole(5), Whole(5) + 0], [Whole(6), 5.0, "5", Whole(BIG)]),
+    ("content_float", ("content_eq", -0.0), [-0.0, Real(-0.0)], [Real(0.0), 0, None]),
     ("len", ("len", 2), [(1, 2), [1, 2], {1: 1, 2: 2}, {1, 2}, frozenset([1, 2]), "ab"], [(1,), [], {}, "abc", 2, Point()]),
     ("dict_keys", ("dict_keys", ("a", 1)), [{"a": 0, 1: 0}, OrderedDict([("a", 0), (1, 0)])],
      [{1: 0, "a": 0}, {"a": 0}, {"a": 0, True: 0}, {"a": 0, 1.0: 0}, ["a", 1], {"a": 0, Always(): 0}]),

@@ -1,0 +1,38 @@
+"""Plain weak references from outside: while the object lives, calling one gives it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from dynamo.sources import Source, WeakSource
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE
+
+if TYPE_CHECKING:
+    from dynamo.capture import Capture
+    from dynamo.codegen import CodeGen
+
+
+class WeakReference(Value):
+    """A weak reference that the entry holds. What it gives is looked up at each call, and kept alive by nobody here."""
+
+    def __init__(self, real: weakref.ref[Any], source: Source) -> None:
+        self.real = real
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return weakref.ref
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """reference()"""
+        if args or kwargs:
+            return super().call(cap, args, kwargs)
+        found = self.real()
+        return NONE if found is None else cap.wrap(found, WeakSource(self.real, f"{self.source.name}()"))  # the dead stay dead
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.source(self.source)

@@ -233,10 +233,10 @@ def set_error_callback(callback: Callable[[BaseException], None] | None, /) -> N
     It may change the exception's `__traceback__`. What it raises itself is reported as unraisable.
     """
 
-def set_adopt_callback(callback: Callable[[FrameType, BaseException], None] | None, /) -> None:
-    """Set what is called with a frame that `resume` makes and each exception that the frame is handling, before it runs.
+def set_adopt_callback(callback: Callable[[FrameType, tuple[Any, ...]], None] | None, /) -> None:
+    """Set what is called with a frame that `resume` makes and what it was given as `shown`, before the frame runs.
 
-    It may change the exception's `__traceback__`. What it raises itself is reported as unraisable.
+    What it raises itself is reported as unraisable.
     """
 
 def set_disabled(disabled: bool, /) -> bool:
@@ -329,13 +329,15 @@ def resume(
     offset: int,
     locals: tuple[Any, ...] | list[Any],
     stack: tuple[Any, ...] | list[Any],
-    exc: BaseException | None = None,
-    handled: BaseException | NullType | None = ...,
+    exc: BaseException | list[BaseException] | None = None,
+    handled: BaseException | NullType | list[BaseException | None] | None = ...,
+    shown: tuple[Any, ...] | list[Any] = ...,
     /,
 ) -> Any:
     """Run func's own code from the instruction at byte `offset` in a fresh frame, to its end.
 
-    A list of locals or stack values is emptied, so that the frame alone holds them.
+    Lists are emptied, so that the frame alone holds what was in them; exc and handled may stand in a list of one.
+    shown: for the callback of `set_adopt_callback`.
     locals: one value per co_nlocalsplus (`localsplus_names`): locals, cells, free variables; cell and
     free slots take cell objects; NULL is unbound. stack: the value stack from the bottom; NULL allowed.
     exc: raise this, as if the instruction at `offset` had raised it. handled: what sys.exc_info() shows

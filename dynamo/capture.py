@@ -127,6 +127,7 @@ class Capture(  # type: ignore[misc]
         self.generators: list[GeneratorValue] = []
         self.mode = FakeMode()
         self.handled: Value | None = None
+        self.passed_frames: list[Frame] = []  # by exceptions
         self.steps = 0
         self.mutations = 0
         self.outside = 0  # of them, changes to what is not the captured program's own
@@ -191,6 +192,8 @@ class Capture(  # type: ignore[misc]
         self.fakes.clear()
         self.generators.clear()
         self.frames.clear()
+        for frame in self.passed_frames:  # they and their exceptions may hold each other
+            frame.release()
         self.effects = Effects()
 
     def mutating(self, value: Value | None) -> None:

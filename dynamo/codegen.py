@@ -16,21 +16,21 @@ import keyword
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from dynamo import breaks
 from dynamo.capture import Capture, Finished, Stop
 from dynamo.errors import GiveUp, Restart
-from dynamo.lifetimes import holds_aloud
+from dynamo.lifetimes import holds_aloud, leads_to
 from dynamo.perform import Outcome, Performed, perform
 from dynamo.runtime import HELPERS
 from dynamo.sources import ConstSource, Source
 from dynamo.tracebacks import GENERATED, Generated, location_table
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant, is_plain_literal
-from dynamo.values.objects import ExceptionValue, UserObject
+from dynamo.values.objects import ExceptionValue, Passed, UserObject
 from dynamo.values.symint import SymbolicText, SymbolicValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_exception_class
@@ -100,6 +100,9 @@ class CodeGen:
         self.mark = 1  # how many of the inlined frames a traceback through the next statements shows
         self.held: tuple[tuple[tuple[str, str], ...], ...] = ()  # for each of them: variables of the user's, and ours for them
         self.outputs: list[Node] = []
+        self.raised: dict[int, ExceptionValue] = {}  # those that are given tracebacks
+        self.running: tuple[Frame, ...] = ()
+        self.owners: dict[int, str] = {}  # by id of a frame that is running: what stands for it in tracebacks
         self._names = itertools.count()
         self._slot_names = self._arguments(slot_names)
         self._bound: dict[int, str] = {}
@@ -266,6 +269,26 @@ class CodeGen:
         links = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {self.value(obj.traceback())}"
         self.statement(f"{self.helper('exception_link')}({var}, {links})")
         self.cap.effects.fill_new(self, obj, var)
+        self.raised[id(obj)] = obj
+
+    def traceback(self, passed: Sequence[Passed], after: str = "None") -> str:
+        """Entries for the frames that an exception passed, in front of `after`. Each holds the variables of its frame, as that
+        left them; one that is running gets its entries when it goes on."""
+        entries = "".join(f"({self.bind(p.place, 'place')}, {self._variables_of(p.frame)}, {self._owner(p.frame)}), " for p in passed)
+        return f"{self.helper('traceback_of')}(({entries}), {after})"
+
+    def _variables_of(self, frame: Frame) -> str:
+        bound = ((name, v) for name, v in zip(frame.decoded.slots, frame.locals, strict=True) if v is not None and v is not NULL)
+        return f"{{{', '.join(f'{name!r}: {self.value(v)}' for name, v in bound)}}}"
+
+    def _owner(self, frame: Frame) -> str:
+        """What stands for a frame that is running, in the entries that it is to get."""
+        if not any(frame is f for f in self.running):
+            return "None"
+        if id(frame) not in self.owners:
+            self.owners[id(frame)] = name = self.fresh("owner")
+            self.prologue.append(f"{name} = {self.helper('owner')}()")
+        return self.owners[id(frame)]
 
     def symbolic(self, value: SymInt | SymFloat) -> str:
         """An expression for a number that is one of symbols."""
@@ -300,6 +323,7 @@ class CodeGen:
     # -- the function ------------------------------------------------------------------------------------------
     def finish(self, end: Finished | Stop) -> tuple[FunctionType, bool]:
         """The generated function, and whether it takes the function object as one more argument."""
+        self.running = end.frames if isinstance(end, Stop) else ()
         for generator in self.cap.generators:
             if generator.has_unfinished_business and not generator.closes_quietly(self.cap):
                 self.impossible(generator, f"{generator.describe()} is left inside a try or with block")
@@ -308,6 +332,7 @@ class CodeGen:
             if self.cap.forbidden is not self.cap.initial_forbidden:
                 self.statement(f"{self.helper('forbid')}({self.cap.forbidden})")
             if isinstance(end, Finished):
+                self._hold_in_cycles()
                 self.statement(f"return {self.value(end.value)}")
             else:
                 _BreakWriter(self, end).write()
@@ -316,6 +341,13 @@ class CodeGen:
         graph = self._graph_call()
         lines = [*((line, 1) for line in (*self.prologue, *graph)), *self.body]
         return self._compile(lines, end), self.uses_function
+
+    def _hold_in_cycles(self) -> None:
+        """Variables that hold an exception whose traceback leads to the frame: they and it outlive the call."""
+        if any(v is not None and holds_aloud(v, self.root) for v in self.root.locals):
+            for value in self.root.locals:
+                if value is not None and leads_to(value, self.root):
+                    self.value(value)
 
     def _graph_call(self) -> list[str]:
         cap = self.cap
@@ -458,11 +490,25 @@ class _BreakWriter:
 
     def write(self) -> None:
         # Everything that any frame will need exists before the instruction runs.
-        for k, frame in enumerate(self.frames):
-            self._state[k] = self._collect(k, frame)
+        known = -1
+        while known != len(self.cg.owners):  # what a frame needs may be an exception, whose traceback shows another frame
+            known = len(self.cg.owners)
+            if self._is_shown(len(self.frames) - 1):
+                self.performed = None
+            for k, frame in enumerate(self.frames):
+                self._state[k] = self._collect(k, frame)
         self.cg.held = tuple(map(self._variables, range(len(self.frames))))
         result = self._frame(0)
         self.cg.statement(f"return {result}")
+
+    def _is_shown(self, k: int) -> bool:
+        """Whether the traceback of an exception that lives on leads to frame k, which then goes on in its own code: its
+        variables live as long as the traceback."""
+        return id(self.frames[k]) in self.cg.owners
+
+    def _shown_by(self, k: int) -> list[str]:
+        """The exceptions whose tracebacks lead to frame k, which is going on."""
+        return [self.cg.value(e) for e in self.cg.raised.values() if any(p.frame is self.frames[k] for p in e.passed)]
 
     def _collect(self, k: int, frame: Frame) -> tuple[dict[int, str], list[str]]:
         inner = k == len(self.frames) - 1
@@ -471,11 +517,12 @@ class _BreakWriter:
             indices = [o.index for o in self.performed.outcomes]
         if (inner and self.performed is None) or frame.decoded.handler(frame.ins.index) is not None:
             indices.append(frame.ins.index)
-        aloud = {slot for slot, value in enumerate(frame.locals) if value is not None and holds_aloud(value, frame)}
+        bound = {slot: value for slot, value in enumerate(frame.locals) if value is not None}
+        aloud = {slot for slot, value in bound.items() if holds_aloud(value, frame) or leads_to(value, *self.frames)}
         self._aloud[k] = sum(1 << slot for slot in aloud)
         live = sorted({slot for index in indices for slot in frame.live_locals(index)} | aloud)
-        if inner and self.looked_at:
-            live = [slot for slot, value in enumerate(frame.locals) if value is not None]
+        if (inner and self.looked_at) or self._is_shown(k):
+            live = list(bound)
         stack = [self.cg.value(v) for v in frame.stack]
         if frame.handled is not None:
             self.cg.value(frame.handled)
@@ -535,7 +582,9 @@ class _BreakWriter:
         if k == 0:
             return
         outer = set().union(*map(self._names_of, range(k)))
-        own = (self._names_of(k) | set(names)) - outer
+        raised = self.cg.raised.values()
+        made = {self.cg.value(v) for e in raised for v in ((e, e.traceback()) if e.source is None else (e,))}
+        own = {*self._names_of(k), *names, *made} - outer
         local = [n for n in own if self._is_local(n)]
         if local:
             self._shown(k, f"{' = '.join(sorted(local))} = None")
@@ -546,7 +595,7 @@ class _BreakWriter:
         locals_, stack = self._state[k]
         handled = self.frames[k].handled
         texts = {*locals_.values(), *stack, *([self.cg.value(handled)] if handled is not None else ())}
-        return {text for text in texts if _IDENTIFIER.match(text)}
+        return {text for text in (*texts, *self._shown_by(k)) if _IDENTIFIER.match(text)}
 
     def _step(self, k: int, result: str, inner: bool) -> None:
         self._go_on(k, result, self._inner(k, inner))
@@ -587,7 +636,7 @@ class _BreakWriter:
         if short is not None:
             self._shown(k, f"{result} = {short}")
             return
-        if k < len(self.frames) - 1 and frame.handled is not None:
+        if k < len(self.frames) - 1 and (frame.handled is not None or self._is_shown(k)):
             start = frame.decoded.instructions[outcome.index].start
             self._resume(k, result, self._reenter(k, start, [text for text, _ in whole], "None"), outcome.pushes)
             return
@@ -621,10 +670,11 @@ class _BreakWriter:
         items = f"[{', '.join(stack)}]"  # lists: re-entry empties them
         handled = null
         if frame.handled is not None:
-            handled = cg.value(frame.handled)
-            items = f"{cg.helper('with_tracebacks')}({handled}, {items})"
+            handled = f"[{cg.value(frame.handled)}]"
+            items = f"{cg.helper('with_tracebacks')}({cg.value(frame.handled)}, {items})"
         reenter = cg.bind(cg.plan.reenter(frame), "reenter")
-        return f"{cg.helper('tail')}({reenter}, {offset}, [{every}], {items}, {exc}, {handled})"
+        shown = f"[{', '.join([cg.owners[id(frame)], *self._shown_by(k)])}]" if self._is_shown(k) else "()"
+        return f"{cg.helper('tail')}({reenter}, {offset}, [{every}], {items}, [{exc}], {handled}, {shown})"
 
 
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:

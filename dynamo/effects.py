@@ -103,10 +103,10 @@ class Effects:
                 value.replay(cg)
             elif isinstance(value, CellValue) and value.written:
                 _cell(cg, value)
-            elif isinstance(value, ExceptionValue) and value.places:
+            elif isinstance(value, ExceptionValue) and value.passed:
                 target = cg.source_of(value)
-                places = cg.bind(tuple(value.places), "places")
-                cg.statement(f"{target}.__traceback__ = {cg.helper('traceback_of')}({places}, {target}.__traceback__)")
+                cg.statement(f"{target}.__traceback__ = {cg.traceback(value.passed, target + '.__traceback__')}")
+                cg.raised[id(value)] = value
             for name, pending in self.attributes_of(value).items():
                 if (id(value), name) in self._set_again:
                     _attribute(cg, value, name, DELETED)

@@ -9,7 +9,7 @@ from dynamo import breaks
 from dynamo.errors import InternalCaptureError, Raised, Steering, Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
-from dynamo.values.objects import ClassValue, ExceptionValue, UserObject
+from dynamo.values.objects import ClassValue, ExceptionValue, Passed, UserObject
 from dynamo.values.sequences import TupleValue
 from dynamo.wrap import is_exception_class
 from eager.symfloat import SymFloat
@@ -26,6 +26,7 @@ class Exceptions:
     """Part of Capture."""
 
     handled: Value | None
+    passed_frames: list[Frame]
 
     if TYPE_CHECKING:
 
@@ -74,7 +75,8 @@ class Exceptions:
     def passes(self, value: Value, frame: Frame) -> None:
         """An exception is raised in `frame`, or comes out of its callee: the traceback grows by an entry."""
         if isinstance(value, ExceptionValue):
-            value.places.insert(0, frame.place())
+            value.passed.insert(0, Passed(frame.place(), frame))
+            self.passed_frames.append(frame)
             if value.source is not None:
                 self.mutating(value)  # type: ignore[attr-defined]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ProxyTypes, getweakrefcount
 
@@ -17,6 +17,7 @@ from dynamo.sources import CellContentsSource, SlotSource
 from dynamo.values.base import Lazy, Opaque, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import CellValue, GeneratorValue
+from dynamo.values.objects import ExceptionValue, TracebackValue
 from dynamo.values.tensor import TensorValue
 from eager import Tensor
 from eager.nn import Module
@@ -39,8 +40,6 @@ def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
     # Asked of the class: isinstance would ask the object, which a weak proxy passes on to one that may be gone.
     if issubclass(kind, _QUIET) or kind in _PASSIVE_ITERATORS or kind in ProxyTypes:
         return False
-    if isinstance(real, GeneratorType):
-        return real.gi_frame is not None
     if hasattr(kind, "__next__") or hasattr(kind, "__del__") or (getweakrefcount(real) and not issubclass(kind, Module)):
         return True
     return depth > 0 and any(ends_aloud(part, depth - 1) for part in _parts(real))
@@ -89,6 +88,20 @@ def holds_aloud(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = F
     return any(holds_aloud(part, frame, depth - 1, value.source is not None) for part in parts)
 
 
+def leads_to(value: Value, *frames: Frame) -> bool:
+    """Whether the value holds an exception of the captured program whose traceback leads to one of the frames."""
+    todo, seen = [value], set[int]()
+    while todo:
+        held = todo.pop()
+        if isinstance(held, Constant | TensorValue) or id(held) in seen:
+            continue
+        seen.add(id(held))
+        if isinstance(held, ExceptionValue | TracebackValue) and any(p.frame is f for p in held.passed for f in frames):
+            return True
+        todo.extend(_captured_parts(held, frames[0]))
+    return False
+
+
 def _is_slot(value: Value) -> bool:
     """Whether an existing value came in a variable, which may be all that holds it."""
     return isinstance(value.source, SlotSource | CellContentsSource)
@@ -126,7 +139,7 @@ def lets_go_of_contents(frame: Frame, cell: CellValue) -> bool:
 
 
 def leaves_aloud(frame: Frame, returned: Value) -> bool:
-    """Whether code may run when an inlined frame returns, which drops its variables."""
+    """Whether code may run when an inlined frame returns, or an exception leaves it, which drops its variables."""
     *callers, innermost = frame.cap.frames
     if not callers or innermost is not frame:
         return False

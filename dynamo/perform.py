@@ -18,6 +18,7 @@ from dynamo.decode import VERSION, Instruction
 from dynamo.opcodes.access import comparison
 from dynamo.opcodes.calls import split_names
 from dynamo.opcodes.flow import for_exit
+from dynamo.opcodes.stack import cell_at
 from dynamo.values.base import NULL, Lazy, Value
 
 if TYPE_CHECKING:
@@ -363,8 +364,8 @@ def store_fast_store_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: li
 
 
 @writer("DELETE_FAST")
-def delete_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    return _stored(ins, 0, {ins.arg: ""})
+def delete_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed | None:
+    return None if frame.locals[ins.arg] is None else _stored(ins, 0, {ins.arg: ""})
 
 
 @writer("STORE_DEREF")
@@ -374,8 +375,9 @@ def store_deref(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value])
 
 
 @writer("DELETE_DEREF")
-def delete_deref(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    return _nothing(ins, 0, f"{cg.helper('clear_cell')}({cg.value(frame.locals[ins.arg])})")  # type: ignore[arg-type]
+def delete_deref(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed | None:
+    cell = cell_at(frame, ins.arg)
+    return None if cell.load(frame.cap) is None else _nothing(ins, 0, f"{cg.helper('clear_cell')}({cg.value(cell)})")
 
 
 # --- branches --------------------------------------------------------------------------------------------------

@@ -171,6 +171,7 @@ HELPERS: Final[dict[str, Any]] = {
     "object_delattr": object.__delattr__,
     "object_new": object_new,
     "object_setattr": object.__setattr__,
+    "owner": object,
     "resume": _native.resume,
     "set_annotations": set_annotations,
     "set_grad_enabled": eager_native.set_grad_enabled,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo import breaks, opcodes
 from dynamo.decode import Decoded, Handler, Instruction, decode
 from dynamo.errors import Raised, Unsupported
-from dynamo.lifetimes import drops_iterator
+from dynamo.lifetimes import drops_iterator, leaves_aloud
 from dynamo.opcodes.table import HANDLERS, Return, Yield
 from dynamo.tracebacks import Place
 from dynamo.values.base import Lazy, NotConstant, Value
@@ -99,6 +99,10 @@ class Frame:
         first = len(self.decoded.slots) - len(self.code.co_freevars)
         self.locals[first:] = self.fn.closure(self.cap)
 
+    def release(self) -> None:
+        """The capture is over: let go of what the frame holds."""
+        self.locals, self.stack, self.stack_before, self.handled = [], [], [], None
+
     # -- running -----------------------------------------------------------------------------------------------
     def run(self) -> Return | Yield:
         """Execute until the frame returns or yields. Raises Raised when an exception leaves it."""
@@ -122,6 +126,8 @@ class Frame:
             except Raised as error:
                 if self._drops_iterators():
                     cap.stop(self, breaks.GENERATOR, "an exception ends the loop over an iterator from outside")
+                if self.decoded.handler(self.ins.index) is None and leaves_aloud(self, error.value):
+                    cap.stop(self, breaks.GENERATOR, f"an exception leaves {self.code.co_qualname}, whose variables live on with it")
                 if not self._unwind(error):
                     raise
             except Unsupported as error:

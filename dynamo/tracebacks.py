@@ -100,9 +100,11 @@ def _never_run() -> Iterator[None]:
     yield
 
 
-def entry_at(place: Place, after: TracebackType | None, variables: Mapping[str, Any] = _NONE) -> TracebackType:
+def entry_at(
+    place: Place, after: TracebackType | None, variables: Mapping[str, Any] = _NONE, owner: object = None
+) -> TracebackType:  # fmt: skip
     """A traceback entry for a frame that never ran: it has the user's names, file and position, and these variables,
-    which live as long as the traceback does.
+    which live as long as the traceback does. owner: stands for the frame, where that is going to run.
 
     The frame is of a generator that has not begun, and leads to no other: what led to generated code would keep alive
     what the user's function has dropped.
@@ -112,26 +114,38 @@ def entry_at(place: Place, after: TracebackType | None, variables: Mapping[str, 
     stub = _never_run.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename,
                                        co_firstlineno=code.co_firstlineno, co_linetable=table, co_argcount=len(variables),
                                        co_nlocals=len(variables), co_varnames=tuple(variables),
-                                       co_consts=(*_never_run.__code__.co_consts, place))  # fmt: skip
+                                       co_consts=(place, owner))  # fmt: skip
     frame = FunctionType(stub, place.globals, code.co_name)(*variables.values()).gi_frame
     return TracebackType(after, frame, 0, position[0])
 
 
-def adopt(frame: FrameType, error: BaseException) -> None:
-    """`frame` goes on, in its own code, with `error`, which it caught while generated code stood for it: an entry for a frame
-    that never ran becomes one of `frame`, whose variables then live as long as the traceback does."""
-    entry = error.__traceback__
-    if entry is None:
-        return
-    *_, place = entry.tb_frame.f_code.co_consts or (None,)
-    if isinstance(place, Place) and place.code is frame.f_code:
-        error.__traceback__ = TracebackType(entry.tb_next, frame, place.offset, entry.tb_lineno)
+def adopt(frame: FrameType, shown: tuple[Any, ...]) -> None:
+    """`frame` goes on in its own code: in the tracebacks of exceptions that passed it while generated code stood for it, its
+    entries become those of `frame`, whose variables then live as long as the tracebacks do.
+
+    shown: the owner of the entries, and the exceptions.
+    """
+    owner, *errors = shown
+    for error in errors:
+        after: TracebackType | None = None
+        for entry in reversed(_entries(error)):
+            place, theirs = (*entry.tb_frame.f_code.co_consts, None, None)[:2]
+            if theirs is owner:
+                after = TracebackType(after, frame, place.offset, entry.tb_lineno)
+                entry.tb_frame.clear()
+            else:
+                if entry.tb_next is not after:
+                    entry.tb_next = after
+                after = entry
+        error.__traceback__ = after
 
 
-def traceback_of(places: Sequence[Place], after: TracebackType | None = None) -> TracebackType | None:
-    """Entries for `places`, outermost first, in front of `after`."""
-    for place in reversed(places):
-        after = entry_at(place, after)
+def traceback_of(
+    frames: Sequence[tuple[Place, Mapping[str, Any], object]], after: TracebackType | None = None
+) -> TracebackType | None:  # fmt: skip
+    """Entries for frames, outermost first, in front of `after`: where each was, its variables, its owner."""
+    for place, held, owner in reversed(frames):
+        after = entry_at(place, after, _variables(held, tuple((name, name) for name in held)), owner)
     return after
 
 

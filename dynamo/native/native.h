@@ -189,7 +189,7 @@ extern PyObject *null_sentinel;
 struct Pending {
     PyObject *function;
     PyCodeObject *code;
-    PyObject *locals, *stack, *exc;
+    PyObject *locals, *stack, *exc, *shown;
     int unit;
 };
 #endif

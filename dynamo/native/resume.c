@@ -11,23 +11,16 @@ static inline PyObject *value_or_null(PyObject *value) { return value == null_se
 
 static PyObject *adopt_callback;
 
-/* Exceptions that the frame is handling passed through it when generated code stood for it: the callback gives them the
- * frame itself. Of the two that a handler keeps on the stack, the lower is the one handled before. */
-static void adopt_exceptions(PyThreadState *ts, Frame *frame, PyObject *stack)
+/* Exceptions passed through the frame when generated code stood for it: the callback gives them the frame itself. */
+static void adopt_exceptions(PyThreadState *ts, Frame *frame, PyObject *shown)
 {
-    PyFrameObject *object = NULL;
-    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(stack); i++) {
-        PyObject *error = PyTuple_GET_ITEM(stack, i), *before = PyTuple_GET_ITEM(stack, i - 1);
-        if (!PyExceptionInstance_Check(error) || (before != Py_None && !PyExceptionInstance_Check(before))) continue;
-        if (!object && !(object = frame_object(ts, frame))) break;
-        bool disabled = thread_state.disabled;
-        thread_state.disabled = true;
-        PyObject *done = PyObject_CallFunctionObjArgs(adopt_callback, object, error, NULL);
-        thread_state.disabled = disabled;
-        if (!done) break;
-        Py_DECREF(done);
-    }
-    if (PyErr_Occurred()) PyErr_WriteUnraisable(adopt_callback);
+    PyFrameObject *object = frame_object(ts, frame);
+    bool disabled = thread_state.disabled;
+    thread_state.disabled = true;
+    PyObject *done = object ? PyObject_CallFunctionObjArgs(adopt_callback, object, shown, NULL) : NULL;
+    thread_state.disabled = disabled;
+    if (!done) PyErr_WriteUnraisable(adopt_callback);
+    Py_XDECREF(done);
     Py_XDECREF(object);
 }
 
@@ -47,12 +40,15 @@ PyObject *pending_run(Pending *p, PyThreadState *ts, Frame *frame)
     frame_set_stack_size(frame, n_locals + depth);
     if (p->exc) frame_set_throwing(frame, code, p->unit);
     else frame_set_next(frame, code, p->unit);
-    if (adopt_callback) adopt_exceptions(ts, frame, p->stack);
+    if (p->shown && PyTuple_GET_SIZE(p->shown) && adopt_callback) adopt_exceptions(ts, frame, p->shown);
     Py_CLEAR(p->locals);        /* the frame alone holds them now */
     Py_CLEAR(p->stack);
+    Py_CLEAR(p->shown);
     if (!p->exc) return eval_plainly(ts, frame, 0);
     /* Restored, not raised: its context and traceback are those it came with; this frame adds its line. */
-    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(p->exc)), Py_NewRef(p->exc), PyException_GetTraceback(p->exc));
+    PyObject *exc = p->exc;
+    p->exc = NULL;
+    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(exc)), exc, PyException_GetTraceback(exc));
     return eval_plainly(ts, frame, 1);
 }
 
@@ -118,8 +114,9 @@ static int check_cells(PyObject *locals, PyCodeObject *code)
     return 0;
 }
 
-static int check_resume(PyObject *function, long offset, PyObject *locals, PyObject *stack, PyObject *exc, PyObject *handled)
+static int check_resume(const Pending *p, long offset, PyObject *handled)
 {
+    PyObject *function = p->function;
     if (!PyFunction_Check(function)) {
         PyErr_Format(PyExc_TypeError, "resume: func is a %s; expected a Python function", Py_TYPE(function)->tp_name);
         return -1;
@@ -130,11 +127,11 @@ static int check_resume(PyObject *function, long offset, PyObject *locals, PyObj
                      code->co_qualname);
         return -1;
     }
-    if (check_tuple(locals, "locals", code->co_nlocalsplus, code->co_nlocalsplus, code) < 0 ||
-        check_tuple(stack, "stack", 0, code->co_stacksize, code) < 0 || check_cells(locals, code) < 0)
+    if (check_tuple(p->locals, "locals", code->co_nlocalsplus, code->co_nlocalsplus, code) < 0 ||
+        check_tuple(p->stack, "stack", 0, code->co_stacksize, code) < 0 || check_cells(p->locals, code) < 0)
         return -1;
-    if ((exc != Py_None && !PyExceptionInstance_Check(exc)) ||
-        (handled != Py_None && handled != null_sentinel && !PyExceptionInstance_Check(handled))) {
+    if ((p->exc && !PyExceptionInstance_Check(p->exc)) ||
+        (handled && handled != Py_None && handled != null_sentinel && !PyExceptionInstance_Check(handled))) {
         PyErr_SetString(PyExc_TypeError, "resume: exc must be an exception or None, handled an exception, None or NULL");
         return -1;
     }
@@ -176,27 +173,57 @@ static PyObject *take_values(PyObject *values)
     return tuple;
 }
 
+/* A new reference to a value that may be given in a list of one, which is emptied. */
+static PyObject *take_value(PyObject *value)
+{
+    if (!PyList_Check(value) || PyList_GET_SIZE(value) != 1) return Py_NewRef(value);
+    PyObject *item = Py_NewRef(PyList_GET_ITEM(value, 0));
+    if (PyList_SetSlice(value, 0, 1, NULL) < 0) Py_CLEAR(item);
+    return item;
+}
+
+/* Nothing of `p` is let go here: its owner does that. */
+static int pending_take(Pending *p, PyObject **handled, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (!(p->locals = take_values(args[2])) || !(p->stack = take_values(args[3]))) return -1;
+    if (nargs > 4 && !(p->exc = take_value(args[4]))) return -1;
+    if (nargs > 5 && !(*handled = take_value(args[5]))) return -1;
+    if (nargs > 6 && !(p->shown = take_values(args[6]))) return -1;
+    if (p->exc == Py_None) Py_CLEAR(p->exc);
+    return 0;
+}
+
+static void pending_release(Pending *p)
+{
+    Py_CLEAR(p->locals);
+    Py_CLEAR(p->stack);
+    Py_CLEAR(p->exc);
+    Py_CLEAR(p->shown);
+}
+
 static PyObject *py_resume(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;
-    if (nargs < 4 || nargs > 6)
-        return PyErr_Format(PyExc_TypeError, "resume: %zd arguments; expected func, offset, locals, stack[, exc[, handled]]", nargs);
-    PyObject *exc = nargs > 4 ? args[4] : Py_None, *handled = nargs > 5 ? args[5] : null_sentinel;
+    if (nargs < 4 || nargs > 7)
+        return PyErr_Format(PyExc_TypeError,
+                            "resume: %zd arguments; expected func, offset, locals, stack[, exc[, handled[, shown]]]", nargs);
     long offset = PyLong_Check(args[1]) ? PyLong_AsLong(args[1]) : -1;
     if (PyErr_Occurred()) PyErr_Clear();    /* beyond a long: refused below, as any offset outside the code */
-    PyObject *locals = take_values(args[2]), *stack = locals ? take_values(args[3]) : NULL;
-    if (!stack || check_resume(args[0], offset, locals, stack, exc, handled) < 0) {
-        Py_XDECREF(locals);
-        Py_XDECREF(stack);
+    Pending pending = {.function = args[0], .unit = (int)(offset / 2)};
+    PyObject *handled = NULL;
+    if (pending_take(&pending, &handled, args, nargs) < 0 || check_resume(&pending, offset, handled) < 0) {
+        pending_release(&pending);
+        Py_XDECREF(handled);
         return NULL;
     }
-    PyCodeObject *code = (PyCodeObject *)Py_NewRef(PyFunction_GET_CODE(args[0]));
-    Pending pending = {args[0], code, locals, stack, exc == Py_None ? NULL : exc, (int)(offset / 2)};
+    PyCodeObject *code = pending.code = (PyCodeObject *)Py_NewRef(PyFunction_GET_CODE(args[0]));
     PyObject *handled_before = NULL;
-    if (handled != null_sentinel) {
+    bool handles = handled && handled != null_sentinel;
+    if (handles) {
         handled_before = PyErr_GetHandledException();
         PyErr_SetHandledException(handled == Py_None ? NULL : handled);
     }
+    Py_CLEAR(handled);
     Pending *outer = thread_state.pending;
     hook_acquire();
     thread_state.pending = &pending;
@@ -204,12 +231,11 @@ static PyObject *py_resume(PyObject *module, PyObject *const *args, Py_ssize_t n
     bool taken = thread_state.pending != &pending;
     thread_state.pending = outer;
     hook_release();
-    if (handled != null_sentinel) {
+    if (handles) {
         PyErr_SetHandledException(handled_before);
         Py_XDECREF(handled_before);
     }
-    Py_XDECREF(pending.locals);
-    Py_XDECREF(pending.stack);
+    pending_release(&pending);
     if (!taken && result) {
         Py_CLEAR(result);
         PyErr_Format(PyExc_RuntimeError, "resume: another frame evaluation hook ran %U instead", code->co_qualname);
@@ -299,9 +325,9 @@ static PyObject *py_make_cell(PyObject *module, PyObject *args)
 
 PyMethodDef resume_methods[] = {
     {"resume", (PyCFunction)(void (*)(void))py_resume, METH_FASTCALL,
-     "resume(func, offset, locals, stack, exc=None, handled=NULL, /): run func's code from an instruction."},
+     "resume(func, offset, locals, stack, exc=None, handled=NULL, shown=None, /): run func's code from an instruction."},
     {"snapshot", py_snapshot, METH_VARARGS, "snapshot(frame, depth) -> (offset, locals, stack, handled)"},
-    {"set_adopt_callback", py_set_adopt_callback, METH_O, "Set what sees exceptions that a re-entered frame is handling."},
+    {"set_adopt_callback", py_set_adopt_callback, METH_O, "Set what sees a re-entered frame and what was `shown`."},
     {"localsplus_names", py_localsplus_names, METH_O, "Names of the slots that resume takes."},
     {"localsplus_kinds", py_localsplus_kinds, METH_O, "Kinds of the slots that resume takes."},
     {"resume_points", py_resume_points, METH_O, "The offsets that resume accepts."},

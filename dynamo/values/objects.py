@@ -7,6 +7,7 @@ Attribute lookup follows `object.__getattribute__`: data descriptors, the instan
 from __future__ import annotations
 
 import types
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
@@ -21,6 +22,7 @@ from dynamo.values.sequences import TupleValue
 if TYPE_CHECKING:
     from dynamo.capture import Capture
     from dynamo.codegen import CodeGen
+    from dynamo.symbolic import Frame
 
 DELETED: Final = object()
 
@@ -97,6 +99,14 @@ class UserObject(Value):
         return cg.new_object(self)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Passed:
+    """An entry of a traceback: a frame of the captured program that the exception passed, and where that was then."""
+
+    place: Place
+    frame: Frame
+
+
 class ExceptionValue(UserObject):
     """An exception: `args` beside the attributes of any object."""
 
@@ -108,7 +118,7 @@ class ExceptionValue(UserObject):
         self.cause: Value = NONE
         self.suppress = False
         self.initialized = True  # whether the __init__ of its C base ran, with `args`
-        self.places: list[Place] = []  # its traceback, outermost frame first
+        self.passed: list[Passed] = []  # its traceback, outermost frame first
         self._traceback: TracebackValue | None = None
         self._args: TupleValue | None = None
 
@@ -126,14 +136,14 @@ class ExceptionValue(UserObject):
 
     def traceback(self) -> Value:
         """Its traceback as it stands."""
-        if not self.places:
+        if not self.passed:
             return NONE
-        if self._traceback is None or self._traceback.places != tuple(self.places):
-            self._traceback = TracebackValue(tuple(self.places))
+        if self._traceback is None or self._traceback.passed != tuple(self.passed):
+            self._traceback = TracebackValue(tuple(self.passed))
         return self._traceback
 
     def getattr(self, cap: Capture, name: str) -> Value:
-        if self.source is not None and self.places and name == "__traceback__":
+        if self.source is not None and self.passed and name == "__traceback__":
             raise Unsupported(breaks.EXCEPTION, "the traceback of an exception from outside, raised here")
         if self.source is None:
             if name == "args":
@@ -163,7 +173,7 @@ class ExceptionValue(UserObject):
                 value = cap.realize(value)
                 if not isinstance(value, TracebackValue) and value is not NONE:
                     raise Unsupported(breaks.EXCEPTION, "a traceback from outside, set on an exception")
-                self.places = list(value.places) if isinstance(value, TracebackValue) else []
+                self.passed = list(value.passed) if isinstance(value, TracebackValue) else []
             else:
                 self.suppress = value.truth(cap)
             return
@@ -173,8 +183,8 @@ class ExceptionValue(UserObject):
 class TracebackValue(Value):
     """The traceback of an exception that the captured program raised. To look into it ends the graph."""
 
-    def __init__(self, places: tuple[Place, ...]) -> None:
-        self.places = places
+    def __init__(self, passed: tuple[Passed, ...]) -> None:
+        self.passed = passed
 
     def python_type(self) -> type:
         return types.TracebackType
@@ -183,7 +193,7 @@ class TracebackValue(Value):
         return True
 
     def reconstruct(self, cg: CodeGen) -> str:
-        return f"{cg.helper('traceback_of')}({cg.bind(self.places, 'places')})"
+        return cg.traceback(self.passed)
 
 
 class ClassValue(Value):

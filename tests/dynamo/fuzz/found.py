@@ -419,6 +419,149 @@ def f(log, x, n):
         note(error.args)
     return type(backwards)(d).__length_hint__()
 """),
+    **{f"an exception on its way out holds the variables of a frame that caught it, {mode}": (mode, """
+def f(log, x, n):
+    try:
+        raise KeyError
+    except Exception:
+        items = guarded(3)
+        next(items)
+        raise
+    finally:
+        note(2)
+        print(end='')
+""") for mode in ("default", "break", "leaf")},
+    **{f"an exception that is kept holds the variables of its frames, {mode}": (mode, """
+def h(x, items):
+    next(items)
+    raise KeyError(x + 1)
+def f(log, x, n):
+    kept = []
+    items = guarded(4)
+    next(items)
+    try:
+        missing
+    except Exception as e:
+        kept.append(e)
+    try:
+        h(x, guarded(4))
+    except KeyError as e:
+        log.append(e)
+    note(n)
+    print(end='')
+    other = guarded(2)
+    next(other)
+    note(n + 1)
+    log[0].__traceback__ = None
+    note(n + 2)
+""") for mode in ("default", "break", "leaf")},
+    **{f"what the frames of an exception hold dies with it, {mode}": (mode, """
+def h(x, items):
+    next(items)
+    raise KeyError(x + 1)
+def f(log, x, n):
+    try:
+        h(x, guarded(4))
+    except KeyError:
+        note(n)
+        print(end='')
+        note(n)
+    note(n)
+    try:
+        h(x, guarded(4))
+    except KeyError as e:
+        note(n)
+    note(6)
+""") for mode in ("default", "break", "leaf")},
+    **{f"a frame and an exception that it keeps hold each other, {mode}": (mode, """
+def h(x, n, again=None):
+    kept = None
+    try:
+        if again is not None:
+            raise again
+        missing
+    except Exception as e:
+        kept = e
+    note(n)
+    print(end='')
+    items = guarded(3)
+    next(items)
+    note(n)
+    return kept
+def f(log, x, n):
+    h(x, n)
+    note(7)
+    k = h(x, n)
+    print(end='')
+    note(8)
+    h(x, n, k)
+    del k
+    note(9)
+    trace = h(x, n).__traceback__
+    return trace.tb_next, sorted(trace.tb_frame.f_locals)
+""") for mode in ("default", "break", "leaf")},
+    **{f"an exception from outside that is raised holds the frames it passes, {mode}": (mode, """
+saved = KeyError(3)
+def h(e, items):
+    next(items)
+    raise e
+def f(log, x, n):
+    try:
+        h(saved, guarded(3))
+    except KeyError as e:
+        note(e.args)
+    note(3)
+    print(end='')
+    saved.__traceback__ = None
+    note(4)
+""") for mode in ("default", "break", "leaf")},
+    "the frames of an exception have their variables": ("default", """
+def g(x, n):
+    y = x * n
+    raise KeyError(y.sum())
+def h(x, n):
+    z = x + n
+    def inner():
+        return z
+    return g(z, n)
+def f(log, x, n):
+    try:
+        h(x, n)
+    except KeyError as e:
+        kept = e
+    entry, found = kept.__traceback__, []
+    print(end='')
+    while entry is not None:
+        found.append({k: v for k, v in entry.tb_frame.f_locals.items() if k in ('x', 'y', 'n', 'z')})
+        entry = entry.tb_next
+    return found[1:]
+"""),
+    **{f"to delete what is not there raises, in a loop over an iterator from outside, {mode}": (mode, """
+def h(x):
+    for i in reversed(GL):
+        del shared
+    missing
+    return lambda: shared
+def g(x):
+    for i in reversed(GL):
+        del unbound
+    missing
+def f(log, x, n):
+    for fn in (g, h):
+        try:
+            fn(x)
+        except NameError as e:
+            note(e.args)
+""") for mode in ("default", "break", "leaf")},
+    **{f"one call ends a generator and the next leaves it open, {mode}": (mode, """
+def f(log, x, n):
+    items = guarded(5 - 2 * n)
+    next(items, None)
+    next(items, None)
+    print(end='')
+    note(1)
+    GL.missing
+""") for mode in ("default", "break")},
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from eager.amp.autocast_mode import (
     set_autocast_enabled,
     set_autocast_gpu_dtype,
 )
+from eager.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from eager.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -133,7 +134,7 @@ compile = compiler.compile  # noqa: A001 - torch's name
 # Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
 # and parts of this one that many programs never touch.
 _ON_FIRST_USE = {
-    "_dynamo": "dynamo", "_inductor": "inductor", "fx": "fxir", "export": "fxir.exported", "torch": "eager",
+    "_dynamo": "dynamo", "_VF": "eager", "_inductor": "inductor", "fx": "fxir", "export": "fxir.exported", "torch": "eager",
     **{name: f"eager.{name}" for name in (
         "_C __config__ _higher_order_ops _subclasses accelerator ao as_torch backends library cpu distributed distributions fft func "
         "functional hub jit multiprocessing onnx overrides profiler signal special storage testing types utils version xpu").split()},

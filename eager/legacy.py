@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, cuda, dtypes
+from eager import _native, cuda, dtypes, untyped
 from eager.device import CPU, device
 from eager.dtypes import dtype
 from eager.functions import creation
 from eager.ops.table import from_array
-from eager.tensor import Tensor
+from eager.tensor import Tensor, attach
 
 UntypedStorage = _native.UntypedStorage
 
@@ -177,6 +177,56 @@ class TypedStorage(metaclass=_StorageMeta):
     def clone(self) -> TypedStorage:
         return TypedStorage(wrap_storage=self._view().clone().untyped_storage(), dtype=self.dtype)
 
+    # ---- where it is, and what it may become ----
+
+    is_sparse = False
+    filename = None
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the storage's type; or a storage of another dtype, with the numbers converted."""
+        if dtype is None:
+            return f"torch{'.cuda' if self.is_cuda else ''}.{self.pickle_storage_type()}"
+        wanted = STORAGE_TYPES[dtype.removeprefix("torch.")] if isinstance(dtype, str) else dtype
+        d: Any = getattr(wanted, "dtype_of_class", None) or wanted
+        return _converted(self, d)
+
+    def pickle_storage_type(self) -> str:
+        """The name of the legacy storage type. Raises KeyError for a dtype that has none."""
+        return next(f"{name}Storage" for name, d in NAMES.items() if d is self.dtype)
+
+    def resize_(self, size: int) -> None:
+        """Shrink, or grow back. Raises NotImplementedError for more than was allocated."""
+        self._untyped.resize_(size * self.dtype.itemsize)
+
+    def resizable(self) -> bool:
+        return bool(self._untyped.resizable())
+
+    @property
+    def is_cuda(self) -> bool:
+        return bool(self._untyped.is_cuda)
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return bool(self._untyped.is_pinned(device))
+
+    def is_shared(self) -> bool:
+        return bool(self._untyped.is_shared())
+
+    def share_memory_(self) -> TypedStorage:
+        self._untyped.share_memory_()
+        return self
+
+    def get_device(self) -> int:
+        return int(self._untyped.get_device())
+
+    def cpu(self) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped.cpu(), dtype=self.dtype)
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped.cuda(device), dtype=self.dtype)
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped.to(device=device), dtype=self.dtype)
+
     def __repr__(self) -> str:
         rows = "".join(f" {v}\n" for v in self.tolist())
         return f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
@@ -195,6 +245,41 @@ STORAGE_TYPES = {
     f"{name}Storage": _StorageMeta(f"{name}Storage", (TypedStorage,), {"__module__": "torch", "dtype_of_class": d})
     for name, d in NAMES.items()
 }
+
+
+def _converted(storage: Any, d: dtype) -> TypedStorage:
+    """A storage of the same numbers in another dtype; those of an untyped one are its bytes."""
+    if isinstance(storage, TypedStorage) and storage.dtype is d:
+        return storage
+    held = storage._view() if isinstance(storage, TypedStorage) else _over_storage(dtypes.uint8, storage)
+    return TypedStorage(wrap_storage=held.to(d).untyped_storage(), dtype=d)
+
+
+def _conversion(d: dtype) -> Any:
+    return lambda self: _converted(self, d)
+
+
+_CONVERSIONS = {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "long": dtypes.int64,
+    "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
+    "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
+}  # fmt: skip
+untyped.extend({name: _conversion(d) for name, d in _CONVERSIONS.items()})
+for _name, _d in _CONVERSIONS.items():
+    setattr(TypedStorage, _name, _conversion(_d))
+
+
+def _storage(self: Tensor) -> TypedStorage:
+    """The memory of this tensor as numbers of its dtype."""
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+def _storage_type(self: Tensor) -> Any:
+    """The class of `storage()`, by its legacy name."""
+    return STORAGE_TYPES[_storage(self).pickle_storage_type()]
+
+
+attach({"storage": _storage, "storage_type": _storage_type})
 
 
 def set_default_tensor_type(t: Any) -> None:

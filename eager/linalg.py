@@ -305,6 +305,54 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     return OPS["solve_triangular"](*_batched(upper, y), True, False)
 
 
+def ldl_factor(A: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: N803
+    """L and the block-diagonal D of a symmetric (or Hermitian) matrix in one, and its pivots, as LAPACK packs them."""
+    _no_gradient("linalg_ldl_factor_ex", A)
+    LD, pivots, info = OPS["ldl_factor"](A, hermitian)  # noqa: N806
+    _check_ldl("torch.linalg.ldl_factor", info)
+    return _out(return_types.linalg_ldl_factor(LD, pivots), out)
+
+
+def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
+    """`ldl_factor` with a status per matrix: 0, or the number of the first element of D's diagonal that is zero."""
+    _no_gradient("linalg_ldl_factor_ex", A)
+    LD, pivots, info = OPS["ldl_factor"](A, hermitian)  # noqa: N806
+    if check_errors:
+        _check_ldl("torch.linalg.ldl_factor_ex", info)
+    return _out(return_types.linalg_ldl_factor_ex(LD, pivots, info), out)
+
+
+def _no_gradient(what: str, *tensors: Any) -> None:
+    """torch says so in the backward; a gradient that nobody can compute is refused here where it is asked for."""
+    if _native.grad_enabled() and any(t.requires_grad for t in tensors):
+        raise NotImplementedError(f"the derivative for '{what}' is not implemented; detach its arguments")
+
+
+def _check_ldl(who: str, info: Any) -> None:
+    if not info.is_fake and bool((info > 0).any()):
+        raise RuntimeError(f"{who}: the diagonal element D[{int(info.max()) - 1},{int(info.max()) - 1}] is zero, and solving by D would "
+                           "divide by it")  # fmt: skip
+
+
+def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: N803
+    """X with A @ X = B (*, n, k), from what `ldl_factor` gave for A."""
+    check_square("torch.linalg.ldl_solve", LD, "LD")
+    normalize_dim(-2, B.ndim)
+    if B.shape[-2] != LD.shape[-1]:
+        raise RuntimeError(f"Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is {LD.shape[-1]} by {LD.shape[-1]} but "
+                           f"each b matrix is {B.shape[-2]} by {B.shape[-1]}")  # fmt: skip
+    if LD.dtype is not B.dtype:
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {scalar_name(B.dtype)} and A of type "
+                           f"{scalar_name(LD.dtype)} instead.")  # fmt: skip
+    if tuple(pivots.shape) != tuple(LD.shape[:-1]) or not pivots.dtype.is_integral:
+        raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers of shape {list(LD.shape[:-1])}, but got {pivots.dtype} "
+                           f"of shape {list(pivots.shape)}")  # fmt: skip
+    _no_gradient("linalg_ldl_solve", LD, B)
+    a, b = _batched(LD, B)
+    places = OPS["expand"](OPS["to_dtype"](pivots, dtypes.int32), tuple(a.shape[:-1]))
+    return _out(OPS["ldl_solve"](a, places, b, hermitian), out)
+
+
 def pinv(A: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
     """Moore-Penrose inverse; singular values up to atol, or to rtol times the largest, count as zero. rtol is 0 beside an atol."""
     if atol is None:
@@ -501,6 +549,7 @@ make_refusing(globals())
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
-    "logdet", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",
-    "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vander", "vecdot", "vector_norm",
+    "ldl_factor", "ldl_factor_ex", "ldl_solve", "logdet", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
+    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vander",
+    "vecdot", "vector_norm",
 ]  # fmt: skip

@@ -77,6 +77,19 @@ class Generator:
         self.device, self._seed, self._offset = state
         self._lock = threading.Lock()
 
+    def get_offset(self) -> int:
+        """How far the stream of a CUDA device is used up. Raises RuntimeError on the CPU, as torch does."""
+        if self.device.type != "cuda":
+            raise RuntimeError("CPU Generator does not use offset")
+        return self._offset
+
+    def set_offset(self, offset: int) -> Generator:
+        """Go on from there. Raises RuntimeError on the CPU, as torch does."""
+        if self.device.type != "cuda":
+            raise RuntimeError("CPU Generator does not use offset")
+        self._offset = int(offset)
+        return self
+
     def clone_state(self) -> Generator:
         g = Generator(self.device)
         g._seed, g._offset = self._seed, self._offset

@@ -1,7 +1,4 @@
-"""`eager.special`: special functions under torch.special's names, pointwise over floating tensors.
-
-Missing are bessel_y0, bessel_y1, airy_ai and the shifted Chebyshev polynomials: asking for one raises AttributeError.
-"""
+"""`eager.special`: special functions under torch.special's names, pointwise over floating tensors."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,10 +10,13 @@ from eager.ops.table import OPS
 _SAME = "digamma erf erfc erfinv exp2 expm1 i0 log1p logit logsumexp polygamma round sinc xlogy".split()
 _RENAMED = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "gammainc": "igamma", "gammaincc": "igammac",
             "multigammaln": "mvlgamma", "modified_bessel_i0": "i0"}  # fmt: skip
-_OPS = ("entr ndtr erfcx log_ndtr ndtri i0e i1 i1e bessel_j0 bessel_j1 modified_bessel_k0 modified_bessel_k1 "
-        "scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 zeta chebyshev_polynomial_t "
-        "chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he "
-        "laguerre_polynomial_l legendre_polynomial_p").split()  # fmt: skip
+_OPS = (
+    "entr ndtr erfcx log_ndtr ndtri i0e i1 i1e airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 "
+    "modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 zeta chebyshev_polynomial_t "
+    "chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he "
+    "laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
+    "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w"
+).split()  # fmt: skip
 
 globals().update({name: FUNCTIONS[name] for name in _SAME})
 globals().update({name: FUNCTIONS[of] for name, of in _RENAMED.items()})

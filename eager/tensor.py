@@ -371,7 +371,8 @@ class Tensor(_native.TensorBase):
     def layout(self) -> layout:
         return strided
 
-    is_sparse = is_quantized = is_nested = is_mkldnn = is_mps = is_xpu = False
+    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_mps = is_xpu = False
+    is_ipu = is_maia = is_mtia = is_vulkan = is_xla = volatile = False
     names: Any = property(lambda self: (None,) * self.ndim)
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
@@ -403,9 +404,6 @@ class Tensor(_native.TensorBase):
     def get_device(self) -> int:
         """Index of the CUDA device, -1 on the CPU."""
         return self.device.index or 0 if self.is_cuda else -1
-
-    def storage(self) -> Any:
-        return self.untyped_storage()
 
     def is_set_to(self, other: Tensor) -> bool:
         """Whether both are the same view of the same memory."""

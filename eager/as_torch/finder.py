@@ -22,6 +22,7 @@ from eager import version
 # torch's name of a module -> ours, where it is not the same below `eager`. Their submodules follow them.
 RENAMED = {
     "torch": "eager",
+    "torch._VF": "eager",
     "torch.fx": "fxir",
     "torch._dynamo": "dynamo",
     "torch._inductor": "inductor",

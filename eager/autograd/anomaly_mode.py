@@ -37,6 +37,11 @@ class detect_anomaly:  # noqa: N801 - torch's name
         anomaly.enabled, anomaly.check_nan = self._before
 
 
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """`set_detect_anomaly` as a plain function."""
+    anomaly.enabled, anomaly.check_nan = bool(enabled), check_nan
+
+
 def is_anomaly_enabled() -> bool:
     return anomaly.enabled
 

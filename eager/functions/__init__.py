@@ -18,6 +18,7 @@ from eager.functions import (
     indexing,
     joining,
     linalg,
+    lobpcg,
     lowrank,
     matmul,
     memory,
@@ -26,8 +27,10 @@ from eager.functions import (
     properties,
     random,
     reductions,
+    removed,
     resampling,
     sampling,
+    segments,
     shape,
     sorting,
     special,
@@ -43,7 +46,8 @@ from eager.tensor import Tensor, attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, linalg,
-            complex_numbers, special, copies, foreach, properties, sampling, spectral, statistics, lowrank, symbolic)  # fmt: skip
+            complex_numbers, special, copies, foreach, properties, sampling, segments, spectral, statistics, lowrank,
+            lobpcg, removed, symbolic)  # fmt: skip
 # in-place forms that are functions as well
 _IN_PLACE = (
     "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min clip cos cosh "

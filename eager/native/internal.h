@@ -41,6 +41,7 @@ PyObject *storage_from_memory(PyObject *self, PyObject *args);
 PyObject *storage_from_fd(PyObject *self, PyObject *args);
 PyObject *storage_fake(PyObject *self, PyObject *args);
 PyObject *storage_empty(PyObject *self, PyObject *nbytes);
+PyObject *storage_extend(PyObject *self, PyObject *args);
 PyObject *storage_alias(PyObject *self, PyObject *storage);
 
 /* tensor.c */

@@ -145,6 +145,7 @@ static PyMethodDef methods[] = {
     {"storage_from_fd", storage_from_fd, METH_VARARGS, "storage_from_fd(fd, nbytes): memory shared with other processes"},
     {"storage_fake", storage_fake, METH_VARARGS, "storage_fake(nbytes, device_type, device_index)"},
     {"storage_empty", storage_empty, METH_O, "storage_empty(nbytes)"},
+    {"storage_extend", storage_extend, METH_VARARGS, "storage_extend(constructor, methods): what UntypedStorage has beside C's methods"},
     {"storage_alias", storage_alias, METH_O, "same memory, own version counter"},
     {"grad_enabled", py_grad_enabled, METH_NOARGS, "is gradient recording on in this thread"},
     {"set_grad_enabled", py_set_grad_enabled, METH_O, "set_grad_enabled(on) -> previous"},

@@ -30,6 +30,7 @@ StorageObject *storage_alloc(int64_t nbytes)
     }
     s->data = data;
     s->from_pool = 1;
+    s->capacity = nbytes;
     return s;
 }
 
@@ -124,7 +125,7 @@ PyObject *storage_alias(PyObject *Py_UNUSED(self), PyObject *arg)
 static void storage_dealloc(StorageObject *s)
 {
     if (s->weakrefs) PyObject_ClearWeakRefs((PyObject *)s);
-    if (s->from_pool) pool_free(s->data, s->nbytes);
+    if (s->from_pool) pool_free(s->data, s->capacity);
     Py_XDECREF(s->owner);
     Py_XDECREF(s->root);
     PyObject_Free(s);
@@ -149,6 +150,58 @@ static PyObject *get_root(StorageObject *s, void *Py_UNUSED(c)) { return Py_NewR
 static PyObject *storage_data_ptr(StorageObject *s, PyObject *Py_UNUSED(a)) { return PyLong_FromVoidPtr(s->data); }
 static PyObject *storage_size(StorageObject *s, PyObject *Py_UNUSED(a)) { return PyLong_FromLongLong(s->nbytes); }
 
+/* resize_(nbytes): tensors hold addresses, so that memory never moves: the length shrinks, and grows back. */
+static PyObject *storage_resize(StorageObject *s, PyObject *nbytes)
+{
+    long long n = PyLong_AsLongLong(nbytes);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    StorageObject *root = s->root ? s->root : s;
+    if (n < 0 || !root->from_pool)
+        return PyErr_Format(PyExc_RuntimeError, n < 0 ? "resize_: nbytes=%lld; allowed: 0 or more"
+                                                      : "Trying to resize storage that is not resizable", n);
+    if (n > root->capacity)
+        return PyErr_Format(PyExc_NotImplementedError, "UntypedStorage.resize_: growing beyond the %lld bytes that were allocated, to %lld, "
+                            "would move the memory under the tensors that view it; make a new storage", (long long)root->capacity, n);
+    root->nbytes = s->nbytes = n;
+    storage_written(s);
+    return Py_NewRef(s);
+}
+
+/* What Python adds to the type (eager/storage.py): its constructor and methods, called by the slots below. */
+static PyObject *storage_maker;
+
+PyObject *storage_extend(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *maker, *methods;
+    if (!PyArg_ParseTuple(args, "OO!", &maker, &PyDict_Type, &methods)) return NULL;
+    if (PyDict_Update(Storage_Type.tp_dict, methods) < 0) return NULL;
+    Py_XSETREF(storage_maker, Py_NewRef(maker));
+    PyType_Modified(&Storage_Type);
+    Py_RETURN_NONE;
+}
+
+static PyObject *storage_new(PyTypeObject *Py_UNUSED(cls), PyObject *args, PyObject *kwargs)
+{
+    return PyObject_Call(storage_maker, args, kwargs);
+}
+static Py_ssize_t storage_length(StorageObject *s) { return (Py_ssize_t)s->nbytes; }
+static PyObject *storage_subscript(PyObject *s, PyObject *key) { return PyObject_CallMethod(s, "_get", "(O)", key); }
+static PyObject *storage_item(PyObject *s, Py_ssize_t i) { return PyObject_CallMethod(s, "_get", "n", i); }
+static int storage_assign(PyObject *s, PyObject *key, PyObject *value)
+{
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError, "'UntypedStorage' object doesn't support item deletion");
+        return -1;
+    }
+    PyObject *done = PyObject_CallMethod(s, "_set", "(OO)", key, value);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+static PyObject *storage_repr(PyObject *s) { return PyObject_CallMethod(s, "_text", NULL); }
+
+static PyMappingMethods storage_mapping = {(lenfunc)storage_length, storage_subscript, storage_assign};
+static PySequenceMethods storage_sequence = {.sq_length = (lenfunc)storage_length, .sq_item = storage_item};
+
 static PyGetSetDef storage_getset[] = {
     {"version", (getter)get_version, NULL, "number of in-place writes so far", NULL},
     {"owner", (getter)get_owner, NULL, "object that keeps foreign memory alive, or None", NULL},
@@ -161,6 +214,7 @@ static PyMethodDef storage_methods[] = {
     {"data_ptr", (PyCFunction)storage_data_ptr, METH_NOARGS, "address of the first byte"},
     {"nbytes", (PyCFunction)storage_size, METH_NOARGS, "length in bytes"},
     {"size", (PyCFunction)storage_size, METH_NOARGS, "length in bytes"},
+    {"resize_", (PyCFunction)storage_resize, METH_O, "resize_(nbytes) -> self; up to what was allocated"},
     {NULL, NULL, 0, NULL},
 };
 static PyBufferProcs storage_buffer = {storage_getbuffer, NULL};
@@ -176,4 +230,8 @@ PyTypeObject Storage_Type = {
     .tp_getset = storage_getset,
     .tp_methods = storage_methods,
     .tp_as_buffer = &storage_buffer,
+    .tp_as_mapping = &storage_mapping,
+    .tp_as_sequence = &storage_sequence,
+    .tp_new = storage_new,
+    .tp_repr = storage_repr,
 };

@@ -58,6 +58,7 @@ typedef struct StorageObject {
     uint8_t ask_base;           /* some view lacks the flag that its base has: made under no_grad, or before a write */
     PyObject *weakrefs;
     uint64_t alias_writes;      /* of a root: in-place writes through storages that alias it */
+    int64_t capacity;           /* bytes taken from the pool, which `resize_` may go back to */
 } StorageObject;
 
 /* Record an in-place write, for autograd (`version`) and for whoever keeps something made from the

@@ -8,6 +8,7 @@ from eager.ops import (
     fft,
     gamma,
     indexing,
+    ldl,
     linalg,
     loss,
     masking,
@@ -28,6 +29,6 @@ from eager.ops import (
 )
 
 __all__ = [
-    "attention", "complex_numbers", "conv", "counts", "creation", "fft", "gamma", "indexing", "linalg", "loss", "masking", "matmul", "nn",
-    "patches", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape", "sorting", "special", "table", "views",
+    "attention", "complex_numbers", "conv", "counts", "creation", "fft", "gamma", "indexing", "ldl", "linalg", "loss", "masking", "matmul",
+    "nn", "patches", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape", "sorting", "special", "table", "views",
 ]  # fmt: skip

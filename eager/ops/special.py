@@ -197,6 +197,9 @@ def _k(order: int, scaled: bool) -> Any:
 _kernel_unary("special_bessel_j0", lambda x: sk.bessel_first(x, 0), lambda g, x: -g * OPS["special_bessel_j1"](x))
 _kernel_unary("special_bessel_j1", lambda x: sk.bessel_first(x, 1),
               lambda g, x, y: g * (OPS["special_bessel_j0"](x) - _over(y, x)))  # fmt: skip
+_kernel_unary("special_bessel_y0", lambda x: sk.bessel_second(x, 0))
+_kernel_unary("special_bessel_y1", lambda x: sk.bessel_second(x, 1))
+_kernel_unary("special_airy_ai", sk.airy_ai)
 _kernel_unary("special_modified_bessel_k0", _k(0, False), lambda g, x: -g * OPS["special_modified_bessel_k1"](x))
 _kernel_unary("special_modified_bessel_k1", _k(1, False), lambda g, x, y: -g * (OPS["special_modified_bessel_k0"](x) + y / x))
 _kernel_unary("special_scaled_modified_bessel_k0", _k(0, True), lambda g, x, y: g * (

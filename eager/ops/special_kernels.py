@@ -84,7 +84,54 @@ def bessel_first(x: Any, order: int) -> Any:
     near = np.minimum(size, 25.0)
     theta = np.arange(_ANGLES) * (2 * np.pi / _ANGLES)
     integral = np.mean(np.cos(order * theta - near[..., None] * np.sin(theta)), -1)
-    far = np.where(np.isinf(size), 25.0, np.maximum(size, 25.0))
+    p, q, far = _hankel(np.where(np.isinf(size), 25.0, size), order)
+    phase = far - (0.5 * order + 0.25) * np.pi
+    wave = np.sqrt(2 / (np.pi * far)) * (p * np.cos(phase) - q * np.sin(phase))
+    result = np.where(size < 25.0, integral, wave)
+    result = np.where(np.isinf(size), 0.0, np.where(np.isnan(x), np.nan, result))
+    return np.where(x < 0, -result, result) if order % 2 else result
+
+
+_EULER = 0.57721566490153286
+
+
+def bessel_second(x: Any, order: int) -> Any:
+    """Y_0(x) or Y_1(x): Neumann's series over J_0, J_1, ... from a backward recurrence, and Hankel's expansion from 25 on.
+
+    -inf at zero, nan below it and at infinity. Source: Abramowitz & Stegun, 9.1.88, 9.1.89, 9.12 and 9.2.6.
+    """
+    with np.errstate(all="ignore"):
+        x = np.asarray(x, np.float64)
+        near = np.clip(np.where(np.isnan(x), 1.0, x), 1e-8, 25.0)
+        above, now = np.zeros_like(near), np.full_like(near, 1e-280)
+        unit, series = np.zeros_like(near), np.zeros_like(near)
+        for k in range(90, 0, -1):  # J_k / 1e-280 c, for a c that J_0 + 2 (J_2 + J_4 + ...) = 1 tells at the end
+            if k % 2 == order and k > order:
+                half = k // 2
+                weight = 1 / half if order == 0 else k / (half * (half + 1))
+                series = series + (weight if half % 2 == 0 else -weight) * now
+            if k % 2 == 0:
+                unit = unit + 2 * now
+            above, now = now, 2 * k / near * now - above
+            scale = np.where(np.abs(now) > 1e100, 1e-100, 1.0)
+            above, now, unit, series = above * scale, now * scale, unit * scale, series * scale
+        unit = unit + now
+        logarithm = np.log(x / 2) + _EULER
+        if order == 0:
+            value = 2 / np.pi * logarithm * now / unit - 4 / np.pi * series / unit
+        else:
+            first = above / unit * (np.minimum(x, 25.0) / near)
+            value = -2 / (np.pi * x) * now / unit + 2 / np.pi * (logarithm - 1) * first - 2 / np.pi * series / unit
+        p, q, far = _hankel(np.where(np.isfinite(x), x, 25.0), order)
+        phase = far - (0.5 * order + 0.25) * np.pi
+        wave = np.sqrt(2 / (np.pi * far)) * (p * np.sin(phase) + q * np.cos(phase))
+        value = np.where(x < 25.0, value, wave)
+        return np.where(x == 0, -np.inf, np.where((x > 0) & np.isfinite(x), value, np.nan))
+
+
+def _hankel(size: Any, order: int) -> tuple[Any, Any, Any]:
+    """P and Q of Hankel's expansion of the Bessel functions, and what they are of: `size`, at least 25."""
+    far = np.maximum(size, 25.0)
     mu, term, p, q = 4.0 * order * order, np.ones_like(far), np.ones_like(far), np.zeros_like(far)
     for k in range(1, 16):
         term = term * (mu - (2 * k - 1) ** 2) / (k * 8 * far)
@@ -93,11 +140,36 @@ def bessel_first(x: Any, order: int) -> Any:
             q = q + sign * term
         else:
             p = p + sign * term
-    phase = far - (0.5 * order + 0.25) * np.pi
-    wave = np.sqrt(2 / (np.pi * far)) * (p * np.cos(phase) - q * np.sin(phase))
-    result = np.where(size < 25.0, integral, wave)
-    result = np.where(np.isinf(size), 0.0, np.where(np.isnan(x), np.nan, result))
-    return np.where(x < 0, -result, result) if order % 2 else result
+    return p, q, far
+
+
+_AIRY_ANGLES = np.linspace(0.0, 1.0, 1200)
+
+
+def airy_ai(x: Any) -> Any:
+    """Airy's function Ai: the integral of exp(i (t^3 / 3 + x t)) along a line above the real axis, by the trapezoidal rule.
+
+    Through the saddle point for x > 0, so that nothing cancels; close to the axis below, and the asymptotic series before -9.
+    nan at infinity. Source: Abramowitz & Stegun, 10.4.32 and 10.4.60.
+    """
+    with np.errstate(all="ignore"):
+        x = np.asarray(x, np.float64)
+        z = np.where(np.isfinite(x), np.maximum(x, -9.0), 0.0)
+        height = np.where(z > 1.0, np.sqrt(np.abs(z)), 1 / np.sqrt(np.maximum(1.0, -z)))
+        t = np.sqrt(40.0 / height)[..., None] * _AIRY_ANGLES
+        values = np.exp(-height[..., None] * t * t) * np.cos(t**3 / 3 + (z - height * height)[..., None] * t)
+        total = (np.sum(values, -1) - 0.5 * (values[..., 0] + values[..., -1])) * t[..., 1]
+        near = np.exp(height**3 / 3 - z * height) * total / np.pi
+        size = np.where(np.isfinite(x), np.maximum(-x, 9.0), 9.0)
+        zeta = 2 / 3 * size**1.5
+        term, p, q = np.ones_like(zeta), np.ones_like(zeta), np.zeros_like(zeta)
+        for k in range(1, 24):
+            term = term * (6 * k - 5) * (6 * k - 1) / (72 * k * zeta)
+            sign = -1.0 if k % 4 in (2, 3) else 1.0
+            p, q = (p, q + sign * term) if k % 2 else (p + sign * term, q)
+        angle = zeta + np.pi / 4
+        far = (p * np.sin(angle) - q * np.cos(angle)) / (np.sqrt(np.pi) * size**0.25)
+        return np.where(np.isfinite(x), np.where(x < -9.0, far, near), np.nan)
 
 
 def erfcx(x: Any) -> Any:
@@ -247,6 +319,13 @@ def _recurrence(first: Any, second: Any, step: Any) -> Any:
     return evaluate
 
 
+def _shifted(kind: int) -> Any:
+    """Chebyshev polynomials of the first to the fourth kind at 2x - 1, which is in [-1, 1] for x in [0, 1]."""
+    at_one = (lambda z: z, lambda z: 2 * z, lambda z: 2 * z - 1, lambda z: 2 * z + 1)[kind]
+    evaluate = _recurrence(np.ones_like, at_one, lambda k, z, a, b: 2 * z * a - b)
+    return lambda x, n: evaluate(2 * np.asarray(x, np.float64) - 1, n)
+
+
 POLYNOMIALS: dict[str, Any] = {
     "chebyshev_polynomial_t": _recurrence(np.ones_like, lambda x: x, lambda k, x, a, b: 2 * x * a - b),
     "chebyshev_polynomial_u": _recurrence(np.ones_like, lambda x: 2 * x, lambda k, x, a, b: 2 * x * a - b),
@@ -255,5 +334,7 @@ POLYNOMIALS: dict[str, Any] = {
     "hermite_polynomial_h": _recurrence(np.ones_like, lambda x: 2 * x, lambda k, x, a, b: 2 * x * a - 2 * k * b),
     "hermite_polynomial_he": _recurrence(np.ones_like, lambda x: x, lambda k, x, a, b: x * a - k * b),
     "laguerre_polynomial_l": _recurrence(np.ones_like, lambda x: 1 - x, lambda k, x, a, b: ((2 * k + 1 - x) * a - k * b) / (k + 1)),
+    "shifted_chebyshev_polynomial_t": _shifted(0), "shifted_chebyshev_polynomial_u": _shifted(1),
+    "shifted_chebyshev_polynomial_v": _shifted(2), "shifted_chebyshev_polynomial_w": _shifted(3),
     "legendre_polynomial_p": _recurrence(np.ones_like, lambda x: x, lambda k, x, a, b: ((2 * k + 1) * x * a - k * b) / (k + 1)),
 }  # fmt: skip

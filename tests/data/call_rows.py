@@ -92,7 +92,7 @@ ROWS: dict[str, list[Row]] = {
         Row("absolute negative arccos arcsin arctan arcsinh arccosh arctanh fix", FAST, UNARY),
         Row(" ".join(n + "_" for n in f"{_FLOAT_UNARY} neg abs sign square floor ceil trunc frac round relu sgn logical_not bitwise_not".split()),
             "", UNARY_INPLACE),
-        Row("special.expit special.erf special.gammaln special.psi special.entr special.erfcx special.ndtr special.log_ndtr special.ndtri special.i0e special.i1 special.i1e special.digamma special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1 special.modified_bessel_i0 special.modified_bessel_k0 special.modified_bessel_k1 special.modified_bessel_i1 special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1 special.spherical_bessel_j0 special.airy_ai",
+        Row("special.expit special.erf special.gammaln special.psi special.entr special.erfcx special.ndtr special.log_ndtr special.ndtri special.i0e special.i1 special.i1e special.digamma special.airy_ai special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1 special.modified_bessel_i0 special.modified_bessel_k0 special.modified_bessel_k1 special.modified_bessel_i1 special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1 special.spherical_bessel_j0 special.airy_ai",
             "i8 b1 f4 f8 c8 f2", "T.{f}(t('{d}', 3, 4)) | T.{f}(special('{d}')) | T.{f}(t('{d}', 0))"),
         Row("round", "f4 f8 f2 i8", "T.round(t('{d}', 3), decimals=1) | T.round(t('{d}', 3) * 100, decimals=-1) | t('{d}', 3).round(decimals=2) | t('{d}', 3).round_(decimals=1)"),
         Row("nan_to_num", ALL, "T.nan_to_num(special('{d}')) | special('{d}').nan_to_num(nan=1, posinf=2, neginf=-2) | special('{d}').nan_to_num_(0.5)"),
@@ -103,7 +103,7 @@ ROWS: dict[str, list[Row]] = {
         Row("mvlgamma", "f4 f8 i8", "T.mvlgamma(t('{d}', 3).abs() + 3, 2) | T.mvlgamma(t('{d}', 3), 3)"),
         Row("frexp", "f4 f8 f2 i8", "T.frexp(t('{d}', 3, 4)) | T.frexp(special('{d}')[3:])"),
         Row("special.zeta special.xlog1py special.xlogy special.gammainc special.gammaincc", "f4 f8 i8", "T.{f}(t('{d}', 3, 4).abs() + 1, t('{d}', 3, 4, seed=0.7).abs() + 1) | T.{f}(special('{d}'), special('{d}').flip(0)) | T.{f}(t('{d}', 3).abs() + 1, t('f4', 3).abs())"),
-        Row("special.chebyshev_polynomial_t special.chebyshev_polynomial_u special.chebyshev_polynomial_v special.chebyshev_polynomial_w special.hermite_polynomial_h special.hermite_polynomial_he special.laguerre_polynomial_l special.legendre_polynomial_p", "f4 f8", "T.{f}(t('{d}', 4), T.tensor([0, 1, 2, 5])) | T.{f}(t('{d}', 4), 3) | T.{f}(t('{d}', 4) / 3, 8)"),
+        Row("special.chebyshev_polynomial_t special.chebyshev_polynomial_u special.chebyshev_polynomial_v special.chebyshev_polynomial_w special.hermite_polynomial_h special.hermite_polynomial_he special.laguerre_polynomial_l special.legendre_polynomial_p special.shifted_chebyshev_polynomial_t special.shifted_chebyshev_polynomial_u special.shifted_chebyshev_polynomial_v special.shifted_chebyshev_polynomial_w", "f4 f8", "T.{f}(t('{d}', 4), T.tensor([0, 1, 2, 5])) | T.{f}(t('{d}', 4), 3) | T.{f}(t('{d}', 4) / 3, 8)"),
     ],
     "binary": [
         Row(f"{_BINARY} {_COMPARE} {_BITS}", ALL, BINARY), Row(f"{_BINARY} {_COMPARE} {_BITS}", "", BINARY_ONCE),

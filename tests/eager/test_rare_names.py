@@ -140,3 +140,65 @@ def test_names_at_the_top_level() -> None:
     assert torch.newaxis is None and torch.GradScaler is torch.amp.GradScaler and torch.UntypedStorage is storage.UntypedStorage
     x = torch.ones(2)
     assert torch.is_storage(x.untyped_storage()) and torch.is_storage(x.storage()) and not torch.is_storage(x)
+
+
+def test_recurrent_functions_are_their_modules() -> None:
+    torch.manual_seed(0)
+    lstm, gru = torch.nn.LSTM(3, 4, 2, bidirectional=True, proj_size=2), torch.nn.GRU(3, 4, batch_first=True, bias=False)
+    x, h, c = torch.randn(5, 2, 3), torch.randn(4, 2, 2), torch.randn(4, 2, 4)
+    y, last_h, last_c = torch._VF.lstm(x, (h, c), lstm._flat_weights, True, 2, 0.0, False, True, False)
+    expected, (wanted_h, wanted_c) = lstm(x, (h, c))
+    assert torch.equal(y, expected) and torch.equal(last_h, wanted_h) and torch.equal(last_c, wanted_c)
+    out = torch.gru(x, torch.zeros(1, 5, 4), gru._flat_weights, has_biases=False, num_layers=1, dropout=0.0, train=False,
+                    bidirectional=False, batch_first=True)  # fmt: skip
+    assert all(torch.equal(a, b) for a, b in zip(out, gru(x), strict=True))
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, [5, 3])
+    expected, _ = lstm(packed, (h, c))
+    data, *_ = torch.lstm(packed.data, packed.batch_sizes, (h, c), lstm._flat_weights, True, 2, 0.0, False, True)
+    assert torch.equal(data, expected.data)
+    with pytest.raises(RuntimeError, match="incorrect number of RNN parameters: 3"):
+        torch.gru(x, torch.zeros(1, 2, 4), [*gru._flat_weights, x], False, 1, 0.0, False, False, False)
+
+
+def test_gradients_of_runs_reach_the_elements_that_made_them() -> None:
+    x = torch.tensor([1.0, 3.0, 3.0, 0.0, 2.0, -1.0], requires_grad=True)
+    lengths = torch.tensor([3, 0, 3])
+    expected = {"sum": [1.0] * 6, "mean": [1 / 3] * 6, "max": [0.0, 0.5, 0.5, 0.0, 1.0, 0.0], "min": [1.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+                "prod": [9.0, 3.0, 3.0, -2.0, 0.0, 0.0]}  # fmt: skip
+    for reduce, wanted in expected.items():
+        y = torch.segment_reduce(x, reduce, lengths=lengths)[::2].sum()
+        assert torch.autograd.grad(y, x)[0].tolist() == pytest.approx(wanted)
+    with pytest.raises(NotImplementedError, match="linalg_ldl_factor_ex"):
+        torch.linalg.ldl_factor(torch.eye(2, requires_grad=True))
+
+
+def test_few_eigenvalues_of_a_pencil() -> None:
+    torch.manual_seed(0)
+    a = torch.randn(2, 20, 20, dtype=torch.float64)
+    a = a @ a.mT
+    b = torch.diag(torch.arange(1.0, 21.0, dtype=torch.float64)).expand(2, 20, 20)
+    values, vectors = torch.lobpcg(a, k=2, B=b, largest=False)
+    assert values.shape == (2, 2) and torch.allclose(a @ vectors, b @ vectors * values[:, None], atol=1e-5)
+    root = b.rsqrt().where(b > 0, torch.zeros((), dtype=torch.float64))
+    assert torch.allclose(torch.linalg.eigvalsh(root @ a @ root)[:, :2], values)
+    assert torch.allclose(torch.lobpcg(a, k=1)[0], torch.linalg.eigvalsh(a)[:, -1:])
+    with pytest.raises(NotImplementedError, match="gradients"):
+        torch.lobpcg(a.requires_grad_())
+
+
+def test_storages_are_sequences_of_bytes_and_of_numbers() -> None:
+    x = torch.arange(4.0)
+    bytes_, numbers = x.untyped_storage(), x.storage()
+    assert len(bytes_) == 16 and len(numbers) == numbers.size() == 4 and numbers[2] == 2.0 and list(bytes_)[4:8] == [0, 0, 128, 63]
+    bytes_[4:8] = 0
+    bytes_[:4].copy_(bytes_[12:])
+    assert x.tolist() == [3.0, 0.0, 2.0, 3.0] and x._version > 0
+    bytes_.resize_(4)
+    assert (bytes_.nbytes(), numbers.size()) == (4, 1)
+    bytes_.resize_(16)
+    assert numbers.tolist() == [3.0, 0.0, 2.0, 3.0]
+    with pytest.raises(NotImplementedError, match="growing beyond the 16 bytes"):
+        bytes_.resize_(17)
+    with pytest.raises(RuntimeError, match="not resizable"):
+        bytes_[:4].resize_(2)
+    assert numbers.long().tolist() == [3, 0, 2, 3] and numbers.double().type() == "torch.DoubleStorage"

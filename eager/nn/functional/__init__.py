@@ -53,7 +53,7 @@ from eager.functions.resampling import (
     upsample_nearest,
 )
 from eager.functions.shape import pad
-from eager.nn.functional import aten
+from eager.nn.functional import aten, recurrent
 from eager.nn.functional.activation import (
     celu,
     celu_,
@@ -145,7 +145,8 @@ globals().update(all_refusing(listed(_public), __name__))
 
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
 TOP_LEVEL: dict[str, Any] = {
-    **all_refusing(listed(aten.FUNCTIONS), "eager"), "hardshrink": hardshrink, "max_pool1d_with_indices": max_pool1d_with_indices,
+    **all_refusing(listed(aten.FUNCTIONS), "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
+    "max_pool1d_with_indices": max_pool1d_with_indices,
     "bilinear": bilinear, "celu": celu,
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
     "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle,

@@ -1,18 +1,14 @@
-"""Recurrent layers and cells.
-
-The products with the input are made for all time steps at once; the loop over time holds one product
-with the state and one fused op for the gates.
-"""
+"""Recurrent layers and cells: their parameters, and what of input and state they accept."""
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager.amp.autocast_mode import is_autocast_enabled
 from eager.nn import init
-from eager.nn.functional.dropouts import dropout
+from eager.nn.functional import recurrent
+from eager.nn.functional.recurrent import State
 from eager.nn.module import Module
 from eager.nn.modules.utils import parameter
 from eager.nn.utils.rnn import PackedSequence
@@ -20,52 +16,6 @@ from eager.ops.table import OPS
 from eager.tensor import Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-State = tuple[Any, ...]
-Step = Callable[[Any, State], State]
-
-
-def _make_step(mode: str, w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> Step:
-    """From the input's product at one time step and the state to the next state."""
-    if mode == "LSTM":
-
-        def lstm(gx: Tensor, state: State) -> State:
-            h, c = OPS["lstm_gates"](gx + OPS["linear"](state[0], w_hh, b_hh), state[1])
-            return (h if w_hr is None else OPS["linear"](h, w_hr, None)), c
-
-        return lstm
-    if mode == "GRU":
-        return lambda gx, state: (OPS["gru_gates"](gx, OPS["linear"](state[0], w_hh, b_hh), state[0]),)
-    activation = OPS["tanh" if mode == "RNN_TANH" else "relu"]
-    return lambda gx, state: (activation(gx + OPS["linear"](state[0], w_hh, b_hh)),)
-
-
-def _run(step: Step, inputs: Sequence[Tensor], initial: State, reverse: bool) -> tuple[list[Tensor], State]:
-    """Outputs of all time steps and the last state. inputs[t]: (n_t, *), n_t falling; initial: (n_0, h) each.
-
-    A sequence that ends leaves the batch; in reverse it enters when its last step comes.
-    """
-    outputs: list[Tensor] = []
-    if reverse:
-        state = tuple(s[: inputs[-1].shape[0]] for s in initial)
-        for x in reversed(inputs):
-            have, want = state[0].shape[0], x.shape[0]
-            if want > have:
-                state = tuple(OPS["cat"]([s, i[have:want]], 0) for s, i in zip(state, initial, strict=True))
-            state = step(x, state)
-            outputs.append(state[0])
-        return outputs[::-1], state
-    state, finished = initial, []
-    for x in inputs:
-        have, want = state[0].shape[0], x.shape[0]
-        if want < have:
-            finished.append(tuple(s[want:] for s in state))
-            state = tuple(s[:want] for s in state)
-        state = step(x, state)
-        outputs.append(state[0])
-    if finished:
-        finished.append(state)
-        state = tuple(OPS["cat"](list(parts), 0) for parts in zip(*reversed(finished), strict=True))
-    return outputs, state
 
 
 class RNNBase(Module):
@@ -133,36 +83,11 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Any]:
         return [w for weights in self.all_weights for w in weights]
 
-    def _layer(self, x: Tensor, batch_sizes: list[int] | None, index: int, initial: State) -> tuple[Tensor, State]:
-        names = self._all_weights[index]
-        weights = {name.split("_l")[0]: getattr(self, name) for name in names}
-        gx = OPS["linear"](x, weights["weight_ih"], weights.get("bias_ih"))
-        if self.mode == "LSTM" and gx.dtype is not initial[0].dtype:  # autocast: the whole layer in the low precision, as torch's
-            initial = tuple(s.to(gx.dtype) for s in initial)
-        step = _make_step(self.mode, weights["weight_hh"], weights.get("bias_hh"), weights.get("weight_hr"))
-        reverse = bool(self.bidirectional and index % 2)
-        if batch_sizes is None:
-            outputs, state = _run(step, [gx[t] for t in range(gx.shape[0])], initial, reverse)
-            return OPS["stack"](outputs, 0), state
-        starts = [sum(batch_sizes[:t]) for t in range(len(batch_sizes))]
-        outputs, state = _run(step, [gx[s : s + b] for s, b in zip(starts, batch_sizes, strict=True)], initial, reverse)
-        return OPS["cat"](outputs, 0), state
-
     def _stack(self, x: Tensor, batch_sizes: list[int] | None, initial: State) -> tuple[Tensor, State]:
         """All layers. x: (t, n, *) or packed (rows, *); initial: (layers * directions, n, *) each."""
-        directions = 2 if self.bidirectional else 1
-        last: list[State] = []
-        for layer in range(self.num_layers):
-            results = []
-            for direction in range(directions):
-                index = layer * directions + direction
-                y, state = self._layer(x, batch_sizes, index, tuple(s[index] for s in initial))
-                results.append(y)
-                last.append(state)
-            x = results[0] if directions == 1 else OPS["cat"](results, x.ndim - 1)
-            if self.dropout and layer < self.num_layers - 1:
-                x = dropout(x, self.dropout, self.training)
-        return x, tuple(OPS["stack"](list(parts), 0) for parts in zip(*last, strict=True))
+        weights = [recurrent.Weights(**{name.split("_l")[0]: getattr(self, name) for name in names}) for names in self._all_weights]
+        rate = self.dropout if self.training else 0.0
+        return recurrent.run_layers(self.mode, x, batch_sizes, initial, weights, rate, self.bidirectional)
 
     def _zero_state(self, n: int, like: Tensor) -> State:
         layers = self.num_layers * (2 if self.bidirectional else 1)
@@ -360,7 +285,7 @@ class RNNCellBase(Module):
             if s.shape[1] != self.hidden_size:
                 raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {s.shape[1]}, expected {self.hidden_size}")
         gx = OPS["linear"](x, self.weight_ih, self.bias_ih)
-        result = _make_step(mode, self.weight_hh, self.bias_hh, None)(gx, state)
+        result = recurrent.make_step(mode, self.weight_hh, self.bias_hh, None)(gx, state)
         return tuple(s.squeeze(0) for s in result) if single else result
 
     def extra_repr(self) -> str:

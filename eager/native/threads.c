@@ -24,7 +24,7 @@ enum {
     MAX_THREADS = 256,
     IDLE_SPINS = 3000,  /* about 40 us: longer than the gap between two kernels of a graph */
     JOIN_SPINS = 20000,
-    SHARES_PER_THREAD = 4 /* small enough to even out, large enough that claiming is free */
+    SHARES_PER_THREAD = 16 /* small enough to even out, large enough that claiming is free */
 };
 
 typedef struct {

@@ -61,6 +61,9 @@ class Request:
 _TILES = {512: ((14, 2), (7, 4), (8, 3), (14, 1)), 256: ((6, 2), (4, 3), (6, 1)), 128: ((6, 2), (4, 3), (6, 1))}
 _BYTES = {"float32": 4, "float64": 8}
 _TINY_FLOPS = 2 * 24**3
+_NEAR_BYTES = 768 << 10  # of b that stay in the second cache while blocks of rows go by
+_ENOUGH_BLOCKS = 10
+_FEW_SETS = 8  # rows of a that may fall into the same sets of the first cache, of 8 ways or more
 
 
 # --------------------------------------------------------------------------- choosing
@@ -152,6 +155,8 @@ def _tile_for(problem: GemmProblem, tools: Toolchain) -> tuple[int, int]:
         return tiles[-1]
     if tools.simd_bits == 512 and problem.m == 8:
         return 8, 3
+    if problem.a_strides[1] != 1 and not _reads_a_directly(problem, tiles[0][0]):
+        return tiles[0]  # a comes packed, so its rows cost nothing to reach, and more of them read b less often
     # Low wide tiles share out rows more evenly and read a less often; a last panel of few columns spoils that.
     waste = -problem.n % (4 * lanes) / problem.n
     if tools.simd_bits == 512 and (problem.m <= 7 or waste < 0.05):
@@ -164,25 +169,34 @@ def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth
     panel = _panel(p, tools, vectors)
     steps = max(1, -(-p.k // depth))
     kc = max(1, -(-p.k // steps))
-    mc = rows * 4  # the threads wait for each other after a product: half a task on average
     nc = max(panel, 512 // panel * panel)
-    # Without packing, the rows of b that a tile walks are far apart in memory: worth it only while they are few.
-    direct = not request.packed and p.b_strides[1] == 1 and p.m <= 4 * rows and p.b_strides[0] >= p.n
-    return GemmChoice("template", rows, vectors, mc, nc, kc, direct, _reads_a_directly(p))
+    direct = not request.packed and p.b_strides[1] == 1 and p.b_strides[0] >= p.n
+    return GemmChoice("template", rows, vectors, _height(p, rows, nc), nc, kc, direct, _reads_a_directly(p, rows))
+
+
+def _height(problem: GemmProblem, rows: int, columns: int) -> int:
+    """Rows of a block: few, for the threads wait for each other after a product, half a task on average; more where b has to
+    be fetched from the last cache for each block of rows, as long as there are enough blocks, or one is all."""
+    m, n = problem.m, problem.n
+    if problem.k * min(n, columns) * _BYTES[problem.dtype] >= _NEAR_BYTES:
+        for height in (16 * rows, 8 * rows):
+            if m <= height or -(-m // height) * -(-n // columns) >= _ENOUGH_BLOCKS:
+                return height
+    return 4 * rows
 
 
 def _panel(problem: GemmProblem, tools: Toolchain, vectors: int) -> int:
     return vectors * (tools.simd_bits // 8 // _BYTES[problem.dtype])
 
 
-def _reads_a_directly(problem: GemmProblem) -> bool:
-    # Rows a multiple of 2 KB apart (or nearly) fall into the same few sets of the first-level cache: then a tile's
-    # rows drive each other out of it, and packing pays.
+def _reads_a_directly(problem: GemmProblem, rows: int) -> bool:
+    # What is a multiple of 2 KB apart (or nearly) falls into the same few sets of the first-level cache: then many rows of
+    # a tile drive each other out of it, and packing pays.
     row, column = problem.a_strides
+    size = max(row, column) * _BYTES[problem.dtype]
     if column != 1:
-        return row == 1 and problem.n <= 256
-    size = row * _BYTES[problem.dtype]
-    return size < 1024 or min(size % 2048, -size % 2048) >= 128 or problem.m <= 4
+        return row == 1 and size <= 512  # each step along the depth is in another line, which few tiles share
+    return rows <= _FEW_SETS or size < 1024 or min(size % 2048, -size % 2048) >= 128 or problem.m <= 4
 
 
 # --------------------------------------------------------------------------- emitting

@@ -108,6 +108,9 @@ ALIASED_INPUTS: Final = _cause(
     "an in-place write to one of several inputs that share memory",
     "clone one of the inputs before the compiled function",
 )
+SHAPE_RULE: Final = _cause(
+    "shape-rule", "a call whose shapes could not be worked out, though it runs", "report it: the op's shape rule is wrong"
+)
 EXCEPTION: Final = _cause(
     "exception", "an exception state that cannot be replayed", "handle the exception outside the compiled function"
 )

@@ -27,6 +27,7 @@ from dynamo import (
     itertools_table,
     numpy_table,
     own_table,
+    random_table,
     stdlib_table,
     transforms,
 )
@@ -103,7 +104,8 @@ class Capture(  # type: ignore[misc]
 ):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
-    TABLES = (builtin_functions, builtin_classes, own_table, copies, itertools_table, numpy_table, derivatives, stdlib_table, transforms)
+    TABLES = (builtin_functions, builtin_classes, own_table, copies, itertools_table, numpy_table, derivatives, random_table,
+              stdlib_table, transforms)  # fmt: skip
 
     def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
         self.begin_symbols(dynamic or Dynamic())

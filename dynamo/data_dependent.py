@@ -54,13 +54,18 @@ class DataDependent:
     if TYPE_CHECKING:
         origin: Origin | None
 
+        main: Graph
+
         def node_of(self, value: Any) -> Node: ...
+        def at_start(self) -> Any: ...
+        def mutating(self, value: Value | None) -> None: ...
         def realize(self, value: Value) -> Value: ...
         def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
 
     def begin_data(self) -> None:
         """Called once, by the capture's constructor."""
         self.data_calls = DataCalls()
+        self.draws: list[Node] = []
 
     def _may_go_on(self) -> bool:
         """Whether a data-dependent call may stand in the graph here. What is assumed behind it may fail, and then the
@@ -103,6 +108,19 @@ class DataDependent:
         symbolic: Any = self.shapes.create_unbacked(_SIZE if made is int else float(_SIZE))
         self.data_calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
         return SymIntValue(symbolic) if made is int else SymFloatValue(symbolic)
+
+    def draw(self, kind: type, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+        """fn(*args, **kwargs), a number from Python's generator, drawn before all else in the graph."""
+        if not self.dynamic.data or self.levels or self.transforming:
+            raise Unsupported(breaks.UNKNOWN_CALL, f"random.{fn.__name__}() in a function that runs at another time")
+        self.mutating(None)
+        with self.main.inserting_after(self.draws[-1]) if self.draws else self.at_start():
+            node = self.main.call_function(fn, args, kwargs, info=NodeInfo(None, self.origin))
+        self.draws.append(node)
+        self.note_data_call(node)
+        symbolic: Any = self.shapes.create_unbacked(_SIZE if kind is int else float(_SIZE))
+        self.data_calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
+        return SymIntValue(symbolic) if kind is int else SymFloatValue(symbolic)
 
     def _may_be_numbers(self, x: TensorValue) -> bool:
         known = x.fake.dtype.category in (Category.INT, Category.FLOAT)

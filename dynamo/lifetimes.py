@@ -13,7 +13,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ProxyTypes, getweakrefcount
 
-from dynamo.sources import CellContentsSource, SlotSource
+from dynamo.sources import CellContentsSource, DictItemSource, ItemSource, SlotSource
 from dynamo.values.base import Lazy, Opaque, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import CellValue, GeneratorValue
@@ -72,10 +72,10 @@ def holds_aloud(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = F
 
     owned: whether the value is part of an existing object that may end.
     """
-    if isinstance(value, Constant | TensorValue) or not (owned or value.source is None or _is_slot(value)):
+    if isinstance(value, Constant | TensorValue) or not (owned or value.source is None or _may_end(value, frame)):
         return False
     if isinstance(value, Lazy):
-        return ends_aloud(value.real, depth) if value.seen is None else holds_aloud(value.seen, frame, depth, owned)
+        return _ends_unseen(value, frame, depth) if value.seen is None else holds_aloud(value.seen, frame, depth, owned)
     if isinstance(value, GeneratorValue):  # it does once it has begun, which the instruction of a break may do
         return not value.finished and any(v is value for v in frame.stack)
     if depth == 0:
@@ -102,9 +102,21 @@ def leads_to(value: Value, *frames: Frame) -> bool:
     return False
 
 
-def _is_slot(value: Value) -> bool:
-    """Whether an existing value came in a variable, which may be all that holds it."""
-    return isinstance(value.source, SlotSource | CellContentsSource)
+def _ends_unseen(value: Lazy, frame: Frame, depth: int) -> bool:
+    """ends_aloud() of what nobody has looked at. That its end is quiet holds for calls with a value of its type."""
+    if ends_aloud(value.real, depth):
+        return True
+    frame.cap.guard("type", value.source, type(value.real))
+    return False
+
+
+def _may_end(value: Value, frame: Frame) -> bool:
+    """Whether an existing value came in a variable, which may be all that holds it, or out of a container that the captured
+    program has changed."""
+    source = value.source
+    if isinstance(source, ItemSource | DictItemSource):
+        return any(v.source == source.parent for v in frame.cap.effects.written())
+    return isinstance(source, SlotSource | CellContentsSource)
 
 
 def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:

@@ -11,8 +11,9 @@ import numpy as np
 
 import eager
 from dynamo import breaks
-from dynamo.errors import Raised, Unsupported
+from dynamo.errors import Raised, Unsupported, describe
 from dynamo.guards import TENSOR_MASK
+from dynamo.op_errors import error_in_eager
 from dynamo.sources import ConstSource, DictItemSource, Source
 from dynamo.subgraphs import InGraph, SubGraph
 from dynamo.values.base import NotConstant, Value
@@ -23,7 +24,7 @@ from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValu
 from dynamo.values.symint import SymbolicValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, refuse_fakes
-from eager import Tensor, dtypes
+from eager import Tensor, _logging, dtypes
 from eager.autograd.inplace import check_may_write
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
@@ -154,7 +155,7 @@ class TensorCalls:
             with self.main.inserting_after(self.inputs[-1].node):
                 node = self.main.placeholder(name, info=info)
         else:
-            with self._at_start():
+            with self.at_start():
                 node = self.main.placeholder(name, info=info)
         value = TensorValue(node, stand_in, source, real)
         self.inputs.append(value)
@@ -166,8 +167,9 @@ class TensorCalls:
         found = _specs(result)
         return plain(found) if self.shapes.symbols else found
 
-    def _at_start(self) -> Any:
-        first = next(iter(self.main.nodes), None)
+    def at_start(self) -> Any:
+        """Where nodes go that stand behind the inputs there are, and before all else."""
+        first = next((n for n in self.main.nodes if n.op != "placeholder"), None)
         return self.main.inserting_before(first) if first is not None else _nothing
 
     # -- calls -------------------------------------------------------------------------------------------------
@@ -241,8 +243,16 @@ class TensorCalls:
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{who}: {error}") from None
         except NotImplementedError as error:
             raise Unsupported(breaks.UNKNOWN_CALL, f"{who}: {error}") from None
-        except Exception as error:
-            raise Raised(self.with_context(self.exception_from(error))) from error
+        except Exception as error:  # noqa: BLE001 - raised below, or told
+            failure: Exception = error
+        # A size that data tells may be what failed: it is taken to be at least 2.
+        unasked = self.transforming or self.levels or self.mode.made
+        found = failure if unasked else error_in_eager(run, args, kwargs, failure)
+        if found is None:
+            text = f"{who}: its shape rule raises {describe(failure)}, and the call itself does not"
+            _logging.warn_once(f"shape-rule {who}", f"compile: {text} (a bug of the compiler); the call runs outside of the graph")
+            raise Unsupported(breaks.SHAPE_RULE, text) from failure
+        raise Raised(self.with_context(self.exception_from(found))) from found
 
     def depend_on_defaults(self) -> None:
         """A call without floating tensors may have made one: its dtype may be the default one."""

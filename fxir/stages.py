@@ -12,6 +12,7 @@ symbol is known; AssumptionFailed then tells the caller to run the program uncom
 from __future__ import annotations
 
 import operator
+import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -102,7 +103,8 @@ def staged(
                 for n in step.nodes:
                     env[n] = _run(n, env, values, gm.root)
     cut.place_checks(shapes)
-    return Staged(gm, cut.steps, cut.sources(shapes))
+    draws = any(getattr(n.target, "__module__", "") == "random" or n.target is random.random for n in calls.nodes)
+    return Staged(gm, cut.steps, cut.sources(shapes), draws)
 
 
 def _compiled(inner: GraphModule, given: list[Any], compile_: Compile, shapes: ShapeEnv) -> Callable[..., Any]:
@@ -203,14 +205,19 @@ class Staged:
     gm: GraphModule
     steps: list[_Step]
     sources: dict[Sym, SymbolSource]
+    draws: bool  # whether a step draws from Python's generator
 
     def __call__(self, *args: Any) -> Any:
         drawn = default_generator._seed, default_generator._offset
+        state = random.getstate() if self.draws else None
         try:
             return self._run(args)
-        except AssumptionFailed as failed:
-            default_generator._seed, default_generator._offset = drawn  # the program runs again from its start
-            LOG.log(f"runs uncompiled: {failed}")
+        except Exception as failed:
+            if state is not None:
+                random.setstate(state)  # the program runs again from its start
+            if isinstance(failed, AssumptionFailed):
+                default_generator._seed, default_generator._offset = drawn
+                LOG.log(f"runs uncompiled: {failed}")
             raise
 
     def _run(self, args: tuple[Any, ...]) -> Any:

@@ -9,6 +9,7 @@ import copy
 import enum
 import json
 import os.path
+import random
 import re
 import struct
 import textwrap
@@ -239,3 +240,45 @@ def test_a_block_holds_for_callees_and_ends_after_a_break_within() -> None:
     same(torch.compile(callee, backend="eager")(_x()), _x() + 1)  # nothing is left of the block
     with pytest.raises(UnsupportedUnderFullgraph):
         torch.compile(torch._dynamo.error_on_graph_break(True)(callee), backend="eager")(_x())
+
+
+# --- numbers from Python's generator ---------------------------------------------------------------------------
+
+
+def _scaled(x: Any) -> Any:
+    return x * random.random() + random.uniform(1, 2), random.randint(3, 9), x + random.randrange(5)
+
+
+def _drawn_around_a_break(x: Any) -> Any:
+    y = x.sin() * random.random()
+    torch._dynamo.graph_break()
+    return y * random.random(), random.random()
+
+
+def _out_of_range(x: Any, i: Any) -> Any:
+    return x[i] * random.random()
+
+
+def _branching(x: Any) -> Any:
+    return x + 1 if random.random() < 0.5 else x - 1
+
+
+@pytest.mark.parametrize(("fn", "graphs"), [(_scaled, 1), (_drawn_around_a_break, 2), (_branching, 2)])
+def test_draws_are_made_again_at_each_call(fn: Callable[..., Any], graphs: int) -> None:
+    runs = []
+    for run in (fn, torch.compile(fn, backend="aot_eager")):
+        random.seed(0)
+        runs.append(([run(_x()) for _ in range(4)], random.getstate()))
+    same(runs[1][0], runs[0][0])
+    assert runs[0][1] == runs[1][1]
+    assert dynamo.explain(fn, _x()).graph_count == graphs
+
+
+def test_a_call_that_raises_has_drawn_once() -> None:
+    states = []
+    for run in (_out_of_range, torch.compile(_out_of_range, backend="aot_eager")):
+        random.seed(0)
+        with pytest.raises(IndexError):
+            run(_x(), torch.tensor([7]))
+        states.append(random.getstate())
+    assert states[0] == states[1]

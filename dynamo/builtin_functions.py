@@ -5,6 +5,7 @@ Part of the builtin table; importing this module adds its rows.
 
 from __future__ import annotations
 
+import enum
 import functools
 import gc
 import math
@@ -139,6 +140,10 @@ def _hash(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         return cap.call_method(value, "__hash__", [], {})
     if isinstance(value, ContainerObject) and cap.class_lookup(value.cls, "__hash__") is value.base.__hash__:
         value = value_of_scalar(cap, value)
+    if isinstance(value, UserObject) and issubclass(value.cls, enum.Enum):
+        kind, key = cap.hash_key(value)
+        if kind == "c":
+            return Constant(hash(key))
     if value.is_constant and isinstance(value, Constant | TupleValue):
         return Constant(cap.host(hash, value.as_constant()))
     raise Unsupported(breaks.IDENTITY, f"hash of {value.describe()}")

@@ -58,6 +58,10 @@ UNARY: Final[dict[Any, str]] = {
     operator.invert: "__invert__",
     abs: "__abs__",
 }
+# How to read the data of an enum's member, by the comparison and hash that the class has from its data type.
+_MIXED_IN: Final[dict[Any, Callable[[Any], Any]]] = {
+    (str.__eq__, str.__hash__): str.__str__, (int.__eq__, int.__hash__): int.__int__, (float.__eq__, float.__hash__): float.__float__,
+}  # fmt: skip
 _SYMBOLS: Final = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
 
 
@@ -460,6 +464,8 @@ class Operations:
         base = container_base(value.cls)
         if isinstance(value, ContainerObject) and value.is_scalar and base and hasher is base.__hash__ and eq is base.__eq__:
             return self.hash_key(value.contents(self))  # type: ignore[arg-type]
+        if issubclass(value.cls, enum.Enum) and (eq, hasher) in _MIXED_IN:
+            return ("c", _MIXED_IN[eq, hasher](value.real))  # found under the string or number that the member is, too
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
 
     # -- iteration ---------------------------------------------------------------------------------------------

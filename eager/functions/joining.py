@@ -7,6 +7,7 @@ from typing import Any
 from eager import _native
 from eager.autograd.record import note_one_of_many
 from eager.device import default_device
+from eager.functions.views import takes_ints_apart
 from eager.ops.table import OPS, write_out
 from eager.spec import broadcast_shapes, normalize_dim
 from eager.symint import as_int
@@ -302,4 +303,5 @@ FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 METHODS: dict[str, Any] = {name: FUNCTIONS[name] for name in (
     "split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "tensor_split",
-    "hsplit", "vsplit", "dsplit", "unbind", "broadcast_to")}  # fmt: skip
+    "hsplit", "vsplit", "dsplit", "unbind")}  # fmt: skip
+METHODS["broadcast_to"] = takes_ints_apart(broadcast_to)

@@ -170,7 +170,32 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
                                f"{_CTYPES.get(t.dtype.name, t.dtype.name)}")  # fmt: skip
     if input.dtype.is_integral:
         raise NotImplementedError(f"\"lerp_kernel\" not implemented for '{scalar_name(input.dtype)}'")
-    return _out(input + weight * (end - input), out, input, end, weight)
+    return _out(_rounded_once(_lerp, input, end, weight), out, input, end, weight)
+
+
+def _lerp(x: Any, end: Any, weight: Any) -> Any:
+    # From the nearer end: what is exact, or infinite, there stays so. Chosen before the sum, which keeps gradients finite.
+    if isinstance(weight, SymFloat):  # chosen in the graph, which then holds for weights on both sides
+        weight = OPS["full"]((), 0.0, dtypes.float64, x.device) + weight
+    near = abs(weight) < 0.5
+    if not isinstance(near, TensorBase):
+        return x + weight * (end - x) if near else end + (weight - 1) * (end - x)
+    return OPS["where"](near, x, end) + OPS["where"](near, weight, weight - 1) * (end - x)
+
+
+def _rounded_once(fn: Callable[..., Any], *terms: Any) -> Any:
+    """`fn(*terms)`, where 16-bit floats are computed in float32 and rounded at the end."""
+    d = result_type(*(t for t in terms if isinstance(t, TensorBase)))
+    return OPS["to_dtype"](fn(*_widened(d, terms)), d) if _is_narrow(d) else fn(*terms)
+
+
+def _is_narrow(d: Any) -> bool:
+    return d in (dtypes.float16, dtypes.bfloat16)
+
+
+def _widened(d: Any, terms: tuple[Any, ...]) -> list[Any]:
+    """The terms of a sum of dtype `d`, as they are computed with: float32 for 16-bit floats."""
+    return [OPS["to_dtype"](t, dtypes.float32) if isinstance(t, TensorBase) and _is_narrow(d) else t for t in terms]
 
 
 _CTYPES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
@@ -189,16 +214,24 @@ def _ternary_value(who: str, value: Any, *terms: Any) -> Any:
     return int(value) if d.is_integral else value
 
 
+def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    return x + _scaled(tensor1 * tensor2, value)
+
+
+def _addcdiv(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    return x + _scaled(tensor1 / tensor2, value)
+
+
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     """input + value * tensor1 * tensor2."""
     value = _ternary_value("addcmul", value, input, tensor1, tensor2)
-    return _out(input + _scaled(tensor1 * tensor2, value), out, input, tensor1, tensor2)
+    return _out(_rounded_once(_addcmul, input, tensor1, tensor2, value), out, input, tensor1, tensor2)
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     """input + value * tensor1 / tensor2. Raises RuntimeError for integers."""
     value = _ternary_value("addcdiv", value, input, tensor1, tensor2)
-    return _out(input + _scaled(tensor1 / tensor2, value), out, input, tensor1, tensor2)
+    return _out(_rounded_once(_addcdiv, input, tensor1, tensor2, value), out, input, tensor1, tensor2)
 
 
 def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
@@ -334,12 +367,14 @@ def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     value = _ternary_value("addcmul", value, self, tensor1, tensor2)
-    return OPS["add_"](self, _scaled(tensor1 * tensor2, value))
+    wide1, wide2 = _widened(self.dtype, (tensor1, tensor2))
+    return OPS["add_"](self, _scaled(wide1 * wide2, value))
 
 
 def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     value = _ternary_value("addcdiv", value, self, tensor1, tensor2)
-    return OPS["add_"](self, _scaled(tensor1 / tensor2, value))
+    wide1, wide2 = _widened(self.dtype, (tensor1, tensor2))
+    return OPS["add_"](self, _scaled(wide1 / wide2, value))
 
 
 def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native, dtypes, return_types
+from eager.functions.views import takes_ints_apart
 from eager.ops.table import OPS, write_out
 from eager.spec import normalize_dim, normalize_dims
 
@@ -164,4 +165,4 @@ FUNCTIONS: dict[str, Any] = {
     "all": all, "argmax": argmax, "argmin": argmin, "max": max, "min": min, "var": var, "std": std, "var_mean": var_mean,
     "std_mean": std_mean, "logsumexp": logsumexp, "count_nonzero": count_nonzero,
 }  # fmt: skip
-METHODS = dict(FUNCTIONS)
+METHODS = {**FUNCTIONS, "count_nonzero": takes_ints_apart(count_nonzero)}

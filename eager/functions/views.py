@@ -1,7 +1,9 @@
 """Public view functions: shapes read from ints or tuples, dims counted from either end."""
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes
@@ -24,6 +26,16 @@ def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
         if wrong is None:
             raise  # a tensor that is no integer says so itself
         raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None
+
+
+def takes_ints_apart(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a function whose only argument is a list of ints: `x.squeeze(0, 1)` for `squeeze(x, (0, 1))`."""
+
+    @functools.wraps(fn)
+    def method(self: Any, *ints: Any, **kwargs: Any) -> Any:
+        return fn(self, ints, **kwargs) if len(ints) > 1 else fn(self, *ints, **kwargs)
+
+    return method
 
 
 def view(self: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
@@ -200,9 +212,10 @@ FUNCTIONS: dict[str, Any] = {
     "detach": detach, "adjoint": _matrix_transpose,
 }  # fmt: skip
 METHODS: dict[str, Any] = {
-    **FUNCTIONS, "view": view, "expand": expand, "expand_as": expand_as, "view_as": view_as, "reshape_as": reshape_as,
+    **FUNCTIONS, "squeeze": takes_ints_apart(squeeze),
+    "view": view, "expand": expand, "expand_as": expand_as, "view_as": view_as, "reshape_as": reshape_as,
     "contiguous": contiguous, "unfold": unfold, "T": property(_reverse), "mT": property(_matrix_transpose),
-    "H": property(_matrix_transpose), "squeeze_": _become(squeeze), "unsqueeze_": _become(unsqueeze), "t_": _become(t),
+    "H": property(_matrix_transpose), "squeeze_": _become(takes_ints_apart(squeeze)), "unsqueeze_": _become(unsqueeze), "t_": _become(t),
     "transpose_": _become(transpose), "swapaxes_": _become(transpose), "swapdims_": _become(transpose),
 }  # fmt: skip
 METHODS.pop("detach")

@@ -62,3 +62,46 @@ def test_sizes_by_name() -> None:
     assert [len(p) for p in x.split(split_size=4)] == [4, 2]
     assert torch.empty(size=(2,)).shape == torch.randn(size=(2,)).shape == torch.rand(size=(2,)).shape == (2,)
     assert torch.randint(high=3, size=(2,)).max() < 3
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize("weight", [0.25, 0.5, 0.75, 2.0, -0.75, torch.tensor([0.25, 0.5, 0.75])])
+def test_lerp_goes_from_the_nearer_end(weight: float | torch.Tensor) -> None:
+    """An infinite end is kept by the half that is nearer to it; the gradients are those of the line."""
+    x = torch.tensor([-INF, 1.0, 3.0], requires_grad=True)
+    end = torch.tensor([2.0, -INF, 5.0], requires_grad=True)
+    w = torch.as_tensor(weight).expand(3)
+    far = w.abs() >= 0.5
+    base, step = torch.where(far, end, x), torch.where(far, w - 1, w) * (end - x)
+    for f in (torch.lerp, torch.compile(torch.lerp)):
+        got = f(x, end, weight)
+        assert torch.equal(got.isnan(), (base + step).isnan()) and torch.allclose(got, base + step, equal_nan=True)
+        gx, gend = torch.autograd.grad(got.sum(), (x, end))
+        assert torch.equal(gx, 1 - w) and torch.equal(gend, w)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_sums_of_products_of_halves_are_rounded_once(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    x, a, b = (torch.randn(500).to(dtype) for _ in range(3))
+    fx, fa, fb = (t.float() for t in (x, a, b))
+    for half, full in (
+        (torch.lerp(x, a, 0.3), torch.lerp(fx, fa, 0.3)), (torch.lerp(x, a, b), torch.lerp(fx, fa, fb)),
+        (torch.addcmul(x, a, b, value=0.5), fx + fa * fb * 0.5), (x.clone().addcmul_(a, b, value=0.5), fx + fa * fb * 0.5),
+        (torch.addcdiv(x, a, b, value=0.5), fx + fa / fb * 0.5), (x.clone().addcdiv_(a, b, value=0.5), fx + fa / fb * 0.5),
+        (torch._foreach_lerp([x], [a], 0.3)[0], torch.lerp(fx, fa, 0.3)),
+    ):  # fmt: skip
+        assert half.dtype is dtype
+        assert torch.equal(half, full.to(dtype))
+
+
+def test_methods_whose_only_argument_is_a_list_of_ints_take_them_apart() -> None:
+    x = torch.arange(6.0).reshape(1, 2, 3, 1)
+    assert x.broadcast_to(4, 2, 3, 5).shape == (4, 2, 3, 5)
+    assert x.squeeze(0, 3).shape == x.squeeze((0, 3)).shape == x.clone().squeeze_(0, -1).shape == (2, 3)
+    assert x.count_nonzero(1, 2).tolist() == x.count_nonzero((1, 2)).tolist() == [[5]]
+    assert torch.compile(lambda x: x.broadcast_to(4, 2, 3, 5).squeeze(0, 1) + 1, fullgraph=True)(x).shape == (4, 2, 3, 5)
+    with pytest.raises(TypeError):
+        torch.broadcast_to(x, 4, 2, 3, 5)  # type: ignore[call-arg]

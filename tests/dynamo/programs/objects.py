@@ -388,3 +388,15 @@ def members_compare_as_what_they_are(log, x, layout):
     log.append((layout == _Layout.ROWS, "rows" == layout, layout != "rows", layout == 3, layout < "m"))
     log.append((_Level.LOW < _Level.HIGH, _Level.HIGH == 2, 1 < _Level.HIGH, _Level.LOW == "x", _Level.LOW != 1))
     return x + 1 if layout == _Layout.ROWS else x - 1
+
+
+_PLACES = {_Layout.ROWS: 1.5, _Layout.COLUMNS: 2.5, "other": 3.5}
+_LEVELS = {_Level.LOW: 4.5, 2: 5.5}
+
+
+@PROGRAMS.program(lambda: (x23(), _Layout.COLUMNS, _Level.HIGH), lambda: (x23(), _Layout.ROWS, _Level.LOW))
+def members_are_found_as_what_they_are(log, x, layout, level):
+    made = {layout: x, level: x + 1}
+    log.append((list(_PLACES), _PLACES["rows"], "columns" in {layout}, layout in ("rows", 3), _LEVELS.get(1), made.get("rows") is None))
+    log.append((hash(layout) == hash(str.__str__(layout)), _Layout("rows") in _PLACES, len({layout, layout.value, level, int(level)})))
+    return sum(v * (_PLACES.get(k) or _LEVELS[k]) for k, v in made.items()) + _PLACES[layout] + _LEVELS[level]

@@ -18,14 +18,15 @@ def check_each_element_once(written: Any) -> None:
             raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to {_ADVICE}")
 
 
-def check_out(out: Any, inputs: Iterable[Any]) -> None:
-    """Raise RuntimeError where the `out=` of an elementwise function lies over part of an input, or over itself.
+def check_out(out: Any, inputs: Iterable[Any], itself: bool = True) -> None:
+    """Raise RuntimeError where the `out=` of an elementwise function lies over part of an input, or (with `itself`) over itself.
 
     An input may be `out` itself. As in torch, tensors with gaps between their elements are not looked into.
     """
     if not isinstance(out, TensorBase) or out.is_fake or out.device.type == "meta":
         return
-    check_each_element_once(out)
+    if itself:
+        check_each_element_once(out)
     if not is_dense(out.shape, out.stride()):
         return
     for x in inputs:

@@ -45,6 +45,10 @@ _EXCEPT: Final = {
        for f in "kron inner equal cross isclose allclose is_same_size type_as is_set_to dist expand_as view_as reshape_as".split()},
 }  # fmt: skip
 _BY_ANNOTATION: Final = {"int": "int", "bool": "bool", "float": "float", "str": "str", "Tensor": "Tensor"}
+_EXACT: Final = {"bool": bool, "int": int}
+# Flags that torch's own Python only asks for their truth, and what it never reads.
+_LENIENT: Final = frozenset("inplace return_indices hard need_weights average_attn_weights add_zero_attn _stacklevel".split())
+_LENIENT_IN: Final = frozenset([("gaussian_nll_loss", "full")])
 _FAILURES: Final = (AttributeError, TypeError, ValueError, LookupError, RuntimeError, AssertionError, ArithmeticError)
 
 
@@ -135,6 +139,15 @@ def _with_dtypes(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
     return bound
 
 
+def _exact(fn: types.FunctionType) -> tuple[tuple[int, str, type], ...]:
+    """Parameters that are flags or whole numbers: position (past all others for one by keyword), name and class."""
+    code = fn.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = ((at, name, _EXACT.get(fn.__annotations__.get(name, ""))) for at, name in enumerate(names))
+    return tuple((at if at < code.co_argcount else 1 << 30, name, kind) for at, name, kind in found
+                 if kind and name not in _LENIENT and (fn.__name__, name) not in _LENIENT_IN)  # fmt: skip
+
+
 @functools.cache
 def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[..., Any]:
     """`fn`, whose failures over an argument of a wrong type are TypeErrors that name the argument.
@@ -142,8 +155,15 @@ def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[...,
     public: the module that users find it in under its name, which is how it pickles.
     """
 
+    exact = _exact(fn)
+
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
+        count = len(args)
+        for at, parameter, kind in exact:  # a body would take these for what they are not: 'a' is true, True is 1
+            value = args[at] if at < count else kwargs.get(parameter)
+            if value.__class__ is not kind and value is not None and not _FITS[kind.__name__](value):
+                refuse(fn.__name__, fn, args, kwargs)
         try:
             return fn(*args, **kwargs)
         except _FAILURES as error:

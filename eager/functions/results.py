@@ -7,6 +7,7 @@ from typing import Any
 
 from eager import _native
 from eager.ops.table import write_out
+from eager.overlap import check_out
 
 TensorBase = _native.TensorBase
 
@@ -21,17 +22,27 @@ TAKE_OUT = (
 ).split()  # fmt: skip
 
 
+# functions of those that torch writes while it reads, and so refuses an `out=` that lies over itself or over an input
+_BOTH = ("sgn conj_physical angle index_select scatter scatter_add scatter_reduce masked_select clamp_min clamp_max outer ger "
+         "lu_solve").split()  # fmt: skip
+_NOT_OVER_ITSELF = frozenset((*_BOTH, "diff", "addmm", "addr", "cholesky_solve", "addbmm"))
+_NOT_OVER_INPUTS = frozenset((*_BOTH, "msort", "logcumsumexp", "gather", "index_add", "index_copy", "index_reduce", "cross", "renorm",
+                              "take_along_dim", "kron"))  # fmt: skip
 # functions of those whose `out=` must have the result's own dtype
 EXACT_OUT = frozenset(("argmax", "argmin", "argsort", "isin"))
 
 
 def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:
     """`fn` with an `out=` that its result, a tensor or several, is written into; of the same dtype if `exact`."""
+    itself, inputs = fn.__name__ in _NOT_OVER_ITSELF, fn.__name__ in _NOT_OVER_INPUTS
 
     @functools.wraps(fn)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = fn(*args, **kwargs)
-        return result if out is None else write_out(out, result, exact)
+        if out is None:
+            return fn(*args, **kwargs)
+        if inputs or itself:
+            check_out(out, args if inputs else (), itself)
+        return write_out(out, fn(*args, **kwargs), exact)
 
     return call
 

@@ -61,6 +61,7 @@ OPS: dict[str, Op] = {}
 # Where a formula's parameter comes from: an argument, its spec, the cotangent, the output, lists of them, who needs one.
 _ARGUMENT, _SPEC, _COTANGENT, _OUTPUT, _OUTPUTS, _COTANGENTS, _NEEDS = range(7)
 _ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.traits`
+_NO_INTS: Final = frozenset((bool, float, complex, str))  # which kernels and meta rules would take for a whole number
 _SMALL: Final = 4096  # elements of which a copy costs less than a call of numpy
 _OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
 
@@ -129,6 +130,7 @@ class Op(_native.OpBase):
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
         self._flags_at = tuple(i for i, p in enumerate(self.schema.params) if p.type in ("bool", "bool?"))
+        self._ints_at = tuple(i for i, p in enumerate(self.schema.params) if p.type == "int")
         self._flags = sum(1 << i for i in self._flags_at)
         self._inplace = kind is Kind.INPLACE
         _native.bind_op(self, base.name if base is not None else self.name)
@@ -148,6 +150,9 @@ class Op(_native.OpBase):
             args = self.schema.bind(args, kwargs)
         for i in self._flags_at:
             if args[i].__class__ is not bool and not self.schema.params[i].takes_as_bool(args[i]):
+                self.schema.refuse_type(i, args[i])
+        for i in self._ints_at:
+            if args[i].__class__ in _NO_INTS:
                 self.schema.refuse_type(i, args[i])
         try:
             if self._restricted and (x := args[self._tensor_at[0]]).ndim and x.dtype.category not in self.accepts:

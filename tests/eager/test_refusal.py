@@ -85,3 +85,28 @@ def test_public_functions_pickle_by_name(module: Any) -> None:
         except (pickle.PicklingError, AttributeError):
             lost.append(name)
     assert functions and not lost
+
+
+@pytest.mark.parametrize(("call", "what"), [
+    (lambda x: F.dropout(x, 0.0, "a"), "must be bool, not str"), (lambda x: torch.combinations(x[0], 2, 1), "must be bool, not int"),
+    (lambda x: torch.diff(x, True), "must be int, not bool"), (lambda x: torch.tril(x, 2.5), "must be int, not float"),
+    (lambda x: x.select(0, True), "must be int, not bool"), (lambda x: torch.unique(x, return_counts="a"), "must be bool, not str"),
+])  # fmt: skip
+def test_flags_and_whole_numbers_are_what_they_are(call: Any, what: str) -> None:
+    with pytest.raises(TypeError, match=what):
+        call(torch.ones(2, 3))
+
+
+def test_flags_that_torchs_python_asks_for_their_truth_may_be_anything() -> None:
+    x = torch.tensor([-1.0, 2.0])
+    assert F.relu(x, "yes").tolist() == x.tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: torch.clamp_min(x, 1.0, out=torch.empty(2).expand(3, 2)),
+    lambda x: torch.gather(x[1:], 0, torch.zeros(2, 2).long(), out=x[:-1]),
+    lambda x: torch.sgn(x[1:], out=x[:-1]),
+])  # fmt: skip
+def test_outputs_over_memory_that_is_read_are_refused(call: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"refers? to a single memory location"):
+        call(torch.ones(3, 2))

@@ -68,9 +68,6 @@ AUTOGRAD: Final = _cause(
 GENERATOR: Final = _cause(
     "generator", "a generator that cannot be followed here", "consume the generator in the function that makes it"
 )
-CONTEXT_MANAGER: Final = _cause(
-    "context-manager", "a context manager that cannot be captured", "open it outside the compiled function"
-)
 OPAQUE_OBJECT: Final = _cause(
     "opaque-object", "an operation on an object that cannot be captured", "pass tensors, numbers or containers instead"
 )

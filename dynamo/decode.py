@@ -148,11 +148,6 @@ class Decoded:
         return None
 
     @property
-    def n_arguments(self) -> int:
-        """Argument slots: positional, keyword-only, *args, **kwargs."""
-        return argument_count(self.code)
-
-    @property
     def introspects(self) -> bool:
         """Whether the code may look at its own locals by name."""
         return not _INTROSPECTION.isdisjoint(self.code.co_names)

@@ -359,25 +359,6 @@ class GeometrySource(ChildSource):
         return tensor.storage_offset() if self.kind == "offset" else getattr(tensor, self.kind)(self.dim)
 
 
-class TypeSource(ChildSource):
-    """type(parent); key is unused."""
-
-    __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        return f"type({self.parent.name})"
-
-    def fetch(self, builder: ProgramBuilder) -> int:
-        return builder.emit_fetch("type_of", builder.slot(self.parent))
-
-    def reconstruct(self, cg: CodeGen) -> str:
-        return f"type({cg.source(self.parent)})"
-
-    def read(self, slots: tuple[Any, ...]) -> Any:
-        return type(self.parent.read(slots))
-
-
 _ABSENT = object()
 
 

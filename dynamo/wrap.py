@@ -12,7 +12,6 @@ import collections
 import enum
 import functools
 import gc
-import itertools
 import re
 import types
 import weakref
@@ -544,7 +543,6 @@ _MAKERS: Final[dict[type, Any]] = {
 }
 
 BUILTINS_NAMESPACE: Final[dict[str, Any]] = vars(builtins)
-ITERTOOLS: Final = frozenset(v for v in vars(itertools).values() if isinstance(v, type))
 
 
 def refuse_fakes(real: Tensor) -> None:

@@ -33,9 +33,5 @@ class Decompositions:
             return op.decompose
         return None
 
-    def keeping(self, *names: str) -> Decompositions:
-        """The same choice with more ops kept whole."""
-        return Decompositions(self.keep | frozenset(names), self.rules)
-
 
 DEFAULT: Final = Decompositions()

@@ -256,7 +256,7 @@ Step = NativeSegment | ExternCall
 
 @dataclass(frozen=True, slots=True)
 class SourceUnit:
-    """One translation unit of the graph's shared object. `language` is "c++".
+    """One C++ translation unit of the graph's shared object.
 
     reusable: other graphs will ask for exactly this text (the GEMM cores), so its object file is kept and compiled
     once per machine; its name and symbols depend on nothing but the text. vector_bits: preferred SIMD width, 0 for the
@@ -265,7 +265,6 @@ class SourceUnit:
 
     name: str
     text: str
-    language: str = "c++"
     reusable: bool = False
     vector_bits: int = 0
 
@@ -319,11 +318,6 @@ class ArtifactPlan:
     def sizes_buffer(self) -> int:
         """Index in `bufs` of the sizes, where there are symbols."""
         return self.arena_buffer + 1
-
-    @property
-    def buffer_count(self) -> int:
-        """Length of `bufs`."""
-        return self.sizes_buffer + bool(self.symbols)
 
     @property
     def sizes(self) -> tuple[Expr, ...]:

@@ -66,8 +66,6 @@ ELEMENTARY: Final = frozenset(
 SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
 OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
 
-REDUCTIONS: Final = ("sum", "prod", "max", "min", "any", "all")
-
 
 class Value:
     """What a loop computes at one point. `dtype`: its element type. Build with the functions below."""

@@ -133,4 +133,3 @@ def is_plain_literal(value: Any) -> bool:
 NONE: Final = Constant(None)
 TRUE: Final = Constant(True)
 FALSE: Final = Constant(False)
-NOT_IMPLEMENTED: Final = Constant(NotImplemented)

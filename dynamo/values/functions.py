@@ -13,7 +13,6 @@ from dynamo.decode import CO_VARARGS, CO_VARKEYWORDS
 from dynamo.errors import BreakFound, Raised, Restart, Unsupported
 from dynamo.sources import (
     AttrSource,
-    CellContentsSource,
     ClosureCellSource,
     ConstSource,
     DictAttrSource,
@@ -531,8 +530,3 @@ def _wrong_call(cap: Capture, fn: FunctionValue, args: list[Value], kwargs: dict
     twin.__qualname__ = fn.name
     cap.host(twin, *([None] * len(args)), **dict.fromkeys(kwargs))
     raise AssertionError(f"{fn.name}: the call was expected not to bind")
-
-
-def contents_source(cell: Source, name: str) -> Source:
-    """Where the contents of the cell at `cell` are."""
-    return CellContentsSource(cell, name)

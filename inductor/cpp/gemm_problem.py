@@ -29,7 +29,6 @@ class GemmProblem:
 
     dtype: "float32" or "float64". `a_strides` = (row i, column k); `b_strides` = (row k, column j);
     c is row-major with pitch `ldc`. `batch` products are stepped by `batch_strides` = (a, b, c).
-    b_constant: b holds the same bytes for every call of the artifact (frozen weights), so packing it once pays.
     """
 
     dtype: str
@@ -41,7 +40,6 @@ class GemmProblem:
     b_strides: tuple[int, int]
     ldc: int
     batch_strides: tuple[int, int, int] = (0, 0, 0)
-    b_constant: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,7 @@ class Capture(  # type: ignore[misc]
         for frame in self.passed_frames:  # they and their exceptions may hold each other
             frame.release()
         self.effects = Effects()
+        self.handled = None
 
     def mutating(self, value: Value | None) -> None:
         """Something changes: an instruction that fails after this cannot simply be undone."""

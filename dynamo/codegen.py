@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 from dynamo import breaks
 from dynamo.capture import Capture, Finished, Stop
 from dynamo.errors import GiveUp, Restart
-from dynamo.lifetimes import holds_aloud, leads_to
+from dynamo.finished_graph import prune
+from dynamo.lifetimes import holds_aloud, leads_to, may_be_watched
 from dynamo.perform import Outcome, Performed, perform
 from dynamo.runtime import HELPERS
 from dynamo.sources import ConstSource, Source
@@ -39,7 +40,6 @@ from eager.symint import SymInt
 from fxir.expr import Expr, Sym
 from fxir.expr_print import PYTHON, to_source
 from fxir.floats import FloatExpr, to_text
-from fxir.graph_module import GraphModule
 from fxir.shapes import plain, symbols_in
 from fxir.unbacked import AssumptionFailed
 
@@ -218,6 +218,15 @@ class CodeGen:
         found = self._values[key]
         assert found is not None
         return found
+
+    def is_made(self, value: Value) -> bool:
+        """Whether the generated function has an object for this new value."""
+        return id(value) in self._values
+
+    def variables(self) -> list[str]:
+        """The parameters, and what is assigned before the instruction of a break. Some are no names."""
+        given = (f"_g{i}" for i in range(len(self.outputs)))
+        return [*self._slot_names, *self._sources.values(), *(v for v in self._values.values() if v), *given]
 
     def _fill_all(self) -> None:
         before, self._filling = self._filling, True
@@ -449,28 +458,6 @@ class CodeGen:
     text = ""
 
 
-def prune(cap: Capture, outputs: list[Node]) -> None:
-    """Erase nodes that nobody needs and that have no effect; switches of grad mode and autocast with nothing after them, too."""
-    keep = set(outputs)
-    switches = {HELPERS["set_grad_enabled"], HELPERS["switch_autocast"]}
-    trailing = set(switches)  # those with nothing after them
-    for node in reversed(cap.graph):
-        if node.op == "placeholder" or node in keep or node.users:
-            if node.op != "placeholder":
-                trailing.clear()
-            continue
-        if node.op == "call_function" and node.target in switches:
-            if node.target in trailing:
-                cap.graph.erase_node(node)
-            else:
-                trailing.add(node.target)  # of two switches in a row only the later one counts
-            continue
-        if node in cap.effect_nodes:
-            trailing.clear()
-            continue
-        cap.graph.erase_node(node)
-
-
 class _BreakWriter:
     """Writes what follows the graph at a break: state, instruction, continuations, one frame inside another."""
 
@@ -487,6 +474,12 @@ class _BreakWriter:
             self.performed = perform(cg, inner, stop.instruction)
         self._state: dict[int, tuple[dict[int, str], list[str]]] = {}
         self._aloud: dict[int, int] = {}  # masks of slots that are handed on although nothing reads them
+        self._modules = [f.globals.get("__name__") for f in stop.frames]
+
+    def _stand_for(self, k: int) -> None:
+        """Callees may ask for the module that calls them, as namedtuple does: from here on it is that of frame k."""
+        if len(set(self._modules)) > 1:
+            self.cg.statement(f"__name__ = {self.cg.constant(self._modules[k])}")
 
     def write(self) -> None:
         # Everything that any frame will need exists before the instruction runs.
@@ -497,7 +490,11 @@ class _BreakWriter:
                 self.performed = None
             for k, frame in enumerate(self.frames):
                 self._state[k] = self._collect(k, frame)
+            for k, frame in enumerate(self.frames):
+                self._hand_on_watched(k, frame)
         self.cg.held = tuple(map(self._variables, range(len(self.frames))))
+        if len(set(self._modules)) > 1:
+            self.cg.statement("global __name__")
         result = self._frame(0)
         self.cg.statement(f"return {result}")
 
@@ -527,6 +524,15 @@ class _BreakWriter:
         if frame.handled is not None:
             self.cg.value(frame.handled)
         return {slot: self.cg.value(frame.locals[slot]) for slot in live}, stack  # type: ignore[arg-type]
+
+    def _hand_on_watched(self, k: int, frame: Frame) -> None:
+        """Variables that nothing reads, of what the instruction or a callee may make a weak reference to: what somebody gets
+        to see lives as long as its variable."""
+        state = self._state[k][0]
+        for slot, value in enumerate(frame.locals):
+            if value is not None and slot not in state and may_be_watched(value, frame, self.cg.is_made):
+                state[slot] = self.cg.value(value)
+                self._aloud[k] |= 1 << slot
 
     def _variables(self, k: int) -> tuple[tuple[str, str], ...]:
         """Variables of frame k and those that have their values in the generated function."""
@@ -577,17 +583,15 @@ class _BreakWriter:
 
     def _resume(self, k: int, result: str, tail: str, names: tuple[str, ...]) -> None:
         """Go on in frame k. The outermost goes on when the generated function has returned, and what it held is gone; for
-        one inside, the function lets go of what only that frame has. names: variables beside the frame's state."""
+        one inside, the function lets go of everything but what the frames around it need. names: variables of this way on."""
         self._shown(k, f"{result} = {tail}")
         if k == 0:
             return
         outer = set().union(*map(self._names_of, range(k)))
-        raised = self.cg.raised.values()
-        made = {self.cg.value(v) for e in raised for v in ((e, e.traceback()) if e.source is None else (e,))}
-        own = {*self._names_of(k), *names, *made} - outer
-        local = [n for n in own if self._is_local(n)]
+        local = [n for n in {*self.cg.variables(), *names} - outer if self._is_local(n)]
         if local:
             self._shown(k, f"{' = '.join(sorted(local))} = None")
+        self._stand_for(k - 1)
         self._shown(k, f"{result} = {self.cg.helper('drive')}({result})")
 
     def _names_of(self, k: int) -> set[str]:
@@ -604,6 +608,7 @@ class _BreakWriter:
         """Run the instruction, or the frame that it called. Returns what it pops and the ways on."""
         if inner:
             assert self.performed is not None
+            self._stand_for(k)
             for statement in self.performed.statements:
                 self._shown(len(self.frames), statement)
             return self.performed.pops, self.performed.outcomes
@@ -675,11 +680,3 @@ class _BreakWriter:
         reenter = cg.bind(cg.plan.reenter(frame), "reenter")
         shown = f"[{', '.join([cg.owners[id(frame)], *self._shown_by(k)])}]" if self._is_shown(k) else "()"
         return f"{cg.helper('tail')}({reenter}, {offset}, [{every}], {items}, [{exc}], {handled}, {shown})"
-
-
-def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:
-    """The captured graph, ended by a tuple of its outputs."""
-    cap.graph.output(tuple(outputs))
-    return GraphModule(cap.graph.root, cap.graph, "CapturedGraph")
-
-

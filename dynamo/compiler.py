@@ -16,9 +16,10 @@ from typing import Any, Final, cast
 from weakref import WeakSet
 
 from dynamo import _native, breaks, guards, trust
+from dynamo.attributes import namespace_of
 from dynamo.breaks import BreakRecord
 from dynamo.capture import Capture, Finished, Limits, Stop
-from dynamo.codegen import CodeGen, graph_module
+from dynamo.codegen import CodeGen
 from dynamo.decode import CO_GENERATOR_LIKE, KIND_CELL, KIND_FREE, Decoded, argument_count, decode
 from dynamo.dynamic import Dynamic
 from dynamo.errors import (
@@ -32,8 +33,9 @@ from dynamo.errors import (
     UnsupportedUnderFullgraph,
     describe,
 )
+from dynamo.finished_graph import graph_module
 from dynamo.guards import build_program
-from dynamo.sources import AttrSource, SlotSource, Source
+from dynamo.sources import AttrSource, SlotSource, Source, is_a
 from dynamo.symbolic import Frame
 from dynamo.symbols import StaticAgain
 from dynamo.tensors import FakeMode
@@ -600,14 +602,14 @@ def _worth_a_look(fn: FunctionType, slots: tuple[Any, ...]) -> bool:
 
 
 def _may_hold_tensors(value: Any, depth: int) -> bool:
-    if isinstance(value, Tensor | Module):
+    if is_a(value, (Tensor, Module)):
         return True
-    if depth and isinstance(value, tuple | list):
+    if depth and is_a(value, (tuple, list)):
         return any(_may_hold_tensors(v, depth - 1) for v in value[:16])
-    if depth and isinstance(value, dict):
+    if depth and is_a(value, dict):
         return any(_may_hold_tensors(v, depth - 1) for v in list(value.values())[:16])
-    namespace = getattr(value, "__dict__", None)
-    return bool(depth and isinstance(namespace, dict) and any(_may_hold_tensors(v, depth - 1) for v in list(namespace.values())[:16]))
+    namespace = namespace_of(value) if depth else None
+    return any(_may_hold_tensors(v, depth - 1) for v in list((namespace or {}).values())[:16])
 
 
 def add_relations(cap: Capture) -> None:

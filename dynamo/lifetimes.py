@@ -8,12 +8,13 @@ holds for as long as eager does, and breaks the graph where the last hold goes. 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
-from weakref import ProxyTypes, getweakrefcount
+from weakref import ProxyTypes, ReferenceType, getweakrefcount
 
-from dynamo.sources import CellContentsSource, DictItemSource, ItemSource, SlotSource
+from dynamo.attributes import namespace_of
+from dynamo.sources import CellContentsSource, DictItemSource, ItemSource, SlotSource, is_a
 from dynamo.values.base import Lazy, Opaque, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import CellValue, GeneratorValue
@@ -38,26 +39,27 @@ def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
     """Whether the end of an existing object may run code or be seen: its own, or that of something it holds."""
     kind = type(real)
     # Asked of the class: isinstance would ask the object, which a weak proxy passes on to one that may be gone.
-    if issubclass(kind, _QUIET) or kind in _PASSIVE_ITERATORS or kind in ProxyTypes:
+    if issubclass(kind, _QUIET) or kind in _PASSIVE_ITERATORS:
         return False
+    if kind in ProxyTypes or issubclass(kind, ReferenceType):
+        return kind in ProxyTypes or real.__callback__ is not None  # nobody is told any more when what it refers to dies
     if hasattr(kind, "__next__") or hasattr(kind, "__del__") or (getweakrefcount(real) and not issubclass(kind, Module)):
         return True
     return depth > 0 and any(ends_aloud(part, depth - 1) for part in _parts(real))
 
 
 def _parts(real: Any) -> Iterable[Any]:
-    if isinstance(real, _CONTAINERS):
+    if is_a(real, _CONTAINERS):
         return list(real)[:_WIDTH]
-    if isinstance(real, dict):
+    if is_a(real, dict):
         return list(real.values())[:_WIDTH]
-    if isinstance(real, CellType):
+    if is_a(real, CellType):
         return _contents(real)
-    if isinstance(real, FunctionType):
+    if is_a(real, FunctionType):
         return [part for cell in real.__closure__ or () for part in _contents(cell)]
-    if isinstance(real, MethodType):
+    if is_a(real, MethodType):
         return (real.__self__,)
-    namespace = getattr(real, "__dict__", None)
-    return list(namespace.values())[:_WIDTH] if isinstance(namespace, dict) else ()
+    return list((namespace_of(real) or {}).values())[:_WIDTH]
 
 
 def _contents(cell: CellType) -> tuple[Any, ...]:
@@ -119,19 +121,49 @@ def _may_end(value: Value, frame: Frame) -> bool:
     return isinstance(source, SlotSource | CellContentsSource)
 
 
+def may_be_watched(
+    value: Value, frame: Frame, is_made: Callable[[Value], bool], depth: int = _DEPTH, owned: bool = False
+) -> bool:
+    """Whether code that is not captured may make a weak reference to `value` or to a part of it, all of whose holders could be
+    variables that nothing reads: it came in one, or it is new and handed out. Tensors are let go of: their memory is needed.
+
+    is_made: whether a new value becomes an object at all. owned: whether the value is part of one that came in a variable.
+    """
+    known = value.seen if isinstance(value, Lazy) and value.seen is not None else value
+    if isinstance(known, Constant | TensorValue):
+        return False
+    if known.source is None:
+        if known.python_type().__weakrefoffset__ and is_made(known):
+            return True
+    elif not (owned or _may_end(known, frame) or _may_end(value, frame)):
+        return False
+    elif (real := getattr(known, "real", None)) is not None:
+        return _is_referable(real, depth)
+    owned = known.source is not None
+    return depth > 0 and any(may_be_watched(part, frame, is_made, depth - 1, owned) for part in _captured_parts(known, frame))
+
+
+def _is_referable(real: Any, depth: int) -> bool:
+    """Whether there can be weak references to an existing object or to a part of it, or it is one, which can be counted."""
+    kind = type(real)
+    if issubclass(kind, (type, ModuleType, Tensor, Module)):
+        return False
+    if kind in ProxyTypes or issubclass(kind, ReferenceType) or kind.__weakrefoffset__:
+        return True
+    return depth > 0 and any(_is_referable(part, depth - 1) for part in _parts(real))
+
+
 def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:
     for held in vars(value).values():
-        if type(held) in ProxyTypes:  # of an existing object; isinstance would ask what it stands for
-            continue
-        if isinstance(held, Value):
+        if is_a(held, Value):  # it may be an existing object, of any class
             yield held
-        elif isinstance(held, list | tuple):
-            yield from (v for v in held[:_WIDTH] if issubclass(type(v), Value))
-        elif isinstance(held, dict):
+        elif type(held) in (list, tuple):
+            yield from (v for v in held[:_WIDTH] if is_a(v, Value))
+        elif type(held) is dict:
             for item in list(held.values())[:_WIDTH]:
                 if type(item) is tuple:
                     item = item[-1]
-                if issubclass(type(item), Value):
+                if is_a(item, Value):
                     yield item
     for pending in frame.cap.effects.attributes_of(value).values():
         if isinstance(pending, Value):

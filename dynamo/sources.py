@@ -367,6 +367,11 @@ def module_of(cls: type) -> Any:
     return type.__dict__["__module__"].__get__(cls)
 
 
+def is_a(real: Any, kinds: type | tuple[type, ...]) -> bool:
+    """isinstance(real, kinds) by its class alone: the object may answer for its __class__ with code of the user's."""
+    return issubclass(type(real), kinds)
+
+
 def type_attribute(cls: type, name: str, default: Any = _ABSENT) -> Any:
     """The raw entry `name` along cls's MRO, without binding. Raises: AttributeError if there is none."""
     for base in type.__dict__["__mro__"].__get__(cls):

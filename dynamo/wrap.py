@@ -34,6 +34,7 @@ from dynamo.sources import (
     IteratorOwnerSource,
     Source,
     TypeAttrSource,
+    is_a,
     module_of,
 )
 from dynamo.standing import STANDING_TYPES, wrap_standing
@@ -358,15 +359,15 @@ def _watched(kind: str, source: Source) -> tuple[tuple[Any, ...] | None, bool]:
     """(containers to watch, whether the epoch matters) of a fact about a constant-rooted source."""
     if isinstance(source, ConstSource):
         value = source.value
-        if isinstance(value, collections.OrderedDict) and kind == "dict_keys":
+        if is_a(value, collections.OrderedDict) and kind == "dict_keys":
             return None, False  # its order changes behind the dict's back
-        if kind in ("len", "dict_keys", "dict_absent") and isinstance(value, dict):
-            return (value,), isinstance(value, Registry)
+        if kind in ("len", "dict_keys", "dict_absent") and is_a(value, dict):
+            return (value,), is_a(value, Registry)
         if kind in ("type_absent", "plain_new"):
             return (value,), issubclass(value, Module)
         if kind == "no_attr":
-            return (_namespace(value), type(value)), isinstance(value, Module)
-        if (kind == "tensor" and isinstance(value, Parameter)) or (kind == "type" and isinstance(value, Module)):
+            return (_namespace(value), type(value)), is_a(value, Module)
+        if (kind == "tensor" and isinstance(value, Parameter)) or (kind == "type" and is_a(value, Module)):
             return (), True
         return None, False
     parent = getattr(source, "parent", None)
@@ -375,22 +376,22 @@ def _watched(kind: str, source: Source) -> tuple[tuple[Any, ...] | None, bool]:
     owner = parent.value
     if isinstance(source, AttrSource) and source.key == "__dict__":
         if kind == "is":
-            return ((), True) if isinstance(owner, Module) else (None, False)
-        return (_namespace(owner),), isinstance(owner, Module)
-    if isinstance(source, AttrSource) and source.key == "__mro__" and isinstance(owner, type):
+            return ((), True) if is_a(owner, Module) else (None, False)
+        return (_namespace(owner),), is_a(owner, Module)
+    if isinstance(source, AttrSource) and source.key == "__mro__" and is_a(owner, type):
         return (owner,), issubclass(owner, Module)
     if isinstance(source, DictAttrSource):
-        return (_namespace(owner),), isinstance(owner, Module)
+        return (_namespace(owner),), is_a(owner, Module)
     if isinstance(source, TypeAttrSource):
         return (owner,), issubclass(owner, Module)
-    if isinstance(source, DictItemSource) and isinstance(owner, dict):
-        return (owner,), isinstance(owner, Registry)
+    if isinstance(source, DictItemSource) and is_a(owner, dict):
+        return (owner,), is_a(owner, Registry)
     return None, False
 
 
 def _namespace(owner: Any) -> Any:
     """What to watch for an object's attributes: that a module's __dict__ stays the same dict is told by the epoch."""
-    return vars(owner) if isinstance(owner, Module) else owner
+    return vars(owner) if is_a(owner, Module) else owner
 
 
 def is_module_state(source: Source) -> bool:

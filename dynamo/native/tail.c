@@ -50,6 +50,17 @@ static void empty_frame(PyObject *frame)
     Py_DECREF(frame);
 }
 
+/* What only the arguments hold dies as the variables of a frame do: the first one first. */
+static void drop_arguments(PyObject *args)
+{
+    for (Py_ssize_t i = 0; Py_REFCNT(args) == 1 && i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *item = PyTuple_GET_ITEM(args, i);
+        PyTuple_SET_ITEM(args, i, Py_NewRef(Py_None));
+        Py_DECREF(item);
+    }
+    Py_DECREF(args);
+}
+
 PyObject *tail_drive(PyObject *result)
 {
     while (result && Py_IS_TYPE(result, &TailType)) {
@@ -61,7 +72,7 @@ PyObject *tail_drive(PyObject *result)
         result = PyObject_Call(target, args, NULL);
         if (!result) tidy_error();
         Py_DECREF(target);
-        Py_DECREF(args);
+        drop_arguments(args);
     }
     return result;
 }

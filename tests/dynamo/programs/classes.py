@@ -368,3 +368,23 @@ def property_deleted(log, x):
     except AttributeError as e:
         log.append(str(e))
     return hasattr(p, "_v"), x
+
+
+class Subscripted(type):
+    def __getitem__(cls, key):
+        return "metaclass", key
+
+
+class BothSubscripts(metaclass=Subscripted):
+    def __class_getitem__(cls, key):
+        return "class", key
+
+
+class PlainSubscript:
+    def __class_getitem__(cls, key):
+        return "class", key
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def subscripts_of_classes(log, x):
+    return BothSubscripts[1], PlainSubscript[2], str(type[int]), str(list[int]), x + 1

@@ -400,3 +400,26 @@ def members_are_found_as_what_they_are(log, x, layout, level):
     log.append((list(_PLACES), _PLACES["rows"], "columns" in {layout}, layout in ("rows", 3), _LEVELS.get(1), made.get("rows") is None))
     log.append((hash(layout) == hash(str.__str__(layout)), _Layout("rows") in _PLACES, len({layout, layout.value, level, int(level)})))
     return sum(v * (_PLACES.get(k) or _LEVELS[k]) for k, v in made.items()) + _PLACES[layout] + _LEVELS[level]
+
+
+class TellsWhatItIsAsked:
+    asked: list = []
+
+    def __init__(self):
+        object.__setattr__(self, "v", 3)
+
+    def __getattribute__(self, name):
+        TellsWhatItIsAsked.asked.append(name)
+        return object.__getattribute__(self, name)
+
+
+@PROGRAMS.program(lambda: (x23(), TellsWhatItIsAsked()))
+def objects_are_asked_for_nothing_else(log, x, given):
+    TellsWhatItIsAsked.asked.clear()
+    local = TellsWhatItIsAsked()
+    print(end="")
+    y = x * given.v
+    pair = [given, local]
+    print(end="")
+    local = pair = None
+    return y + given.v, list(TellsWhatItIsAsked.asked)

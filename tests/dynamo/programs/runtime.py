@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import contextvars
 import functools
@@ -252,3 +253,76 @@ def a_weak_proxy_outlives_its_object(log, x):
     except ReferenceError:
         log.append("gone")
     return x + 1
+
+
+@PROGRAMS.program(lambda: (x23(), Short()))
+def what_a_weak_reference_may_see_lives_as_long_as_its_variable(log, x, given):
+    short, parts = Short(), [Short()]
+    ref, part = weakref.ref(short), weakref.ref(parts[0])
+    print(end="")
+    watched, second = weakref.ref(given), weakref.ref(short, lambda r: log.append("gone"))
+    log.append(weakref.getweakrefcount(short))
+    gc.collect()
+
+    def local():
+        return 1
+
+    of_local = weakref.ref(local)
+    print(end="")
+    return x + 1, ref() is not None, part() is not None, of_local() is not None, watched() is given
+
+
+def _held_by_keys():
+    def made():
+        cycles = [Short() for _ in range(3)]
+        for cycle in cycles:
+            cycle.itself = cycle
+        return cycles
+
+    items = made()
+    keys = weakref.WeakKeyDictionary((item, 1) for item in items)
+    before = len(keys)
+    del items
+    gc.collect()
+    return before, len(keys)
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def what_an_inlined_function_made_dies_with_its_variables(log, x):
+    log.append(_held_by_keys())
+    return x + 1
+
+
+class Telling(Exception):
+    def __init__(self, what):
+        self.what = what
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def a_handled_exception_dies_with_its_block(log, x):
+    short = Short()
+    ref = weakref.ref(short)
+    try:
+        raise Telling(short)
+    except Telling:
+        log.append("caught")
+    short = None
+    log.append(ref() is None)
+    short = Short()
+    ref = weakref.ref(short)
+    try:
+        (lambda: (print(end=""), [][short]))()
+    except TypeError:
+        pass
+    short = None
+    gc.collect()
+    return x + 1, ref() is None
+
+
+_elsewhere: dict = {"__name__": "tests.elsewhere", "collections": collections}
+exec("def made(names):\n    return collections.namedtuple('Made', names).__module__\n", _elsewhere)
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def a_callee_asks_for_the_module_that_calls_it(log, x):
+    return x + 1, _elsewhere["made"]("a b"), collections.namedtuple("Here", "a").__module__ == __name__

@@ -10,6 +10,7 @@ import collections
 import functools
 import importlib
 import operator
+import types
 from typing import TYPE_CHECKING
 
 import eager
@@ -41,7 +42,7 @@ from dynamo.values.iterators import (
     ReversedIterator,
     ZipIterator,
 )
-from dynamo.values.mappings import DictValue, SetValue, constants_of, history_of
+from dynamo.values.mappings import DictValue, ProxyValue, SetValue, constants_of, history_of
 from dynamo.values.objects import ClassValue, SuperValue, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.tensor import TensorValue
@@ -296,6 +297,14 @@ def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(value, ListValue):
         raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a deque")
     return cap.call_method(value, "__reversed__", [], {})
+
+
+@cls(types.MappingProxyType)
+def _proxy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    inner = cap.realize(args[0] if args else kwargs["mapping"])
+    if not isinstance(inner, DictValue):
+        raise Unsupported(breaks.UNKNOWN_CALL, f"a mappingproxy of {inner.describe()}")
+    return ProxyValue(inner, None)
 
 
 @cls(functools.partial)

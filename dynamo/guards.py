@@ -20,6 +20,7 @@ from dynamo._native import ANY, AT_LEAST_2, META_ALL, GuardProgram
 from dynamo.shape_guards import ShapeCheck
 from dynamo.sources import AttrSource, ChildSource, ConstSource, Source
 from eager import _logging, ambient, device, dtype, dtypes, layout, memory_format
+from eager.ops.table import Op
 from fxir.node import Origin
 
 LOG: Final = _logging.artifact("guards")
@@ -93,8 +94,8 @@ def _text(operand: Any) -> str:
         return f"<an int of {operand.bit_length()} bits>"
     if kind in _PLAIN:
         return repr(operand)
-    named = kind in _NAMED and isinstance(operand.__qualname__, str)
-    return f"<{type.__dict__['__qualname__'].__get__(kind)}{' ' + operand.__qualname__ if named else ''}>"
+    name = operand.name if issubclass(kind, Op) else operand.__qualname__ if kind in _NAMED else None
+    return f"<{type.__dict__['__qualname__'].__get__(kind)}{' ' + name if isinstance(name, str) else ''}>"
 
 
 def _short(operands: tuple[Any, ...]) -> str:

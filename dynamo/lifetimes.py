@@ -108,7 +108,8 @@ def _ends_unseen(value: Lazy, frame: Frame, depth: int) -> bool:
     """ends_aloud() of what nobody has looked at. That its end is quiet holds for calls with a value of its type."""
     if ends_aloud(value.real, depth):
         return True
-    frame.cap.guard("type", value.source, type(value.real))
+    if not value.source.is_constant_rooted:  # what the entry holds does not end
+        frame.cap.guards.add("type", value.source, type(value.real), origin=frame.origin())
     return False
 
 

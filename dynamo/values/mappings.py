@@ -334,9 +334,9 @@ class ProxyValue(Value):
 
     READERS: Final = frozenset("get keys values items copy __getitem__ __contains__ __len__ __iter__ __reversed__".split())
 
-    def __init__(self, inner: Value, source: Source) -> None:
+    def __init__(self, inner: Value, source: Source | None) -> None:
         self.inner = inner
-        self.source: Source = source
+        self.source = source
 
     def python_type(self) -> type:
         return types.MappingProxyType
@@ -356,7 +356,9 @@ class ProxyValue(Value):
         return cap.call_method(self.inner, name, args, kwargs)
 
     def reconstruct(self, cg: CodeGen) -> str:
-        return cg.source(self.source)
+        if self.source is not None:
+            return cg.source(self.source)
+        return f"{cg.bind(types.MappingProxyType, 'mappingproxy')}({cg.value(self.inner)})"
 
 
 class _Element:

@@ -320,6 +320,8 @@ class BuiltinValue(Value):
     def getattr(self, cap: Capture, name: str) -> Value:
         if name in ("__name__", "__qualname__", "__doc__", "__module__") and hasattr(self.fn, name):
             return cap.wrap_static(getattr(self.fn, name))
+        if isinstance(self.fn, types.BuiltinFunctionType) and not hasattr(self.fn, name):
+            cap.host(getattr, self.fn, name)  # AttributeError; nobody can set it
         return super().getattr(cap, name)
 
     def same_object(self, cap: Capture, other: Value) -> bool:

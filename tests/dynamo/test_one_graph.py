@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import enum
 import json
+import math
 import os.path
 import random
 import re
@@ -17,7 +18,7 @@ import weakref
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import PurePosixPath
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -99,6 +100,8 @@ CASES: list[tuple[Callable[..., Any], list[tuple[Any, ...]]]] = [
     (lambda x, s: (x, json.loads(s), json.dumps({"k": [1, s]}), textwrap.dedent(s), struct.calcsize("i")), [('{"a": [1]}',), ("[2]",)]),
     (lambda x: (x, int.from_bytes(b"\x01\x02", "big"), float.fromhex("0x1p1"), "ab".translate(str.maketrans("a", "b"))), [()]),
     (lambda x: x + REFERENCE().size, [()]),
+    (lambda x: (x, MappingProxyType({"a": x})["a"], MappingProxyType({"b": 1}), list(Level.__members__), Level.__members__["LOW"]), [()]),
+    (lambda x: (x + getattr(math.sqrt, "no_such_name", 2), hasattr(len, "__annotations__")), [()]),
     (lambda x: x + 1 if torch.__version__ and torch.__version__ >= "2.0" else x, [()]),
     (lambda x, i: (x[i] + 1, x[None, i], x.reshape(2, 2)[..., i - i], x.reshape(2, 2)[i - i, 1]),
      [(torch.tensor(2),), (torch.tensor(-3),)]),

@@ -272,7 +272,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
     outputs, inputs: tensors or GradientEdges. grad_outputs: one per output, of its shape; with
     `is_grads_batched` (b, *shape), and every result gets that leading dim.
-    Raises: RuntimeError for an input that the outputs do not depend on, unless `allow_unused` (None for it) or
+    Raises: RuntimeError for no inputs, and for an input that the outputs do not depend on, unless `allow_unused` (None for it) or
     `materialize_grads` (zeros for it).
     """
     if materialize_grads and allow_unused is False:
@@ -282,6 +282,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
                       "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
     ys, xs = _as_list(outputs), _as_list(inputs)
+    if not xs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     given = [None] * len(ys) if grad_outputs is None else _as_list(grad_outputs)
     roots = _root_gradients(ys, given, is_grads_batched)
     retain = create_graph if retain_graph is None else retain_graph

@@ -492,3 +492,8 @@ def test_anomaly_mode_names_what_induced_a_second_derivative():
                 pytest.raises(RuntimeError, match="nan values"):  # fmt: skip
             (g * 0).sum().backward()
     assert any("# induces" in str(w.message) for w in seen)
+
+
+def test_gradients_of_no_inputs_are_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"`inputs` argument to `grad\(\)` cannot be empty"):
+        torch.autograd.grad(torch.ones(2, requires_grad=True).sum(), [])

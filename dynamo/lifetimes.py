@@ -105,10 +105,13 @@ def leads_to(value: Value, *frames: Frame) -> bool:
 
 
 def _ends_unseen(value: Lazy, frame: Frame, depth: int) -> bool:
-    """ends_aloud() of what nobody has looked at. That its end is quiet holds for calls with a value of its type."""
+    """ends_aloud() of what nobody has looked at. That its end is quiet holds for calls with a value of its type.
+
+    Arguments that nobody looks at are not guarded: the caller holds them.
+    """
     if ends_aloud(value.real, depth):
         return True
-    if not value.source.is_constant_rooted:  # what the entry holds does not end
+    if isinstance(value.source, ItemSource | DictItemSource) and not value.source.is_constant_rooted:  # the entry holds those
         frame.cap.guards.add("type", value.source, type(value.real), origin=frame.origin())
     return False
 

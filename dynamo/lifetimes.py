@@ -92,6 +92,8 @@ def holds_aloud(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = F
 
 def leads_to(value: Value, *frames: Frame) -> bool:
     """Whether the value holds an exception of the captured program whose traceback leads to one of the frames."""
+    if not frames[0].cap.passed_frames:
+        return False
     todo, seen = [value], set[int]()
     while todo:
         held = todo.pop()
@@ -165,7 +167,7 @@ def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:
             yield from (v for v in held[:_WIDTH] if is_a(v, Value))
         elif type(held) is dict:
             for item in list(held.values())[:_WIDTH]:
-                if type(item) is tuple:
+                if type(item) is tuple and item:
                     item = item[-1]
                 if is_a(item, Value):
                     yield item

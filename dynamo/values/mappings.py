@@ -560,9 +560,9 @@ def history_of(cap: Capture, value: DictValue | DictView) -> Any:
     owner = value.owner if isinstance(value, DictView) else value
     kind = value.kind if isinstance(value, DictView) else "dict"
     keys = constants_of(cap, (k for k, _ in owner.entries.values())) if kind in ("keys", "dict") else None
-    if keys is None or owner.cls is not dict:
-        return keys
-    return History(dict_keys if kind == "keys" else dict.fromkeys, (keys,))
+    if keys is not None and kind == "keys":  # the views of every kind of dict do as those of a dict
+        return History(dict_keys, (keys,))
+    return History(dict.fromkeys, (keys,)) if keys is not None and owner.cls is dict else keys
 
 
 def _made_again(cg: CodeGen, known: Any) -> str:

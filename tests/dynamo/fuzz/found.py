@@ -562,6 +562,29 @@ def f(log, x, n):
     note(1)
     GL.missing
 """) for mode in ("default", "break")},
+    "views of all kinds of dicts are sets": ("default", """
+def f(log, x, n):
+    other = {'b': n, 'c': 1, 'zz': 2, 'q': 3}
+    for made in (collections.Counter('abcab'), collections.OrderedDict(b=1, a=2), collections.defaultdict(int, c=1, k=2)):
+        note([*(made.keys() & other.keys())])
+        note([*(made.keys() | other.keys())])
+        note([*(other.keys() - made.keys())])
+        note([*(made.keys() ^ other.keys())])
+        note(sorted({'a', 'b'} & made.keys()))
+    return x + n
+"""),
+    "a function whose module has an empty tuple stands beside a kept exception": ("default", """
+empty = ()
+def f(log, x, n):
+    def h():
+        return x
+    try:
+        missing
+    except NameError as e:
+        kept = e
+    print(end='')
+    return h().sum(), kept.args
+"""),
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import itertools
 import random
 import warnings
 
-from tests.dynamo.fuzz.paragraphs import Paragraphs
+from tests.dynamo.fuzz.chapters import Chapters
 from tests.dynamo.fuzz.sentences import indented
 from tests.dynamo.fuzz.words import Scope
 
@@ -294,7 +294,7 @@ OUT = io.StringIO()
 PARAMETERS = {"x": "T", "y": "T", "n": "I", "m": "I", "s": "S", "l": "L", "ts": "LT", "d": "D", "o": "O", "e": "E"}
 
 
-class Programs(Paragraphs):
+class Programs(Chapters):
     """Writes one program for one seed. data: how often a branch or a number depends on a tensor's values."""
 
     def __init__(self, seed: str) -> None:

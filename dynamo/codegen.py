@@ -275,7 +275,8 @@ class CodeGen:
         return self.container(obj, make, lambda var: self._fill_exception(obj, var), None)
 
     def _fill_exception(self, obj: ExceptionValue, var: str) -> None:
-        links = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {self.value(obj.traceback())}"
+        given = self.traceback(obj.passed) if self.leads_to_running(obj.passed) else self.value(obj.traceback())
+        links = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {given}"
         self.statement(f"{self.helper('exception_link')}({var}, {links})")
         self.cap.effects.fill_new(self, obj, var)
         self.raised[id(obj)] = obj
@@ -286,13 +287,17 @@ class CodeGen:
         entries = "".join(f"({self.bind(p.place, 'place')}, {self._variables_of(p.frame)}, {self._owner(p.frame)}), " for p in passed)
         return f"{self.helper('traceback_of')}(({entries}), {after})"
 
+    def leads_to_running(self, passed: Sequence[Passed]) -> bool:
+        """Whether one of the frames is running, and takes its entry over when it goes on."""
+        return any(p.frame in self.running for p in passed)
+
     def _variables_of(self, frame: Frame) -> str:
         bound = ((name, v) for name, v in zip(frame.decoded.slots, frame.locals, strict=True) if v is not None and v is not NULL)
-        return f"{{{', '.join(f'{name!r}: {self.value(v)}' for name, v in bound)}}}"
+        return f"{{{', '.join(f'{name!r}: {self.filled(v)}' for name, v in bound)}}}"  # cells tell what they hold
 
     def _owner(self, frame: Frame) -> str:
         """What stands for a frame that is running, in the entries that it is to get."""
-        if not any(frame is f for f in self.running):
+        if frame not in self.running:
             return "None"
         if id(frame) not in self.owners:
             self.owners[id(frame)] = name = self.fresh("owner")

@@ -134,12 +134,12 @@ class ExceptionValue(UserObject):
             self._args = TupleValue(list(self.args))
         return self._args
 
-    def traceback(self) -> Value:
-        """Its traceback as it stands."""
+    def traceback(self, born: int = -1) -> Value:
+        """Its traceback as it stands. born: the instruction that asks."""
         if not self.passed:
             return NONE
         if self._traceback is None or self._traceback.passed != tuple(self.passed):
-            self._traceback = TracebackValue(tuple(self.passed))
+            self._traceback = TracebackValue(tuple(self.passed), born)
         return self._traceback
 
     def getattr(self, cap: Capture, name: str) -> Value:
@@ -155,7 +155,7 @@ class ExceptionValue(UserObject):
             if name == "__suppress_context__":
                 return Constant(self.suppress)
             if name == "__traceback__":
-                return self.traceback()
+                return self.traceback(cap.steps)
             if name == "value" and issubclass(self.cls, StopIteration) and "value" not in cap.effects.attributes_of(self):
                 return self.args[0] if self.args else NONE
         return super().getattr(cap, name)
@@ -183,8 +183,9 @@ class ExceptionValue(UserObject):
 class TracebackValue(Value):
     """The traceback of an exception that the captured program raised. To look into it ends the graph."""
 
-    def __init__(self, passed: tuple[Passed, ...]) -> None:
+    def __init__(self, passed: tuple[Passed, ...], born: int) -> None:
         self.passed = passed
+        self.born = born
 
     def python_type(self) -> type:
         return types.TracebackType
@@ -193,6 +194,8 @@ class TracebackValue(Value):
         return True
 
     def reconstruct(self, cg: CodeGen) -> str:
+        if cg.leads_to_running(self.passed):  # an entry cannot be given another frame
+            cg.impossible(self, "a traceback, of a frame that is running,")
         return cg.traceback(self.passed)
 
 

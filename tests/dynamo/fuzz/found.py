@@ -585,6 +585,37 @@ def f(log, x, n):
     print(end='')
     return h().sum(), kept.args
 """),
+    **{f"a traceback that is kept leads to the frame that is running, {mode}": (mode, """
+class Keeping:
+    def __enter__(self):
+        return self
+    def __exit__(self, *error):
+        self.error = error
+        return True
+def f(log, x, n):
+    kept = []
+    for i in GL:
+        held = guarded(3)
+        next(held)
+        try:
+            'a'[True]
+        except LookupError as e:
+            kept.append(e.__traceback__)
+        note(i)
+    print(end='')
+    note(sorted(kept[0].tb_frame.f_locals)[:3])
+    kept = None
+    with Keeping() as keeping:
+        held = guarded(4)
+        next(held)
+        missing
+    print(end='')
+    note(keeping.error[2].tb_frame.f_locals['n'])
+    held = None
+    note(n)
+    keeping.error = None
+    note(5)
+""") for mode in ("default", "break", "leaf")},
 }  # fmt: skip
 
 

@@ -196,6 +196,8 @@ class Capture(  # type: ignore[misc]
         self.frames.clear()
         for frame in self.passed_frames:  # they and their exceptions may hold each other
             frame.release()
+        self.passed_frames.clear()
+        self.handled = None
         self.effects = Effects()
         self.handled = None
 

@@ -616,6 +616,18 @@ def f(log, x, n):
     keeping.error = None
     note(5)
 """) for mode in ("default", "break", "leaf")},
+    "an exception that was handled while a frame was captured dies with its handler": ("leaf", """
+def thrower():
+    try:
+        raise KeyError()
+    finally:
+        note('thrower')
+def f(log, x, n):
+    held = guarded(3)
+    next(held)
+    with contextlib.suppress(Exception):
+        thrower()
+"""),
 }  # fmt: skip
 
 

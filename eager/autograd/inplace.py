@@ -31,12 +31,13 @@ Below = Callable[[Any, tuple[Any, ...]], Any]
 
 
 _clone: Callable[[], Any]
+_as_strided: Callable[[], Any]
 
 
-def set_clone_op(find: Callable[[], Any]) -> None:
-    """Registered by the op table: finds the op that copies a tensor."""
-    global _clone
-    _clone = find
+def set_ops(clone: Callable[[], Any], as_strided: Callable[[], Any]) -> None:
+    """Registered by the op table: how to find the ops that copy a tensor, and that view its memory."""
+    global _clone, _as_strided
+    _clone, _as_strided = clone, as_strided
 
 
 def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
@@ -135,7 +136,7 @@ def rebase(target: Any, node: Node) -> None:
         target._set_history(node, 0)
         return
     base = m.base
-    copy = CopySlices(base, m.replay, node)
+    copy = CopySlices(base, _steps_from_base(target, m, base.storage_offset()), node)
     _move_retained(base, copy)
     base._set_history(copy, 0)
     _replay_history(target, m)
@@ -157,13 +158,14 @@ class CopySlices(Node):
     Outside the view the gradient passes to the old history; inside it goes through `inner`.
     """
 
-    __slots__ = ("inner", "replay", "old_edge")
+    __slots__ = ("inner", "replay", "old_edge", "layout")
 
     def __init__(self, base: Any, replay: tuple[Any, ...], inner: Node) -> None:
         self.old_edge = edge_of(base)
         super().__init__((self.old_edge, *inner.edges[1:]), (spec_of(base),))
         self.inner = inner
         self.replay = replay
+        self.layout = spec_of(base) if _is_reshaped(base) else None  # in which the steps are right
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
@@ -173,9 +175,9 @@ class CopySlices(Node):
         if g is None:
             return [None] * len(self.edges)
         inner_needed = [self.inner.edges[0] is not None, *needed[1:]]
-        inner_grads = list(self.inner.apply([self._part(g).clone()], inner_needed))
+        inner_grads = list(self.inner.apply([self._part(g if self.layout is None else self._laid_out(g)).clone()], inner_needed))
         first = inner_grads[0]
-        whole = g.clone()
+        whole = self._laid_out(g)
         if first is not None and not first._batches <= whole._batches:
             whole = whole.where((first == first).all(), whole)  # a row of the batches whose rows are written into it
         if first is None:
@@ -183,6 +185,13 @@ class CopySlices(Node):
         else:
             self._part(whole).copy_(first)
         return [whole, *inner_grads[1:]]
+
+    def _laid_out(self, g: Any) -> Any:
+        """A copy of a gradient of the base, of which `_part` is the view's."""
+        if self.layout is None:
+            return g.clone()
+        whole = _native.empty(g.dtype.code, self.layout.shape, self.layout.strides)
+        return whole.copy_(g)
 
     def _part(self, whole: Any) -> Any:
         """The view of `whole` that was written through."""
@@ -194,10 +203,36 @@ class CopySlices(Node):
         self.inner.release()
 
 
+def _steps_from_base(t: Any, m: AutogradMeta, origin: int = 0) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
+    """The view ops that lead from the base, as it is now, to its view `t`. Where its geometry was changed in place it is one:
+    the place in memory, counted from element `origin`."""
+    if not _is_reshaped(m.base):
+        return m.replay
+    return ((_as_strided(), (tuple(t.shape), t.stride(), t.storage_offset() - origin)),)
+
+
+def _is_reshaped(base: Any) -> bool:
+    m = base._autograd
+    return m is not None and m.reshaped
+
+
+def take_geometry(t: Any, view: Any, become: Callable[[Any, Any], None]) -> None:
+    """Give `t` the geometry and the history of its view `view`, in place. become: gives it the former."""
+    become(t, view)
+    m, of_view = t._autograd, view._autograd
+    if m is not None and m.base is not None:
+        m.replay = of_view.replay
+    else:
+        meta_of(t).reshaped = True
+    if view._grad_fn is not None:
+        t._set_history(view._grad_fn, view.output_nr)
+    t._bump_version()
+
+
 def _replay_history(t: Any, m: AutogradMeta) -> None:
     """Make `t`'s grad_fn the chain of its view ops over the base's present history."""
     current = m.base
-    for op, args in m.replay:
+    for op, args in _steps_from_base(t, m):
         with_args = (current, *args)
         node = op_node_class(op)(op, with_args, *_edges(op, with_args))
         y = op.alias(*with_args)

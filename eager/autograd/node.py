@@ -25,7 +25,8 @@ Edge = tuple["Node", int] | None
 class AutogradMeta:
     """What only some tensors have: hooks, the accumulator of a leaf, the base of a view."""
 
-    __slots__ = ("hooks", "post_hooks", "accumulator", "retains_grad", "base", "replay", "seen_version", "creation", "__weakref__")
+    __slots__ = ("hooks", "post_hooks", "accumulator", "retains_grad", "base", "replay", "seen_version", "creation", "reshaped",
+                 "__weakref__")  # fmt: skip
 
     def __init__(self) -> None:
         self.hooks: dict[int, Callable[[Any], Any]] | None = None
@@ -36,6 +37,7 @@ class AutogradMeta:
         self.replay: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
         self.seen_version = 0
         self.creation: str | None = None  # why an in-place write to this view is forbidden, if it is
+        self.reshaped = False  # took another geometry in place: steps from here to a view may start at an earlier one
 
 
 def meta_of(t: Any) -> AutogradMeta:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes
+from eager.autograd.inplace import take_geometry
 from eager.ops.table import OPS, become
 from eager.ops.views import infer_size, view_strides
 from eager.spec import normalize_dim
@@ -195,11 +196,7 @@ def _become(fn: Any) -> Any:
     """In-place forms of views (`t_`, `squeeze_`, ...): self takes the view's geometry."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with_history = fn(self, *args, **kwargs)
-        become(self, with_history)
-        if with_history._grad_fn is not None:
-            self._set_history(with_history._grad_fn, with_history.output_nr)
-        self._bump_version()
+        take_geometry(self, fn(self, *args, **kwargs), become)
         return self
 
     return method

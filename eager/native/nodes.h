@@ -7,7 +7,7 @@
 enum node_field { N_EDGES, N_SEQUENCE, N_SPECS, N_PRE_HOOKS, N_TENSOR_HOOKS, N_HOOKS, N_METADATA, N_RETAINED, N_OP, N_SAVED,
                   N_KEPT, N_NEEDS, N_RELEASED, NUM_NODE };
 enum saved_field { S_TENSOR, S_VERSION, S_OWN, S_NUMBER, S_HOOK, S_EDGE, S_LEAF, NUM_SAVED };
-enum meta_field { M_HOOKS, M_POST, M_ACCUMULATOR, M_RETAINS, M_BASE, M_REPLAY, M_SEEN, M_CREATION, NUM_META };
+enum meta_field { M_HOOKS, M_POST, M_ACCUMULATOR, M_RETAINS, M_BASE, M_REPLAY, M_SEEN, M_CREATION, M_RESHAPED, NUM_META };
 enum spec_field { P_SHAPE, P_DTYPE, P_STRIDES, P_DEVICE, NUM_SPEC };
 
 extern Py_ssize_t node_at[NUM_NODE], saved_at[NUM_SAVED], spec_at[NUM_SPEC], meta_at[NUM_META], variable_at;

@@ -18,7 +18,7 @@ static const char *const node_names[] = {"edges", "sequence", "output_specs", "p
                                          "retained", "op", "saved", "kept_outputs", "needs", "released"};
 static const char *const saved_names[] = {"tensor", "version", "own_output", "output_nr", "unpack_hook", "edge", "is_leaf"};
 static const char *const meta_names[] = {"hooks", "post_hooks", "accumulator", "retains_grad", "base", "replay", "seen_version",
-                                         "creation"};
+                                         "creation", "reshaped"};
 static const char *const spec_names[] = {"shape", "dtype", "strides", "device"};
 
 static const char *const leaf_names[] = {"variable"};
@@ -139,6 +139,7 @@ static PyObject *new_meta(void)
     static const int unset[] = {M_HOOKS, M_POST, M_ACCUMULATOR, M_BASE, M_CREATION};
     for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) put(meta, meta_at[unset[i]], Py_NewRef(Py_None));
     put(meta, meta_at[M_RETAINS], Py_NewRef(Py_False));
+    put(meta, meta_at[M_RESHAPED], Py_NewRef(Py_False));
     put(meta, meta_at[M_REPLAY], PyTuple_New(0));
     put(meta, meta_at[M_SEEN], PyLong_FromLong(0));
     return meta;

@@ -603,7 +603,7 @@ def zeros(spec: SpecLike) -> Any:
     return OPS["full"](tuple(spec.shape), 0, spec.dtype, spec.device)
 
 
-inplace.set_clone_op(lambda: OPS["clone"])
+inplace.set_ops(lambda: OPS["clone"], lambda: OPS["as_strided"])
 hooks.set_factory(lambda spec, value: OPS["full"](tuple(spec.shape), value, spec.dtype, spec.device))
 
 

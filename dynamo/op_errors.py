@@ -24,10 +24,11 @@ def error_in_eager(run: Callable[..., Any], args: list[Any], kwargs: dict[str, A
     fakes = list(_fakes((args, kwargs)))
     if any(_is_unknown(t) for t in fakes) or sum(t.numel() for t in fakes) > _MOST:
         return error
-    state, made = eager.get_rng_state(), {}
+    state = eager.get_rng_state()
+    made: dict[int, Tensor] = {}
     try:
         for t in fakes:
-            made[id(t)] = _zeros_like(t)
+            _zeros_like(t, made)
         run(*_with(args, made), **_with(kwargs, made))
     except Exception as found:  # noqa: BLE001 - it is the answer
         return found
@@ -52,13 +53,17 @@ def _is_unknown(t: Tensor) -> bool:
     return t.device.type != "cpu" or any(isinstance(n, SymInt) for n in (*t.shape, *t.stride(), t.numel()))
 
 
-def _zeros_like(t: Tensor) -> Tensor:
-    """A tensor of the metadata of the fake `t`, and of a history where it has one."""
-    zeros: Tensor = eager.empty_strided(tuple(t.shape), t.stride(), dtype=t.dtype).zero_()
-    if not t.requires_grad:
-        return zeros
-    leaf: Tensor = zeros.requires_grad_()
-    return leaf if t.is_leaf else leaf.clone()
+def _zeros_like(t: Tensor, made: dict[int, Tensor]) -> Tensor:
+    """The tensor in `made` for the fake `t`: of its metadata, of a history where it has one, a view of its base if it is one."""
+    if id(t) not in made:
+        base = t._base
+        if base is not None and base.dtype is t.dtype and not _is_unknown(base) and base.numel() <= _MOST:
+            place = t.storage_offset() - base.storage_offset()
+            made[id(t)] = _zeros_like(base, made).as_strided(tuple(t.shape), t.stride(), place)
+        else:
+            zeros = eager.empty_strided(tuple(t.shape), t.stride(), dtype=t.dtype).zero_().requires_grad_(t.requires_grad)
+            made[id(t)] = zeros if t.is_leaf else zeros.clone()
+    return made[id(t)]
 
 
 def _with(given: Any, made: dict[int, Tensor]) -> Any:

@@ -71,6 +71,23 @@ def _generator(log: list[str]) -> Iterator[int]:
         log.append("closed")
 
 
+def writes_into_a_view_of_a_leaf(x: Any) -> Any:
+    row = x[0]
+    try:
+        row.mul_(2)
+    except RuntimeError as error:
+        return x + len(str(error))
+    return x
+
+
+def test_an_error_of_a_view_is_asked_of_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    dynamo.reset()
+    x, told = torch.ones(2, 3, requires_grad=True), []
+    monkeypatch.setattr(_logging, "warn_once", lambda key, text: told.append(text))
+    compiled = torch.compile(writes_into_a_view_of_a_leaf, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(x), writes_into_a_view_of_a_leaf(x)) and not told
+
+
 def test_what_ends_quietly_in_the_first_call_may_end_aloud_in_the_next() -> None:
     def callee(items: Any, log: list[str]) -> None:
         del items

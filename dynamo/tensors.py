@@ -247,12 +247,16 @@ class TensorCalls:
             failure: Exception = error
         # A size that data tells may be what failed: it is taken to be at least 2.
         unasked = self.transforming or self.levels or self.mode.made
-        found = failure if unasked else error_in_eager(run, args, kwargs, failure)
-        if found is None:
-            text = f"{who}: its shape rule raises {describe(failure)}, and the call itself does not"
-            _logging.warn_once(f"shape-rule {who}", f"compile: {text} (a bug of the compiler); the call runs outside of the graph")
-            raise Unsupported(breaks.SHAPE_RULE, text) from failure
-        raise Raised(self.with_context(self.exception_from(found))) from found
+        found: Exception | None = None
+        try:
+            found = failure if unasked else error_in_eager(run, args, kwargs, failure)
+            if found is None:
+                text = f"{who}: its shape rule raises {describe(failure)}, and the call itself does not"
+                _logging.warn_once(f"shape-rule {who}", f"compile: {text} (a bug of the compiler); the call runs outside of the graph")
+                raise Unsupported(breaks.SHAPE_RULE, text) from failure
+            raise Raised(self.with_context(self.exception_from(found))) from found
+        finally:  # their tracebacks lead here, and on to all that the program holds
+            del failure, found
 
     def depend_on_defaults(self) -> None:
         """A call without floating tensors may have made one: its dtype may be the default one."""

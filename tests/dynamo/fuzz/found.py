@@ -31,6 +31,15 @@ PROGRAMS: Final[dict[str, tuple[str, str]]] = {
 def f(log, x, n):
     return (lambda q: Base + q)(n)
 """),
+    "an error of an op lets go of a generator, in the first call too": ("default", """
+def f(log, x, n):
+    try:
+        held = guarded(3)
+        next(held)
+        torch.stack()
+    except TypeError:
+        pass
+"""),
     "an exception on its way keeps one entry for each frame": ("default", """
 class Manager:
     def __enter__(self):

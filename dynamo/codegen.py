@@ -16,6 +16,7 @@ import keyword
 import math
 import re
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
@@ -102,6 +103,7 @@ class CodeGen:
         self.outputs: list[Node] = []
         self.raised: dict[int, ExceptionValue] = {}  # those that are given tracebacks
         self.running: tuple[Frame, ...] = ()
+        self.own_function = ""  # what stands for a weak reference to the function itself, where it is needed
         self.owners: dict[int, str] = {}  # by id of a frame that is running: what stands for it in tracebacks
         self._names = itertools.count()
         self._slot_names = self._arguments(slot_names)
@@ -450,7 +452,10 @@ class CodeGen:
         first = code.co_firstlineno
         table = location_table(len(made.co_code) // 2, first, places[0].position)
         made = made.replace(co_qualname=code.co_qualname, co_firstlineno=first, co_linetable=table)
-        return FunctionType(made, self.namespace, code.co_name)
+        function = FunctionType(made, self.namespace, code.co_name)
+        if self.own_function:
+            self.namespace[self.own_function] = weakref.ref(function)
+        return function
 
     def _too_deep(self, end: Finished | Stop) -> Exception:
         """Break at the outermost call instead: its callee is then captured by itself."""
@@ -482,9 +487,11 @@ class _BreakWriter:
         self._modules = [f.globals.get("__name__") for f in stop.frames]
 
     def _stand_for(self, k: int) -> None:
-        """Callees may ask for the module that calls them, as namedtuple does: from here on it is that of frame k."""
+        """Callees may ask for the module that calls them, as namedtuple does: from here on it is that of frame k. From CPython
+        3.12 on they are told that of the function."""
         if len(set(self._modules)) > 1:
-            self.cg.statement(f"__name__ = {self.cg.constant(self._modules[k])}")
+            self.cg.own_function = self.cg.own_function or self.cg.fresh("own_function")
+            self.cg.statement(f"__name__ = {self.cg.own_function}().__module__ = {self.cg.constant(self._modules[k])}")
 
     def write(self) -> None:
         # Everything that any frame will need exists before the instruction runs.

@@ -21,7 +21,7 @@ VM_INLINE float vm_float(int32_t i) { float x; memcpy(&x, &i, 4); return x; }
 VM_INLINE float vm_scale(float x, int32_t n)
 {
     int32_t half = n >> 1;
-    return x * vm_float((half + 127) << 23) * vm_float((n - half + 127) << 23);
+    return x * vm_float((int32_t)((uint32_t)(half + 127) << 23)) * vm_float((int32_t)((uint32_t)(n - half + 127) << 23)); /* of NaN, any n */
 }
 
 VM_INLINE float exp_f32(float x)

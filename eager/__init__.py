@@ -140,7 +140,7 @@ _ON_FIRST_USE = {
         "functional hub jit multiprocessing onnx overrides profiler signal special storage testing types utils version xpu").split()},
 }  # fmt: skip
 
-_FROM_SUBMODULES = {"vmap": "func", "is_storage": "storage"}
+_FROM_SUBMODULES = {"vmap": "func", "is_storage": "storage", "TensorType": "jit.annotations"}
 
 
 def __getattr__(name: str) -> _Any:

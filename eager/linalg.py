@@ -6,6 +6,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
+from eager.ops.asserting import demand
 from eager.ops.linalg import LinAlgError, check_matrix, check_square
 from eager.ops.matmul import transpose_last
 from eager.ops.table import OPS, write_out
@@ -207,9 +208,9 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
         return return_types.linalg_lu_factor_ex(matrix, pivots, OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device))
     first = OPS["argmax"](OPS["to_dtype"](zero, dtypes.uint8), (zero.ndim - 1,), False) + 1
     info = OPS["where"](OPS["any"](zero, (zero.ndim - 1,), False), first, 0)
-    if check_errors and not info.is_fake and bool((info > 0).any()):
-        raise LinAlgError(f"linalg.lu_factor_ex: U[{int(info.max()) - 1},{int(info.max()) - 1}] is zero and using it on lu_solve would "
-                          "result in a division by zero.")  # fmt: skip
+    if check_errors:
+        demand(info == 0, LinAlgError, lambda: f"linalg.lu_factor_ex: U[{int(info.max()) - 1},{int(info.max()) - 1}] is zero and using "
+               "it on lu_solve would result in a division by zero.")  # fmt: skip
     return return_types.linalg_lu_factor_ex(matrix, pivots, OPS["to_dtype"](info, dtypes.int32))
 
 
@@ -329,9 +330,8 @@ def _no_gradient(what: str, *tensors: Any) -> None:
 
 
 def _check_ldl(who: str, info: Any) -> None:
-    if not info.is_fake and bool((info > 0).any()):
-        raise RuntimeError(f"{who}: the diagonal element D[{int(info.max()) - 1},{int(info.max()) - 1}] is zero, and solving by D would "
-                           "divide by it")  # fmt: skip
+    demand(info == 0, RuntimeError, lambda: f"{who}: the diagonal element D[{int(info.max()) - 1},{int(info.max()) - 1}] is zero, and "
+           "solving by D would divide by it")  # fmt: skip
 
 
 def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: N803

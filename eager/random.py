@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,14 +16,13 @@ from eager.ops.table import OPS, from_array
 TensorBase = _native.TensorBase
 
 
-class Generator:
-    """The state of a random stream: 64-bit seed and offset. Each draw of n values advances by n."""
+class Generator(_native.Stream):
+    """The state of a random stream: 64-bit seed and offset. Each draw of n values advances by n (`take`, `state`)."""
 
     def __init__(self, device: Any = "cpu") -> None:
         self.device = _device(device)
         self._seed = 67280421310721
         self._offset = 0
-        self._lock = threading.Lock()
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of `seed` from its beginning. Returns self."""
@@ -42,15 +40,6 @@ class Generator:
 
     def initial_seed(self) -> int:
         return self._seed
-
-    def take(self, n: int) -> tuple[int, int]:
-        """(seed, offset) of the next `n` values, which are thereby used up. Raises OverflowError for n of 2**63 and more."""
-        if n >= 1 << 63:
-            raise OverflowError(f"Generator: {n} values in one draw; allowed: below 2**63")
-        with self._lock:
-            offset = self._offset
-            self._offset = (offset + n) & 0xFFFFFFFFFFFFFFFF  # the counter is of 64 bits, and starts again
-        return self._seed, offset
 
     def get_state(self) -> Any:
         """uint8 tensor of 16 bytes: seed, offset."""
@@ -73,9 +62,8 @@ class Generator:
         return self.device, self._seed, self._offset
 
     def __setstate__(self, state: tuple[Any, int, int]) -> None:
-        """The same stream at the same place, with a lock of its own."""
+        """The same stream at the same place."""
         self.device, self._seed, self._offset = state
-        self._lock = threading.Lock()
 
     def get_offset(self) -> int:
         """How far the stream of a CUDA device is used up. Raises RuntimeError on the CPU, as torch does."""
@@ -101,6 +89,7 @@ def _device(d: Any) -> device:
 
 
 default_generator = Generator()
+_native.set_default_stream(default_generator)
 _cuda_generators: dict[int, Generator] = {}
 
 
@@ -140,7 +129,7 @@ def state_for(n: int, generator: Generator | None = None, d: device | None = Non
         return OPS["rng_state"](n, d or CPU)
     if not isinstance(generator, Generator):
         raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
-    return from_array(np.array(generator.take(n), np.uint64).astype(np.int64))
+    return generator.state(n)
 
 
 def manual_seed(seed: int) -> Generator:

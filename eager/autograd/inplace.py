@@ -165,7 +165,7 @@ class CopySlices(Node):
         super().__init__((self.old_edge, *inner.edges[1:]), (spec_of(base),))
         self.inner = inner
         self.replay = replay
-        self.layout = spec_of(base) if _is_reshaped(base) else None  # in which the steps are right
+        self.layout = spec_of(base) if _names_places(replay) else None  # in which the steps are right
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
@@ -204,11 +204,17 @@ class CopySlices(Node):
 
 
 def _steps_from_base(t: Any, m: AutogradMeta, origin: int = 0) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
-    """The view ops that lead from the base, as it is now, to its view `t`. Where its geometry was changed in place it is one:
-    the place in memory, counted from element `origin`."""
-    if not _is_reshaped(m.base):
+    """The view ops that lead from the base, as it is now, to its view `t`. Where its geometry was changed in place, or a step
+    names a place in memory, it is one: the place in memory, counted from element `origin`."""
+    retyped = t.dtype != m.base.dtype  # whose places count in other units
+    if not _is_reshaped(m.base) and (retyped or not _names_places(m.replay)):
         return m.replay
     return ((_as_strided(), (tuple(t.shape), t.stride(), t.storage_offset() - origin)),)
+
+
+def _names_places(replay: tuple[tuple[Any, tuple[Any, ...]], ...]) -> bool:
+    """Whether view ops mean anything else for a tensor of the same sizes and other strides."""
+    return any(op is _as_strided() for op, _ in replay)
 
 
 def _is_reshaped(base: Any) -> bool:

@@ -174,6 +174,11 @@ def drawn(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     return op(*values)
 
 
+def demanded(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
+    """What must hold must hold in all rows."""
+    return OPS["expand"](op(b.front(args[0]), *args[1:]), (b.size,))
+
+
 _BY_RULE: dict[Rule, str] = {
     shaped_by_first: "copy fill",
     _as_clone: "clone",
@@ -191,6 +196,7 @@ _BY_RULE: dict[Rule, str] = {
     folded: "max_pool avg_pool avg_pool_backward adaptive_avg_pool adaptive_avg_pool_backward adaptive_max_pool im2col col2im",
     repeated: "repeat",
     normalised: "native_layer_norm rms_norm",
+    demanded: "assert_all",
     drawn: "philox_uniform philox_normal philox_randint",
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from eager.device import default_device, device
 from eager.dtypes import scalar_name
 from eager.functions.creation import empty_strided, finish
 from eager.functions.views import sizes_of
+from eager.ops.asserting import demand
 from eager.ops.table import OPS
 from eager.random import state_for
 from eager.spec import preserve_strides
@@ -86,7 +87,8 @@ def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None, d
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, device: Any = None, **kw: Any) -> Any:
     """A random permutation of 0..n-1: the order of n random keys."""
     keys = _draw("philox_uniform", (n,), generator, dtypes.float64, device)
-    return finish(OPS["to_dtype"](OPS["argsort"](keys, 0, False, True), dtypes.meant(dtype) or dtypes.int64), False, out)
+    order = OPS["sort"](keys, 0, False, True)[1]
+    return finish(order if dtypes.meant(dtype) in (None, order.dtype) else OPS["to_dtype"](order, dtypes.meant(dtype)), False, out)
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
@@ -149,9 +151,9 @@ def _not_negative(who: str, std: Any) -> None:
 
 def _probability(who: str, p: Any) -> None:
     if isinstance(p, TensorBase):
-        inside = p.is_fake or p.dtype is dtypes.bool_ or bool(OPS["logical_and"](OPS["ge"](p, 0), OPS["le"](p, 1)).all())
-        if not inside:
-            raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        if p.dtype is not dtypes.bool_:
+            inside = OPS["logical_and"](OPS["ge"](p, 0), OPS["le"](p, 1))
+            demand(inside, RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     elif not 0 <= p <= 1:
         raise RuntimeError(f"{who} expects p to be in [0, 1], but got p={p}")
 
@@ -163,15 +165,12 @@ def _floating(who: str, x: Any) -> None:
 
 def _check_weights(rows: Any, num_samples: int, replacement: bool) -> None:
     """Raise RuntimeError for weights that are no weights, or too few of them above zero."""
-    if rows.is_fake:
-        return
-    if not bool(OPS["logical_and"](OPS["ge"](rows, 0), OPS["isfinite"](rows)).all()):
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if not bool((OPS["sum"](rows, (1,), False, None) > 0).all()):
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    some = OPS["sum"](rows > 0, (1,), False, None)
-    if not replacement and rows.shape[1] >= num_samples and not bool((some >= num_samples).all()):
-        raise RuntimeError("invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)")
+    weights = OPS["logical_and"](OPS["ge"](rows, 0), OPS["isfinite"](rows))
+    demand(weights, RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0")
+    demand(OPS["sum"](rows, (1,), False, None) > 0, RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)")
+    if not replacement and rows.shape[1] >= num_samples:
+        demand(OPS["sum"](rows > 0, (1,), False, None) >= num_samples, RuntimeError,
+               "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)")  # fmt: skip
 
 
 # ---- in-place fills ----

@@ -6,6 +6,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.dtypes import scalar_name
+from eager.ops.asserting import demand
 from eager.ops.table import OPS
 from eager.spec import normalize_dim
 
@@ -48,12 +49,11 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any 
 
 
 def _check_lengths(lengths: Any, n: int, unsafe: bool) -> None:
-    if unsafe or lengths.is_fake:
+    if unsafe:
         return
-    if bool((lengths < 0).any()):
-        raise RuntimeError("lengths contains negative value!")
-    if bool((OPS["sum"](lengths, (lengths.ndim - 1,), False, None) != n).any()):
-        raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
+    demand(lengths >= 0, RuntimeError, "lengths contains negative value!")
+    demand(OPS["sum"](lengths, (lengths.ndim - 1,), False, None) == n, RuntimeError,
+           "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")  # fmt: skip
 
 
 def _runs(data: Any, axis: int, ends: Any, offsets: Any) -> Any:

@@ -10,6 +10,7 @@ from eager.device import default_device, device
 from eager.dtypes import scalar_name
 from eager.functions.creation import finish
 from eager.functions.shape import pad
+from eager.ops.asserting import demand
 from eager.ops.table import OPS
 
 # ---- windows ----
@@ -162,8 +163,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else total - start if center else total
     y, envelope = (OPS["slice"](v, 1, start, min(end, total), 1) for v in (y, envelope))
-    if not envelope.is_fake and bool((envelope.abs() < 1e-11).any()):
-        raise RuntimeError("window overlap add min: 1")
+    demand(envelope.abs() >= 1e-11, RuntimeError, "window overlap add min: 1")
     y = y / envelope
     if length is not None and y.shape[1] < length:
         y = OPS["constant_pad_nd"](y, (0, length - y.shape[1]), 0)

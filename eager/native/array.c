@@ -1,4 +1,4 @@
-/* ndarrays over tensor memory, made through numpy's C function table.
+/* ndarrays over tensor memory, made through numpy's C function table, and tensors over that of ndarrays.
  *
  * numpy publishes its C API as a table of pointers in a capsule; the position of an entry never
  * changes (numpy/_core/code_generators/numpy_api.py states the rule and lists the positions).
@@ -7,7 +7,17 @@
 #include "internal.h"
 
 enum { NPY_ARRAY_TYPE = 2, NPY_NEW_FROM_DESCR = 94, NPY_SET_BASE_OBJECT = 282 };
+#define NPY_ALIGNED 0x0100
 #define NPY_WRITEABLE 0x0400
+/* The beginning of an ndarray, which numpy keeps as it is for what was compiled against older ones. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int nd;
+    Py_ssize_t *dimensions, *strides;
+    PyObject *base, *descr;
+    int flags;
+} ArrayFields;
 
 typedef PyObject *(*new_from_descr_fn)(PyTypeObject *, PyObject *, int, const Py_ssize_t *,
                                        const Py_ssize_t *, void *, int, PyObject *);
@@ -82,4 +92,45 @@ PyObject *array_over(TensorObject *t)
     }
     t->array = Py_NewRef(array);
     return array;
+}
+
+static int code_of_descr(const PyObject *descr)
+{
+    for (int code = 0; code < EAGER_NUM_DTYPES; code++)
+        if (descrs[code] == descr) return code;
+    return -1;
+}
+
+/* tensor_over(array): a tensor over the memory of an ndarray; None where it is none, or none lies over it: a subclass, memory
+ * that may not be written to, strides that are negative or no whole elements, a dtype that tensors lack or of another order. */
+PyObject *py_tensor_over(PyObject *Py_UNUSED(self), PyObject *o)
+{
+    if (!Py_IS_TYPE(o, array_type)) Py_RETURN_NONE;
+    const ArrayFields *a = (const ArrayFields *)o;
+    const int code = code_of_descr(a->descr), n = a->nd, needed = NPY_ALIGNED | NPY_WRITEABLE;
+    if (code < 0 || (a->flags & needed) != needed || n > EAGER_MAX_NDIM) Py_RETURN_NONE;
+    int64_t sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM], bytes = g_itemsize[code];
+    bool is_empty = false;
+    for (int i = 0; i < n; i++) {
+        if (a->strides[i] < 0 || a->strides[i] % g_itemsize[code]) Py_RETURN_NONE;
+        sizes[i] = a->dimensions[i];
+        strides[i] = a->strides[i] / g_itemsize[code];
+        bytes += (sizes[i] - 1) * a->strides[i];
+        is_empty |= sizes[i] == 0;
+    }
+    if (is_empty) { /* numpy gives it any strides at all */
+        bytes = 0;
+        int64_t step = 1;
+        for (int i = n - 1; i >= 0; i--) {
+            strides[i] = step;
+            step *= sizes[i] ? sizes[i] : 1;
+        }
+    }
+    StorageObject *s = storage_without_memory(bytes, EAGER_CPU, 0);
+    if (!s) return NULL;
+    s->data = a->data;
+    s->owner = Py_NewRef(o);
+    TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, n), n, sizes, strides, 0);
+    Py_DECREF(s);
+    return (PyObject *)t;
 }

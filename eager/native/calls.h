@@ -15,6 +15,8 @@ typedef struct {
     int recorded; /* whether calls that ask for gradients are recorded here as well */
     int plain;    /* whether gradients follow from `rules`: no lists of tensors among the inputs */
     int flags;    /* mask of the parameters that are bools */
+    int writer;   /* of an op that writes its first argument: what writes it, beside the loop */
+    int maker;    /* of such an op: the kernel that its base op has */
     PyObject *plans[RECORD_PLANS];
     PyObject *rules; /* gradient formulas, made on first use */
 } OpBase;
@@ -28,6 +30,27 @@ void view_bind(int which, OpBase *op);
 PyObject *view_call(OpBase *op, int which, PyObject *const *args, Py_ssize_t nargs);
 Method view_method(const char *name);
 PyObject *view_method_names(void);
+
+/* assign.c: writes to a first argument that concern nobody but the tensors. NULL without an exception where the full
+ * dispatch has to decide. */
+bool write_is_plain(PyObject *const *args, Py_ssize_t nargs);
+int writer_find(const char *name);
+PyObject *write_index_put(PyObject *const *args); /* positions.c */
+PyObject *write_index_add(PyObject *const *args);
+PyObject *write_masked_fill(PyObject *const *args); /* masks.c */
+PyObject *write_clamp(PyObject *const *args);
+PyObject *writer_run(int which, PyObject *const *args, Py_ssize_t nargs);
+PyObject *write_result(PyObject *target, PyObject *made); /* target.copy_(made), of one shape and dtype */
+PyObject *method_setitem(PyObject *const *args, Py_ssize_t nargs);
+PyObject *method_copy_(PyObject *const *args, Py_ssize_t nargs);
+PyObject *method_fill_(PyObject *const *args, Py_ssize_t nargs);
+PyObject *method_zero_(PyObject *const *args, Py_ssize_t nargs);
+
+/* deposit.c, for the engine, which holds the only reference to its sums of gradients. gradient_add: sum += gradient, false
+ * where it may not be written to. gradient_deposit: the gradient of x with that of select or slice of x added to it (`whole`,
+ * or NULL where nothing has come to x); NULL without an exception where the formula has to be called. */
+bool gradient_add(PyObject *sum, PyObject *gradient);
+PyObject *gradient_deposit(const OpBase *op, PyObject *saved, PyObject *gradient, PyObject *whole);
 
 /* direct.c: kernels that take an op's full arguments, beneath autograd and modes. NULL without an exception where the
  * arguments are none that they work on: tensors with data on the CPU, of dtypes and layouts of their own choice. */

@@ -152,13 +152,30 @@ PyObject *kernel_attention(PyObject *const *args); /* attention.c */
 PyObject *kernel_attention_backward(PyObject *const *args);
 PyObject *kernel_cross_entropy(PyObject *const *args); /* loss.c */
 PyObject *kernel_cross_entropy_backward(PyObject *const *args);
-PyObject *kernel_eq(PyObject *const *args); /* integers.c */
+PyObject *kernel_eq(PyObject *const *args); /* whole.c */
 PyObject *kernel_ne(PyObject *const *args);
 PyObject *kernel_lt(PyObject *const *args);
 PyObject *kernel_le(PyObject *const *args);
 PyObject *kernel_gt(PyObject *const *args);
 PyObject *kernel_ge(PyObject *const *args);
-PyObject *kernel_to_dtype(PyObject *const *args);
+PyObject *kernel_logical_and(PyObject *const *args);
+PyObject *kernel_logical_or(PyObject *const *args);
+PyObject *kernel_logical_xor(PyObject *const *args);
+PyObject *kernel_bitwise_and(PyObject *const *args);
+PyObject *kernel_bitwise_or(PyObject *const *args);
+PyObject *kernel_bitwise_xor(PyObject *const *args);
+PyObject *kernel_maximum(PyObject *const *args);
+PyObject *kernel_minimum(PyObject *const *args);
+PyObject *kernel_add(PyObject *const *args);
+PyObject *kernel_sub(PyObject *const *args);
+PyObject *kernel_mul(PyObject *const *args);
+PyObject *kernel_floor_divide(PyObject *const *args);
+PyObject *kernel_remainder(PyObject *const *args);
+PyObject *kernel_bitwise_not(PyObject *const *args);
+PyObject *kernel_logical_not(PyObject *const *args);
+PyObject *kernel_all(PyObject *const *args);
+PyObject *kernel_any(PyObject *const *args);
+PyObject *kernel_to_dtype(PyObject *const *args); /* integers.c */
 PyObject *count_all(PyObject *const *args); /* for kernel_sum */
 PyObject *kernel_max_pool(PyObject *const *args); /* pool.c */
 PyObject *kernel_avg_pool(PyObject *const *args);
@@ -166,6 +183,9 @@ PyObject *kernel_avg_pool_backward(PyObject *const *args);
 PyObject *kernel_adaptive_avg_pool(PyObject *const *args);
 PyObject *kernel_adaptive_avg_pool_backward(PyObject *const *args);
 PyObject *kernel_full(PyObject *const *args); /* move.c */
+PyObject *kernel_empty(PyObject *const *args);
+PyObject *kernel_int_table(PyObject *const *args);
+PyObject *kernel_float_table(PyObject *const *args);
 PyObject *kernel_clone(PyObject *const *args);
 PyObject *kernel_cat(PyObject *const *args);
 PyObject *kernel_index_select(PyObject *const *args);
@@ -182,7 +202,6 @@ PyObject *kernel_triu(PyObject *const *args);
 PyObject *kernel_stack(PyObject *const *args);
 PyObject *kernel_constant_pad_nd(PyObject *const *args);
 PyObject *kernel_arange(PyObject *const *args);
-PyObject *kernel_index(PyObject *const *args);
 PyObject *kernel_argmax(PyObject *const *args); /* order.c */
 PyObject *kernel_argmin(PyObject *const *args);
 PyObject *kernel_topk(PyObject *const *args);
@@ -192,5 +211,14 @@ PyObject *kernel_var(PyObject *const *args); /* norm.c */
 PyObject *kernel_std(PyObject *const *args);
 PyObject *kernel_philox_uniform(PyObject *const *args); /* philox.c */
 PyObject *kernel_philox_normal(PyObject *const *args);
+PyObject *kernel_philox_randint(PyObject *const *args);
+PyObject *kernel_index(PyObject *const *args); /* positions.c */
+PyObject *kernel_index_put(PyObject *const *args);
+PyObject *kernel_index_add(PyObject *const *args);
+PyObject *kernel_nonzero(PyObject *const *args); /* masks.c */
+PyObject *kernel_masked_select(PyObject *const *args);
+PyObject *kernel_masked_fill(PyObject *const *args);
+PyObject *kernel_clamp(PyObject *const *args);
+PyObject *kernel_rng_state(PyObject *const *args); /* stream.c */
 
 #endif

@@ -398,6 +398,10 @@ static bool deliver(Entry *entry, long number, PyObject *gradient)
         return PyErr_NoMemory() != NULL;
     }
     PyObject *old = entry->gradients[number];
+    if (old && gradient_add(old, gradient)) {
+        Py_DECREF(gradient);
+        return true;
+    }
     entry->gradients[number] = gradient;
     if (!old) return true;
     entry->gradients[number] = PyNumber_Add(old, gradient);
@@ -439,6 +443,26 @@ static PyObject *python_step(Graph *g, long at)
     return result;
 }
 
+/* The step of a select or slice, whose gradient goes straight into its part of the gradient of the whole. 1: done; 0: it is
+ * none of that; -1: an exception. */
+static int deposit_step(Graph *g, long at)
+{
+    PyObject *node = g->entries[at].node, *op = field(node, node_at[N_OP]), *edges = edges_of(g, at), *child;
+    long number;
+    if (PyTuple_GET_SIZE(edges) != 1 || PyTuple_GET_ITEM(edges, 0) == Py_None || !PyObject_TypeCheck(op, &OpBase_Type)) return 0;
+    if (((OpBase *)op)->view < 0) return 0;
+    if (!read_edge(PyTuple_GET_ITEM(edges, 0), &child, &number)) return -1;
+    const long to = place_of(g, child);
+    if (to < 0) return -1;
+    Entry *entry = &g->entries[to];
+    PyObject *whole = entry->gradients && number >= 0 && number < entry->outputs ? entry->gradients[number] : NULL;
+    PyObject *made = gradient_deposit((OpBase *)op, field(node, node_at[N_SAVED]), g->entries[at].gradients[0], whole);
+    if (!made) return PyErr_Occurred() ? -1 : 0;
+    if (made == whole) Py_DECREF(made);
+    else if (!deliver(entry, number, made)) return -1;
+    return 1;
+}
+
 /* The step in C. NULL without an exception where Python has to do it. */
 static PyObject *short_step(Graph *g, long at)
 {
@@ -463,6 +487,10 @@ static PyObject *short_step(Graph *g, long at)
         const int found = PySet_Contains(g->needed, PyTuple_GET_ITEM(edge, 0));
         if (found < 0) return NULL;
         needed[i] = found == 1;
+    }
+    if (count == 1 && needed[0]) {
+        const int done = deposit_step(g, at);
+        if (done) return done > 0 ? PyTuple_New(0) : NULL;
     }
     return op_step(node, entry->gradients[0], needed, g->retain);
 }

@@ -74,6 +74,10 @@ PyObject *py_adam(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* o
 PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* reduce.c */
 PyObject *py_copy(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* copy.c */
 
+/* stream.c */
+extern PyTypeObject Stream_Type;
+PyObject *py_set_default_stream(PyObject *self, PyObject *stream);
+
 /* opcall.c */
 extern PyTypeObject OpBase_Type;
 int opcall_init(void);
@@ -110,6 +114,7 @@ PyObject *py_product(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 /* array.c */
 int array_init(void);
 PyObject *array_over(TensorObject *t);
+PyObject *py_tensor_over(PyObject *self, PyObject *array);
 int array_register_descr(PyObject *descrs);
 
 /* dispatch.c: per-thread state read on every op call */

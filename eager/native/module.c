@@ -141,6 +141,7 @@ static PyMethodDef methods[] = {
     {"empty", (PyCFunction)(void *)py_empty, METH_FASTCALL, "empty(dtype_code, sizes, strides)"},
     {"empty_row_major", py_empty_row_major, METH_O, "row-major tensor of t's sizes and dtype"},
     {"alias", (PyCFunction)(void *)py_alias, METH_FASTCALL, "alias(t, sizes, strides, offset[, dtype_code])"},
+    {"tensor_over", py_tensor_over, METH_O, "tensor_over(array): a tensor over the memory of an ndarray, or None"},
     {"storage_from_memory", storage_from_memory, METH_VARARGS, "storage_from_memory(address, nbytes, owner, device_type=0, device_index=0)"},
     {"storage_from_fd", storage_from_fd, METH_VARARGS, "storage_from_fd(fd, nbytes): memory shared with other processes"},
     {"storage_fake", storage_fake, METH_VARARGS, "storage_fake(nbytes, device_type, device_index)"},
@@ -166,6 +167,7 @@ static PyMethodDef methods[] = {
     {"layer_norm_backward", (PyCFunction)(void *)py_layer_norm_backward, METH_FASTCALL, "layer_norm_backward(out, g, x, mean, rstd, weight) -> whether it could run"},
     {"layer_norm_backward_weight", (PyCFunction)(void *)py_layer_norm_backward_weight, METH_FASTCALL, "layer_norm_backward_weight(out, g, x, mean, rstd) -> whether it could run"},
     {"philox", (PyCFunction)(void *)py_philox, METH_FASTCALL, "philox(out, seed, offset, normal) -> whether it could run"},
+    {"set_default_stream", py_set_default_stream, METH_O, "set_default_stream(stream): the CPU's, which rng_state draws from"},
     {"adam", (PyCFunction)(void *)py_adam, METH_FASTCALL, "adam(p, m, v, g, lr, beta1, beta2, eps, weight_decay, decoupled, step) -> whether it could run"},
     {"reduce", (PyCFunction)(void *)py_reduce, METH_FASTCALL, "reduce(out, x, kind, columns, scale) -> whether it could run"},
     {"copy", (PyCFunction)(void *)py_copy, METH_FASTCALL, "copy(to, from) -> whether it could run"},
@@ -217,7 +219,7 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "eager.
 
 PyMODINIT_FUNC PyInit__native(void)
 {
-    if (PyType_Ready(&Storage_Type) < 0 || PyType_Ready(&TensorBase_Type) < 0 || array_init() < 0 ||
+    if (PyType_Ready(&Storage_Type) < 0 || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&Stream_Type) < 0 || array_init() < 0 ||
         opcall_init() < 0)
         return NULL;
     threads_set(1);
@@ -226,6 +228,7 @@ PyMODINIT_FUNC PyInit__native(void)
     PyObject *capsule = PyCapsule_New(&api, EAGER_CAPSULE, NULL);
     if (!capsule || PyModule_AddObjectRef(m, "_C_API", capsule) < 0 ||
         PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&TensorBase_Type) < 0 ||
+        PyModule_AddObjectRef(m, "Stream", (PyObject *)&Stream_Type) < 0 ||
         PyModule_AddObjectRef(m, "OpBase", (PyObject *)&OpBase_Type) < 0 ||
         PyModule_AddObjectRef(m, "UntypedStorage", (PyObject *)&Storage_Type) < 0) {
         Py_XDECREF(capsule);

@@ -45,6 +45,44 @@ PyObject *kernel_full(PyObject *const *args)
     return (PyObject *)out;
 }
 
+/* empty(size, dtype, device) */
+PyObject *kernel_empty(PyObject *const *args)
+{
+    int64_t sizes[EAGER_MAX_NDIM];
+    const int ndim = read_ints(args[0], sizes, EAGER_MAX_NDIM), code = code_of_dtype(args[1]);
+    if (ndim < 0 || code < 0 || !is_cpu_device(args[2])) return NULL;
+    for (int i = 0; i < ndim; i++)
+        if (sizes[i] < 0) return NULL;
+    return (PyObject *)new_tensor(code, ndim, sizes);
+}
+
+/* int_table(values, device) and float_table(values, dtype, device): plain numbers of a tuple as a vector */
+static PyObject *table_of(PyObject *values, int code, PyObject *device)
+{
+    if (!PyTuple_CheckExact(values) || !is_cpu_device(device)) return NULL;
+    const int64_t count = PyTuple_GET_SIZE(values);
+    for (int64_t i = 0; i < count; i++) {
+        PyObject *o = PyTuple_GET_ITEM(values, i);
+        if (code == EAGER_INT64 ? !PyLong_CheckExact(o) : !PyFloat_CheckExact(o) || beyond(PyFloat_AS_DOUBLE(o), code)) return NULL;
+    }
+    TensorObject *out = new_tensor(code, 1, &count);
+    for (int64_t i = 0; out && i < count; i++) {
+        PyObject *o = PyTuple_GET_ITEM(values, i);
+        if (code == EAGER_FLOAT64) ((double *)out->data)[i] = PyFloat_AS_DOUBLE(o);
+        else if (code == EAGER_FLOAT32) ((float *)out->data)[i] = (float)PyFloat_AS_DOUBLE(o);
+        else if (!read_int(o, &((int64_t *)out->data)[i])) Py_CLEAR(out);
+    }
+    return (PyObject *)out;
+}
+
+PyObject *kernel_int_table(PyObject *const *args) { return table_of(args[0], EAGER_INT64, args[1]); }
+
+PyObject *kernel_float_table(PyObject *const *args)
+{
+    const int code = code_of_dtype(args[1]);
+    return code == EAGER_FLOAT32 || code == EAGER_FLOAT64 ? table_of(args[0], code, args[2]) : NULL;
+}
+
 /* clone(x, memory_format): row-major copies */
 PyObject *kernel_clone(PyObject *const *args)
 {
@@ -147,12 +185,22 @@ static bool read_index(PyObject *o, int64_t size, Rows *r)
     return true;
 }
 
+/* The rows [first, last) of a block that a part [begin, end) of all rows has. */
+#define EACH_BLOCK(r, begin, end, block, first, last)                                                       \
+    for (long block = (begin) / (r)->count, first, last; block * (r)->count < (end) &&                      \
+         (first = block * (r)->count < (begin) ? (begin) - block * (r)->count : 0,                          \
+          last = (block + 1) * (r)->count > (end) ? (end) - block * (r)->count : (r)->count, true); block++)
+
 static void take_rows(void *context, long begin, long end)
 {
     const Rows *r = context;
-    for (long i = begin; i < end; i++) {
-        const long block = i / r->count;
-        memcpy(r->to + i * r->chunk, r->from + (block * r->pitch + index_at(r, i - block * r->count)) * r->chunk, (size_t)r->chunk);
+    EACH_BLOCK(r, begin, end, block, first, last) {
+        char *to = r->to + block * r->count * r->chunk;
+        const char *from = r->from + block * r->pitch * r->chunk;
+        const int64_t *at = r->wide ? r->index : NULL;
+        if (at && r->chunk == 4) for (long i = first; i < last; i++) ((uint32_t *)to)[i] = ((const uint32_t *)from)[at[i]];
+        else if (at && r->chunk == 8) for (long i = first; i < last; i++) ((uint64_t *)to)[i] = ((const uint64_t *)from)[at[i]];
+        else for (long i = first; i < last; i++) memcpy(to + i * r->chunk, from + index_at(r, i) * r->chunk, (size_t)r->chunk);
     }
 }
 
@@ -250,17 +298,30 @@ typedef struct {
     int itemsize;
 } Places;
 
-/* One unit: one of the blocks before dim. */
-static void gather_blocks(void *context, long begin, long end)
-{
-    const Places *p = context;
-    for (long block = begin; block < end; block++)
-        for (long i = 0; i < p->m * p->inner; i++) {
-            const long at = (block * p->n + (long)p->index[block * p->m * p->inner + i]) * p->inner + i % p->inner;
-            if (p->itemsize == 4) ((uint32_t *)p->to)[block * p->m * p->inner + i] = ((const uint32_t *)p->from)[at];
-            else ((uint64_t *)p->to)[block * p->m * p->inner + i] = ((const uint64_t *)p->from)[at];
-        }
-}
+#define GATHER(N, T)                                                                                        \
+    /* One unit: a row of the index, of `inner` elements. */                                                \
+    static void gather_rows_##N(void *context, long begin, long end)                                        \
+    {                                                                                                       \
+        const Places *p = context;                                                                          \
+        for (long row = begin; row < end; row++) {                                                          \
+            const T *from = (const T *)p->from + row / p->m * p->n * p->inner;                              \
+            const int64_t *index = p->index + row * p->inner;                                               \
+            for (long j = 0; j < p->inner; j++) ((T *)p->to)[row * p->inner + j] = from[index[j] * p->inner + j]; \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* The same where rows are of one element: a unit is one of the blocks before dim. */                   \
+    static void gather_blocks_##N(void *context, long begin, long end)                                      \
+    {                                                                                                       \
+        const Places *p = context;                                                                          \
+        for (long block = begin; block < end; block++) {                                                    \
+            T *restrict to = (T *)p->to + block * p->m;                                                     \
+            const T *from = (const T *)p->from + block * p->n;                                              \
+            const int64_t *index = p->index + block * p->m;                                                 \
+            for (long i = 0; i < p->m; i++) to[i] = from[index[i]];                                         \
+        }                                                                                                   \
+    }
+GATHER(4, uint32_t)
+GATHER(8, uint64_t)
 
 #define SCATTER(S, T)                                                                                       \
     static void scatter_add_##S(void *context, long begin, long end)                                        \
@@ -271,7 +332,8 @@ static void gather_blocks(void *context, long begin, long end)
             const T *from = (const T *)p->from + block * p->m * p->inner;                                   \
             const int64_t *index = p->index + block * p->m * p->inner;                                      \
             if (p->inner == 1) for (long i = 0; i < p->m; i++) to[index[i]] += from[i];                     \
-            else for (long i = 0; i < p->m * p->inner; i++) to[index[i] * p->inner + i % p->inner] += from[i]; \
+            else for (long i = 0; i < p->m; i++, index += p->inner, from += p->inner)                       \
+                for (long j = 0; j < p->inner; j++) to[index[j] * p->inner + j] += from[j];                 \
         }                                                                                                   \
     }
 SCATTER(f32, float)
@@ -310,7 +372,9 @@ PyObject *kernel_gather(PyObject *const *args)
     if (!out || !tensor_count(index)) return (PyObject *)out;
     p.to = out->data;
     p.from = x->data;
-    parallel(gather_blocks, &p, blocks, 1 + 8192 / (p.m * p.inner), (double)tensor_count(index));
+    const double work = (double)tensor_count(index);
+    if (p.inner == 1) parallel(p.itemsize == 4 ? gather_blocks_4 : gather_blocks_8, &p, blocks, 1 + 8192 / p.m, work);
+    else parallel(p.itemsize == 4 ? gather_rows_4 : gather_rows_8, &p, blocks * p.m, 1 + 8192 / p.inner, work);
     return (PyObject *)out;
 }
 
@@ -345,8 +409,11 @@ PyObject *kernel_scatter_add(PyObject *const *args)
             T *to = (T *)p->to + block * p->n * p->inner;                                                   \
             const T *from = p->from ? (const T *)p->from + block * p->m * p->inner : NULL;                  \
             const int64_t *index = p->index + block * p->m * p->inner;                                      \
-            for (long i = 0; i < p->m * p->inner; i++)                                                      \
-                to[index[i] * p->inner + i % p->inner] = from ? from[i] : number;                           \
+            for (long i = 0; i < p->m; i++)                                                                 \
+                for (long j = 0; j < p->inner; j++) {                                                       \
+                    const long at = i * p->inner + j;                                                       \
+                    to[index[at] * p->inner + j] = from ? from[at] : number;                                \
+                }                                                                                           \
         }                                                                                                   \
     }
 PUT(f32, float)

@@ -34,11 +34,29 @@ static int give_history(OpBase *op, int wanted, PyObject *const *args, Py_ssize_
     return record_history((PyObject *)op, op->plans, wanted, args, nargs, &out, 1);
 }
 
+enum { SMALL = 4096 }; /* elements of which a copy costs less than a call of numpy (as eager.ops.table has it) */
+
+/* An op that writes its first argument: by a loop, by a writer, or (a small one) by a copy of what its base op makes. */
+static PyObject *write_short(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *out = op->loop >= 0 ? pointwise_inplace(op->loop, args, nargs) : NULL;
+    if (out || PyErr_Occurred() || (op->writer < 0 && op->maker < 0) || !write_is_plain(args, nargs)) return out;
+    if (op->writer >= 0 && flags_are_bools(op, args, nargs)) out = writer_run(op->writer, args, nargs);
+    if (out || PyErr_Occurred() || op->maker < 0) return out;
+    const TensorObject *target = (const TensorObject *)args[0];
+    int64_t count = 1;
+    for (int i = 0; i < tensor_ndim(target); i++) count *= tensor_sizes(target)[i];
+    PyObject *made = count <= SMALL && flags_are_bools(op, args, nargs) ? kernel_run(op->maker, args, nargs) : NULL;
+    out = made ? write_result(args[0], made) : NULL;
+    Py_XDECREF(made);
+    return out;
+}
+
 static PyObject *short_way(OpBase *op, PyObject *const *args, Py_ssize_t nargs)
 {
     if (op->view >= 0) return view_call(op, op->view, args, nargs);
+    if (op->inplace) return write_short(op, args, nargs);
     if (op->loop < 0 && op->kernel < 0) return NULL;
-    if (op->inplace) return pointwise_inplace(op->loop, args, nargs);
     if (op->loop >= 0) {
         PyObject *out = pointwise_call(op->loop, args, nargs);
         if (out || PyErr_Occurred() || (op->kernel < 0 && (!op->recorded || tls_grad_disabled))) return out;
@@ -73,7 +91,7 @@ static PyObject *op_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject 
     OpBase *self = (OpBase *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->vectorcall = op_vectorcall;
-    self->loop = self->view = self->kernel = -1;
+    self->loop = self->view = self->kernel = self->writer = self->maker = -1;
     return (PyObject *)self;
 }
 
@@ -138,7 +156,11 @@ PyObject *py_bind_op(PyObject *Py_UNUSED(self), PyObject *args)
     const char *name;
     if (!PyArg_ParseTuple(args, "O!s", &OpBase_Type, &op, &name)) return NULL;
     op->loop = pointwise_find(name);
-    if (op->inplace) Py_RETURN_NONE;
+    if (op->inplace) {
+        op->writer = writer_find(name);
+        op->maker = kernel_find(name);
+        Py_RETURN_NONE;
+    }
     op->view = view_find(name);
     op->kernel = kernel_find(name);
     if (op->view >= 0) view_bind(op->view, op);
@@ -233,12 +255,12 @@ static PyObject *make_fast(PyObject *fallback, OpBase *op, Method method)
     return (PyObject *)made;
 }
 
-/* fast_operator(op, fallback): the fallback itself where the op has no native loop */
+/* fast_operator(op, fallback): the fallback itself where the op has neither a native loop nor a kernel */
 PyObject *py_fast_operator(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *op, *fallback;
     if (!PyArg_ParseTuple(args, "O!O", &OpBase_Type, &op, &fallback)) return NULL;
-    return ((OpBase *)op)->loop < 0 ? Py_NewRef(fallback) : make_fast(fallback, (OpBase *)op, NULL);
+    return ((OpBase *)op)->loop < 0 && ((OpBase *)op)->kernel < 0 ? Py_NewRef(fallback) : make_fast(fallback, (OpBase *)op, NULL);
 }
 
 /* fast_method(name, fallback): the method of that name with a short way in C before the function that it is */

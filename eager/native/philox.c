@@ -109,6 +109,30 @@ CLONES static void normal_f64(void *context, long begin, long end)
     }
 }
 
+/* [low, low + width) by the remainder of the first two words, as one number of 64 bits. */
+typedef struct {
+    Draw draw;
+    int64_t low;
+    uint64_t width;
+    bool wide; /* int64 rather than int32 */
+} Whole;
+
+static void integers(void *context, long begin, long end)
+{
+    const Whole *w = context;
+    Words words;
+    for (long at = begin; at < end; at += BLOCK) {
+        const int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&words, w->draw.seed, w->draw.offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++) {
+            const uint64_t drawn = words.word[0][i] | (uint64_t)words.word[1][i] << 32;
+            const int64_t value = (int64_t)((uint64_t)w->low + drawn % w->width);
+            if (w->wide) ((int64_t *)w->draw.out)[at + i] = value;
+            else ((int32_t *)w->draw.out)[at + i] = (int32_t)value;
+        }
+    }
+}
+
 /* philox(out, seed, offset, normal): fills a row-major float32 or float64 array; False for any other */
 PyObject *py_philox(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
@@ -127,20 +151,28 @@ PyObject *py_philox(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t
     Py_RETURN_TRUE;
 }
 
-/* Draws of (state, size, dtype), as tensors of float32 and float64. */
-static PyObject *draw_tensor(PyObject *const *args, LoopFn single, LoopFn twice)
+/* A result of those sizes, to be drawn from a state; NULL without an exception where they are none. */
+static TensorObject *result_of(PyObject *state_given, PyObject *size, int code, Draw *draw)
 {
-    const TensorObject *state = cpu_tensor(args[0]);
+    const TensorObject *state = cpu_tensor(state_given);
     int64_t sizes[EAGER_MAX_NDIM];
-    const int ndim = read_ints(args[1], sizes, EAGER_MAX_NDIM), code = code_of_dtype(args[2]);
+    const int ndim = read_ints(size, sizes, EAGER_MAX_NDIM);
     if (!state || code_of(state) != EAGER_INT64 || tensor_count(state) != 2 || !is_row_major(state) || ndim < 0) return NULL;
-    if (code != EAGER_FLOAT32 && code != EAGER_FLOAT64) return NULL;
     for (int d = 0; d < ndim; d++)
         if (sizes[d] < 0) return NULL;
     TensorObject *out = new_tensor(code, ndim, sizes);
-    if (!out) return NULL;
     const uint64_t *words = (const uint64_t *)state->data;
-    Draw draw = {out->data, words[0], words[1]};
+    if (out) *draw = (Draw){out->data, words[0], words[1]};
+    return out;
+}
+
+/* Draws of (state, size, dtype), as tensors of float32 and float64. */
+static PyObject *draw_tensor(PyObject *const *args, LoopFn single, LoopFn twice)
+{
+    Draw draw;
+    const int code = code_of_dtype(args[2]);
+    TensorObject *out = code == EAGER_FLOAT32 || code == EAGER_FLOAT64 ? result_of(args[0], args[1], code, &draw) : NULL;
+    if (!out) return NULL;
     const long count = (long)tensor_count(out);
     parallel(code == EAGER_FLOAT64 ? twice : single, &draw, count, 4096, 8.0 * (double)count);
     return (PyObject *)out;
@@ -148,3 +180,18 @@ static PyObject *draw_tensor(PyObject *const *args, LoopFn single, LoopFn twice)
 
 PyObject *kernel_philox_uniform(PyObject *const *args) { return draw_tensor(args, uniform_f32, uniform_f64); }
 PyObject *kernel_philox_normal(PyObject *const *args) { return draw_tensor(args, normal_f32, normal_f64); }
+
+/* philox_randint(state, low, high, size, dtype) of int64 and int32 */
+PyObject *kernel_philox_randint(PyObject *const *args)
+{
+    int64_t high;
+    Whole w;
+    const int code = args[4] == Py_None ? EAGER_INT64 : code_of_dtype(args[4]);
+    if (!read_int(args[1], &w.low) || !read_int(args[2], &high) || high <= w.low) return NULL;
+    if (code != EAGER_INT64 && (code != EAGER_INT32 || w.low < INT32_MIN || high > (int64_t)INT32_MAX + 1)) return NULL;
+    w.width = (uint64_t)high - (uint64_t)w.low;
+    w.wide = code == EAGER_INT64;
+    TensorObject *out = result_of(args[0], args[3], code, &w.draw);
+    if (out) parallel(integers, &w, (long)tensor_count(out), 4096, 8.0 * (double)tensor_count(out));
+    return (PyObject *)out;
+}

@@ -1,5 +1,5 @@
-/* Kernels that put elements, as they are, into other places: reversed, rolled, padded, stacked, below or above a diagonal,
- * by index; and counting. Each asks copy_elements for boxes of the result. */
+/* Kernels that put elements, as they are, into other places: reversed, rolled, padded, stacked, below or above a diagonal;
+ * and counting. Each asks copy_elements for boxes of the result. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE
@@ -227,47 +227,5 @@ PyObject *kernel_arange(PyObject *const *args)
     if (code == EAGER_INT64) for (int64_t i = 0; i < count; i++) ((int64_t *)out->data)[i] = start + i * step;
     else if (code == EAGER_FLOAT32) for (int64_t i = 0; i < count; i++) ((float *)out->data)[i] = (float)(start + i * step);
     else for (int64_t i = 0; i < count; i++) ((double *)out->data)[i] = (double)(start + i * step);
-    return (PyObject *)out;
-}
-
-/* ---- index ---- */
-
-typedef struct {
-    char *to;
-    const char *from;
-    const int64_t *index;
-    int64_t size, chunk; /* of dim 0; bytes of a row */
-} Taken;
-
-static void take_wrapped(void *context, long begin, long end)
-{
-    const Taken *t = context;
-    for (long i = begin; i < end; i++)
-        memcpy(t->to + i * t->chunk, t->from + (t->index[i] < 0 ? t->index[i] + t->size : t->index[i]) * t->chunk, (size_t)t->chunk);
-}
-
-/* index(x, indices): rows of a row-major x at one tensor of int64 positions, negative ones from the end */
-PyObject *kernel_index(PyObject *const *args)
-{
-    TensorObject *x = cpu_tensor(args[0]);
-    if (!x || !tensor_ndim(x) || !is_row_major(x) || (!PyList_Check(args[1]) && !PyTuple_Check(args[1]))) return NULL;
-    if (PySequence_Fast_GET_SIZE(args[1]) != 1) return NULL;
-    const TensorObject *index = cpu_tensor(PySequence_Fast_GET_ITEM(args[1], 0));
-    if (!index || code_of(index) != EAGER_INT64 || !is_row_major(index) || tensor_ndim(index) + tensor_ndim(x) > EAGER_MAX_NDIM) return NULL;
-    int64_t sizes[EAGER_MAX_NDIM];
-    const int own = tensor_ndim(index), rest = tensor_ndim(x) - 1;
-    memcpy(sizes, tensor_sizes(index), sizeof(int64_t) * (size_t)own);
-    memcpy(sizes + own, tensor_sizes(x) + 1, sizeof(int64_t) * (size_t)rest);
-    for (int d = 0; own + rest > 1 && d < own + rest; d++)
-        if (sizes[d] == 1) return NULL; /* whose strides in the result follow a law of their own */
-    const int64_t count = tensor_count(index);
-    Taken t = {NULL, x->data, (const int64_t *)index->data, tensor_sizes(x)[0], count_elements(sizes + own, rest) * g_itemsize[code_of(x)]};
-    for (int64_t i = 0; i < count; i++)
-        if (t.index[i] < -t.size || t.index[i] >= t.size) return NULL;
-    if (!t.size) return NULL;
-    TensorObject *out = new_tensor(code_of(x), own + rest, sizes);
-    if (!out || !count || !t.chunk) return (PyObject *)out;
-    t.to = out->data;
-    parallel(take_wrapped, &t, (long)count, 1 + 65536 / (long)t.chunk, (double)count * (double)t.chunk / 4);
     return (PyObject *)out;
 }

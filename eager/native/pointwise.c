@@ -3,6 +3,7 @@
 #include "kernels.h"
 KERNEL_FILE
 #include "pointwise.h"
+#include "calls.h"
 #include "vecmath.h"
 #include <string.h>
 
@@ -287,15 +288,8 @@ static bool may_overwrite(const Rows *rows, const TensorObject *const *tensors, 
 
 PyObject *pointwise_inplace(int op, PyObject *const *args, Py_ssize_t nargs)
 {
-    if (tls_mode_depth || nargs < 1 || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    if (!write_is_plain(args, nargs)) return NULL;
     TensorObject *target = (TensorObject *)args[0];
-    if (!tls_grad_disabled && target->autograd) return NULL; /* perhaps a view that may not be written to */
-    for (Py_ssize_t i = 0; i < nargs; i++) {
-        if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) continue;
-        const TensorObject *t = (const TensorObject *)args[i];
-        if (Py_TYPE(t) != g_tensor_class && !(t->meta & EAGER_IS_PARAM)) return NULL;
-        if ((t->meta & EAGER_INFERENCE) || (!tls_grad_disabled && tensor_may_require_grad(t))) return NULL;
-    }
     Rows rows;
     Shape shape;
     const TensorObject *tensors[MAX_OPERANDS];

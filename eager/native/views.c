@@ -454,6 +454,7 @@ static const struct {
     {"view", method_view},       {"reshape", method_reshape},     {"expand", method_expand},       {"permute", method_permute},
     {"flatten", method_flatten}, {"transpose", method_transpose}, {"t", method_t},                 {"select", method_select},
     {"unsqueeze", method_unsqueeze}, {"squeeze", method_squeeze}, {"__getitem__", method_getitem},
+    {"__setitem__", method_setitem}, {"copy_", method_copy_},     {"fill_", method_fill_},         {"zero_", method_zero_},
 };
 
 Method view_method(const char *name)

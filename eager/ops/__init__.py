@@ -1,5 +1,6 @@
 """The op table: importing this package declares every family. `eager.ops.table.OPS` holds them by name."""
 from eager.ops import (
+    asserting,
     attention,
     complex_numbers,
     conv,

@@ -41,8 +41,8 @@ def _binomial(xp: Any, out: Any, state: Any, count: Any, prob: Any) -> None:
     out[...] = xp.asarray(np.where(valid, drawn, np.nan))
 
 
-POISSON = declare("poisson(Tensor state, Tensor rate) -> Tensor", Kind.RANDOM, meta=_like_rate, kernel=_poisson, nondifferentiable=True,
-                  samples=lambda make: iter([
+POISSON = declare("poisson(Tensor state, Tensor rate) -> Tensor", Kind.RANDOM, fallible=True,
+                  meta=_like_rate, kernel=_poisson, nondifferentiable=True, samples=lambda make: iter([
                       (make.state(), make(3, 4, low=0.2, high=30.0)), (make.state(), make(low=2.0, high=3.0)),
                       (make.state(), make(0, low=1.0, high=2.0))]))  # fmt: skip
 

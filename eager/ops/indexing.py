@@ -71,7 +71,7 @@ def add_rows(xp: Any, out: Any, index: Any, src: Any) -> None:
     Wide rows are sorted by position and summed run by run: one pass over memory, where an
     element-wise scatter would take a step of its own for each element.
     """
-    m = out.shape[1]
+    m, index = out.shape[1], index.astype("i8", copy=False)
     if out.size == 0 or index.size == 0:
         return
     if m < 8 or xp is not np:
@@ -151,7 +151,7 @@ def _gather_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(), 0, make.int(2, high=1)
 
 
-GATHER = declare("gather(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, meta=_gather_meta, kernel=_gather,
+GATHER = declare("gather(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, fallible=True, meta=_gather_meta, kernel=_gather,
                  vjp={"x": lambda g, x_spec, dim, index: OPS["scatter_add"](zeros(x_spec), dim, index, g)},
                  samples=_gather_samples)  # fmt: skip
 
@@ -190,8 +190,8 @@ def _scatter_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3), 0, make.int(0, high=3), make(0)
 
 
-SCATTER = declare("scatter(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED, meta=_scatter_meta("scatter"),
-                  kernel=_scatter, inplace=True, over_input=True, samples=_scatter_samples,
+SCATTER = declare("scatter(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED, fallible=True,
+                  meta=_scatter_meta("scatter"), kernel=_scatter, inplace=True, over_input=True, samples=_scatter_samples,
                   vjp={"x": lambda g, dim, index: OPS["scatter"](g, dim, index, 0),
                        "src": lambda g, dim, index, src_spec: _to_source(OPS["gather"](g, dim, index), src_spec)})  # fmt: skip
 
@@ -218,7 +218,7 @@ def _scatter_add_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3), 0, make.int(0, high=3), make(0)
 
 
-SCATTER_ADD = declare("scatter_add(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED,
+SCATTER_ADD = declare("scatter_add(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED, fallible=True,
                       meta=_scatter_meta("scatter_add"), kernel=_scatter_add, inplace=True, over_input=True, samples=_scatter_add_samples,
                       vjp={"x": lambda g: g, "src": lambda g, dim, index, src_spec: _to_source(
                           OPS["gather"](g, dim, index), src_spec)})  # fmt: skip
@@ -308,7 +308,7 @@ def _scatter_reduce_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 SCATTER_REDUCE = declare(
     "scatter_reduce(Tensor x, int dim, Tensor index, Tensor src, str reduce, bool include_self=True) -> Tensor", Kind.INDEXED,
-    meta=_scatter_reduce_meta, kernel=_scatter_reduce, inplace=True, over_input=True, samples=_scatter_reduce_samples,
+    fallible=True, meta=_scatter_reduce_meta, kernel=_scatter_reduce, inplace=True, over_input=True, samples=_scatter_reduce_samples,
     vjp={"x,src": lambda g, y, x, dim, index, src, reduce, include_self, src_spec: _with_source(
         _scatter_reduce_vjp(g, y, x, dim, index, src, reduce, include_self), src_spec)})  # fmt: skip
 
@@ -349,8 +349,8 @@ def _index_select_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(), 0, make.int(1, high=1)
 
 
-INDEX_SELECT = declare("index_select(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, float8=True, meta=_index_select_meta,
-                       kernel=_index_select, samples=_index_select_samples,
+INDEX_SELECT = declare("index_select(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, fallible=True,
+                       float8=True, meta=_index_select_meta, kernel=_index_select, samples=_index_select_samples,
                        vjp={"x": lambda g, x_spec, dim, index: OPS["index_add"](zeros(x_spec), dim, index, g, 1)})  # fmt: skip
 
 
@@ -403,7 +403,7 @@ def _index_add_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 4), 0, make.int(0, high=3), make(0, 4), 1
 
 
-INDEX_ADD = declare("index_add(Tensor x, int dim, Tensor index, Tensor source, Scalar alpha=1) -> Tensor", Kind.INDEXED,
+INDEX_ADD = declare("index_add(Tensor x, int dim, Tensor index, Tensor source, Scalar alpha=1) -> Tensor", Kind.INDEXED, fallible=True,
                     meta=_index_write_meta("index_add"), kernel=_index_add, inplace=True, over_input=True, samples=_index_add_samples,
                     vjp={"x": lambda g: g,
                          "source": lambda g, dim, index, source_spec, alpha: _scaled(
@@ -428,7 +428,7 @@ def _index_copy_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 4), 1, make.int(0, high=4), make(3, 0)
 
 
-INDEX_COPY = declare("index_copy(Tensor x, int dim, Tensor index, Tensor source) -> Tensor", Kind.INDEXED,
+INDEX_COPY = declare("index_copy(Tensor x, int dim, Tensor index, Tensor source) -> Tensor", Kind.INDEXED, fallible=True,
                      meta=_index_write_meta("index_copy"), kernel=_index_copy, inplace=True, over_input=True, samples=_index_copy_samples,
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
                           "source": lambda g, dim, index, source_spec: OPS["index_select"](
@@ -455,8 +455,8 @@ def _index_fill(xp: Any, out: Any, x: Any, dim: int, index: Any, value: Any) -> 
     target[(slice(None),) * dim + (index,)] = element(value, out.dtype)
 
 
-INDEX_FILL = declare("index_fill(Tensor x, int dim, Tensor index, Tensor value) -> Tensor", Kind.INDEXED, meta=_index_fill_meta,
-                     kernel=_index_fill, inplace=True, over_input=True,
+INDEX_FILL = declare("index_fill(Tensor x, int dim, Tensor index, Tensor value) -> Tensor", Kind.INDEXED, fallible=True,
+                     meta=_index_fill_meta, kernel=_index_fill, inplace=True, over_input=True,
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
                           "value": lambda g, dim, index: OPS["sum"](
                               OPS["index_select"](g, dim, index), tuple(range(g.ndim)), False, None)},
@@ -542,7 +542,7 @@ def _index_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 4), [make.int(high=3)]
 
 
-INDEX = declare("index(Tensor x, Tensor?[] indices) -> Tensor", Kind.INDEXED, float8=True, meta=_index_meta, kernel=_index,
+INDEX = declare("index(Tensor x, Tensor?[] indices) -> Tensor", Kind.INDEXED, fallible=True, float8=True, meta=_index_meta, kernel=_index,
                 vjp={"x": lambda g, x_spec, indices: OPS["index_put"](zeros(x_spec), indices, g, True)},
                 samples=_index_samples)  # fmt: skip
 
@@ -560,6 +560,14 @@ def _index_put_meta(x: SpecLike, indices: Sequence[Any], values: Any, accumulate
             raise RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result "
                                f"of shape {list(shape)}")  # fmt: skip
     return like(x)
+
+
+def flat_positions(arrays: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Positions in row-major memory of `sizes` that stand at arrays[i] in dim i: int64, whatever the arrays are."""
+    position: Any = 0
+    for array, n in zip(arrays, sizes, strict=True):
+        position = position * n + array.astype("i8", copy=False)
+    return position
 
 
 def _index_put(xp: Any, out: Any, x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> None:
@@ -580,9 +588,7 @@ def _index_put(xp: Any, out: Any, x: Any, indices: Sequence[Any], values: Any, a
     order = (*range(at, at + len(shape)), *range(at), *range(at + len(shape), len(shape) + len(rest)))
     k, m = math.prod(shape), math.prod(sizes)
     own = [x.shape[i] for i in dims]
-    position: Any = 0
-    for array, n in zip(arrays, own, strict=True):
-        position = position * n + array
+    position = flat_positions(arrays, own)
     moved = out.transpose(*dims, *rest)
     rows = xp.ascontiguousarray(moved).reshape(math.prod(own), m)
     add_rows(xp, rows, position.reshape(-1), values.transpose(order).reshape(k, m))
@@ -599,8 +605,8 @@ def _index_put_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 4), [make.int(0, high=3)], make(0, 4), True
 
 
-INDEX_PUT = declare("index_put(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", Kind.INDEXED, float8=True,
-                    meta=_index_put_meta, kernel=_index_put, inplace=True, over_input=True, samples=_index_put_samples,
+INDEX_PUT = declare("index_put(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", Kind.INDEXED, fallible=True,
+                    float8=True, meta=_index_put_meta, kernel=_index_put, inplace=True, over_input=True, samples=_index_put_samples,
                     vjp={"x": lambda g, indices, accumulate: g if accumulate else OPS["index_put"](g, indices, 0, False),
                          "values": lambda g, indices, values_spec: _of_values(OPS["index"](g, indices), values_spec)})  # fmt: skip
 
@@ -630,7 +636,7 @@ def _embedding(xp: Any, out: Any, weight: Any, indices: Any, padding_idx: int) -
         xp.take(weight, indices, axis=0, out=out, mode="wrap")
 
 
-EMBEDDING = declare("embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", Kind.INDEXED, float8=True,
+EMBEDDING = declare("embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", Kind.INDEXED, fallible=True, float8=True,
                     meta=_embedding_meta,
                     kernel=_embedding,
                     vjp={"weight": lambda g, weight_spec, indices, padding_idx: OPS["embedding_backward"](

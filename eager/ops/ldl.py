@@ -159,6 +159,5 @@ def _solvable(make: Any) -> Any:
     yield make.invertible(3, 3), pivots, make(3, 2), False
 
 
-LDL_SOLVE = declare("ldl_solve(Tensor x, Tensor pivots, Tensor other, bool hermitian=False) -> Tensor", Kind.OPAQUE,
-                    meta=_solve_meta, kernel=_solve, samples=_solvable,
-                    nondifferentiable=True)  # fmt: skip
+LDL_SOLVE = declare("ldl_solve(Tensor x, Tensor pivots, Tensor other, bool hermitian=False) -> Tensor", Kind.OPAQUE, fallible=True,
+                    meta=_solve_meta, kernel=_solve, samples=_solvable, nondifferentiable=True)  # fmt: skip

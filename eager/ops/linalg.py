@@ -106,7 +106,7 @@ def _inverse(xp: Any, out: Any, x: Any) -> None:
                           "is singular.") from None  # fmt: skip
 
 
-INVERSE = declare("inverse(Tensor x) -> Tensor", Kind.OPAQUE, meta=_square("linalg.inv"), kernel=_inverse,
+INVERSE = declare("inverse(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.inv"), kernel=_inverse,
                   vjp={"x": lambda g, y: -_mm(_t(y), g, _t(y))}, samples=_one)  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def _solve_vjp(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 # Solution of x @ y = other, in matrices.
-SOLVE = declare("solve(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_solve_meta, kernel=_solve,
+SOLVE = declare("solve(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, fallible=True, meta=_solve_meta, kernel=_solve,
                 vjp={"x,other": _solve_vjp},
                 samples=lambda make: iter([(make.invertible(3, 3), make(3, 2)),
                                            (make.invertible(2, 3, 3).transpose(1, 2), make(2, 3, 1)),
@@ -234,7 +234,7 @@ def _definite(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 # Lower triangular y with y @ y.mH = x; reads the lower triangle of x.
-CHOLESKY = declare("cholesky(Tensor x) -> Tensor", Kind.OPAQUE, meta=_square("linalg.cholesky"), kernel=_cholesky,
+CHOLESKY = declare("cholesky(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.cholesky"), kernel=_cholesky,
                    vjp={"x": _cholesky_vjp}, samples=_definite)  # fmt: skip
 
 
@@ -340,8 +340,8 @@ def _svd_vjp(gs: Any, ys: Any, x_spec: SpecLike, full_matrices: bool) -> Any:
 
 
 # (u, s, vh) with x = u @ diag(s) @ vh; s falls. Vectors are unique up to sign.
-SVD = declare("svd(Tensor x, bool full_matrices=False) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, meta=_svd_meta, kernel=_svd,
-              vjp={"x": _svd_vjp},
+SVD = declare("svd(Tensor x, bool full_matrices=False) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, fallible=True,
+              meta=_svd_meta, kernel=_svd, vjp={"x": _svd_vjp},
               samples=lambda make: iter([(make(4, 3), False), (make(2, 3, 3), False), (make(2, 4), False)]))  # fmt: skip
 
 
@@ -350,7 +350,7 @@ def _svdvals_vjp(g: Any, x: Any) -> Any:
     return _mm(u * OPS["unsqueeze"](g, g.ndim - 1), vh)
 
 
-SVDVALS = declare("svdvals(Tensor x) -> Tensor", Kind.OPAQUE, meta=lambda x: _svd_meta(x, False)[1],
+SVDVALS = declare("svdvals(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=lambda x: _svd_meta(x, False)[1],
                   kernel=lambda xp, out, x: xp.copyto(out, xp.linalg.svd(x, compute_uv=False)), vjp={"x": _svdvals_vjp},
                   samples=lambda make: iter([(make(4, 3),), (make(2, 2, 4),)]))  # fmt: skip
 
@@ -379,7 +379,7 @@ def _symmetric(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 # Eigenvalues, rising, and eigenvectors (as columns, unique up to sign) of symmetric matrices; one triangle is read.
-EIGH = declare("eigh(Tensor x, bool upper=False) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_eigh_meta, kernel=_eigh,
+EIGH = declare("eigh(Tensor x, bool upper=False) -> (Tensor, Tensor)", Kind.OPAQUE, fallible=True, meta=_eigh_meta, kernel=_eigh,
                vjp={"x": _eigh_vjp}, samples=_symmetric)  # fmt: skip
 
 
@@ -416,7 +416,7 @@ def _real_spectrum(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 # Complex eigenvalues and eigenvectors (columns of length 1, unique up to a phase) of any square matrix.
-EIG = declare("eig(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_eig_meta, kernel=_eig, vjp={"x": _eig_vjp},
+EIG = declare("eig(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, fallible=True, meta=_eig_meta, kernel=_eig, vjp={"x": _eig_vjp},
               samples=_real_spectrum)  # fmt: skip
 
 
@@ -492,7 +492,8 @@ def _pivot_order(xp: Any, out: Any, pivots: Any, n: int) -> None:
 
 
 # The row order that LAPACK's sequence of swaps amounts to: (*, k) -> (*, n).
-PIVOT_ORDER = declare("pivot_order(Tensor pivots, int n) -> Tensor", Kind.OPAQUE, nondifferentiable=True, kernel=_pivot_order,
+PIVOT_ORDER = declare("pivot_order(Tensor pivots, int n) -> Tensor", Kind.OPAQUE, fallible=True,
+                      nondifferentiable=True, kernel=_pivot_order,
                       meta=lambda pivots, n: _spec(pivots, (*pivots.shape[:-1], n), dtypes.int64),
                       samples=lambda make: iter([(make.int(2, 2, low=2, high=4), 3)]))  # fmt: skip
 
@@ -519,7 +520,8 @@ def _pinv_vjp(g: Any, x: Any, y: Any) -> Any:
     return _c(second - _mm(yt, _c(g), yt) - _mm(_mm(second, y), x) + third - _mm(x, _mm(y, third)))
 
 
-PINV = declare("pinv(Tensor x, float? rcond=None) -> Tensor", Kind.OPAQUE, meta=_pinv_meta, kernel=_pinv, vjp={"x": _pinv_vjp},
+PINV = declare("pinv(Tensor x, float? rcond=None) -> Tensor", Kind.OPAQUE, fallible=True,
+               meta=_pinv_meta, kernel=_pinv, vjp={"x": _pinv_vjp},
                samples=lambda make: iter([(make(4, 3), None), (make(2, 2, 3), None), (make(0, 3), None)]))  # fmt: skip
 
 
@@ -547,7 +549,7 @@ def _matrix_exp_vjp(g: Any, x: Any) -> Any:
     return OPS["slice"](OPS["slice"](whole, axis - 1, 0, n, 1), axis, n, None, 1)
 
 
-MATRIX_EXP = declare("matrix_exp(Tensor x) -> Tensor", Kind.OPAQUE, meta=_square("linalg.matrix_exp"), kernel=_matrix_exp,
+MATRIX_EXP = declare("matrix_exp(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.matrix_exp"), kernel=_matrix_exp,
                      vjp={"x": _matrix_exp_vjp}, samples=lambda make: iter([(make(3, 3),), (make(2, 2, 2),)]))  # fmt: skip
 
 # ---- norms of vectors ----

@@ -149,7 +149,7 @@ CROSS_ENTROPY_BACKWARD = declare(
     meta=lambda g, x, target, weight, lse, ignore_index: TensorSpec.contiguous(tuple(x.shape), x.dtype, x.device),
     decompose=_cross_entropy_backward, kernel=_cross_entropy_backward_kernel, samples=_backward_samples)  # fmt: skip
 CROSS_ENTROPY = declare(
-    "cross_entropy(Tensor x, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)", Kind.COMPOSITE,
+    "cross_entropy(Tensor x, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)", Kind.COMPOSITE, fallible=True,
     meta=_cross_entropy_meta, decompose=_cross_entropy, kernel=_cross_entropy_kernel, vjp={"x, weight": _vjp},
     nondifferentiable_outputs=(1,), samples=_samples)  # fmt: skip
 
@@ -193,5 +193,5 @@ def _nll_vjp(g: Any, x: Any, x_spec: Any, target: Any, weight: Any, ignore_index
     return gx, gw
 
 
-NLL = declare("nll(Tensor x, Tensor target, Tensor? weight, int ignore_index) -> Tensor", Kind.COMPOSITE, meta=_nll_meta,
+NLL = declare("nll(Tensor x, Tensor target, Tensor? weight, int ignore_index) -> Tensor", Kind.COMPOSITE, fallible=True, meta=_nll_meta,
               decompose=_nll, kernel=_nll_kernel, vjp={"x, weight": _nll_vjp}, samples=_samples)  # fmt: skip

@@ -85,7 +85,7 @@ def _masked_scatter_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 # The elements of `source`, in order, at the places where `mask` is true.
-MASKED_SCATTER = declare("masked_scatter(Tensor x, Tensor mask, Tensor source) -> Tensor", Kind.OPAQUE,
+MASKED_SCATTER = declare("masked_scatter(Tensor x, Tensor mask, Tensor source) -> Tensor", Kind.OPAQUE, fallible=True,
                          meta=_masked_scatter_meta, kernel=_masked_scatter, inplace=True, over_input=True, samples=_masked_scatter_samples,
                          vjp={"x": lambda g, x_spec, mask: sum_to(OPS["masked_fill"](g, mask, 0), x_spec.shape),
                               "source": lambda g, mask, source_spec: OPS["masked_scatter_backward"](
@@ -167,7 +167,8 @@ def _take_kernel(xp: Any, out: Any, x: Any, index: Any) -> None:
         xp.copyto(out, x.reshape(-1)[index])
 
 
-TAKE = declare("take(Tensor x, Tensor index) -> Tensor", Kind.COMPOSITE, decompose=_take, meta=_take_meta, kernel=_take_kernel,
+TAKE = declare("take(Tensor x, Tensor index) -> Tensor", Kind.COMPOSITE, fallible=True,
+               decompose=_take, meta=_take_meta, kernel=_take_kernel,
                vjp={"x": lambda g, x_spec, index: OPS["put"](OPS["full"](tuple(x_spec.shape), 0, g.dtype, g.device), index, g, True)},
                samples=lambda make: iter([(make(3, 4), make.int(2, 5, high=12)), (make(4, 3).t(), make.int(5, high=12)),
                                           (make(3), make.int(0, high=3))]))  # fmt: skip
@@ -179,7 +180,7 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     return flat.reshape(tuple(x.shape))
 
 
-PUT = declare("put(Tensor x, Tensor index, Tensor source, bool accumulate=False) -> Tensor", Kind.COMPOSITE, decompose=_put,
+PUT = declare("put(Tensor x, Tensor index, Tensor source, bool accumulate=False) -> Tensor", Kind.COMPOSITE, fallible=True, decompose=_put,
               inplace=True,
               samples=lambda make: iter([(make(3, 4), make.distinct(5, high=12), make(5), False),
                                          (make(4, 3).t(), make.int(2, 3, high=12), make(2, 3), True)]))  # fmt: skip

@@ -88,15 +88,15 @@ def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
         xp.floor_divide(x, y, out=out)
 
 
-FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), kernel=_whole(_floor_divide), accepts="if",
+FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), kernel=_whole(_floor_divide), fallible=True, accepts="if",
                       over_input=True, of_numbers=True)  # fmt: skip
-TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), accepts="if", of_numbers=True,
+TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), fallible=True, accepts="if", of_numbers=True,
                       kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")))  # fmt: skip
 REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
-                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)}, accepts="if",
+                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)}, fallible=True, accepts="if",
                    kernel=_whole(lambda xp, out, x, y: xp.remainder(x, y, out=out)), over_input=True)  # fmt: skip
 FMOD = binary("fmod", lambda k, x, y: k.fmod(x, y),
-              {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["trunc_divide"](x, other)}, accepts="if",
+              {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["trunc_divide"](x, other)}, fallible=True, accepts="if",
               kernel=_whole(lambda xp, out, x, y: xp.fmod(x, y, out=out)), over_input=True)  # fmt: skip
 
 
@@ -119,6 +119,9 @@ def _pow_exponent(g: Any, x: Any, other: Any, y: Any) -> Any:
 
 
 def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
+    if out.dtype.kind == "f" and y.__class__ in (int, float) and y == 3:  # as torch; a general power of negative numbers is slow
+        xp.multiply(xp.multiply(x, x), x, out=out)
+        return
     if out.dtype.kind not in "iu" or not xp.any(xp.less(y, 0)):
         xp.power(x, y, out=out)
         return

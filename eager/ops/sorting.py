@@ -324,7 +324,7 @@ def _histc(xp: Any, out: Any, x: Any, bins: int, low: float, high: float) -> Non
     xp.copyto(out, xp.histogram(x.reshape(-1), bins, (low, high))[0], casting="unsafe")
 
 
-HISTC = declare("histc(Tensor x, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", Kind.OPAQUE, kernel=_histc,
+HISTC = declare("histc(Tensor x, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", Kind.OPAQUE, fallible=True, kernel=_histc,
                 meta=lambda x, bins, min, max: TensorSpec.contiguous((bins,), x.dtype, x.device), nondifferentiable=True,
                 samples=lambda make: iter([(make(30), 5, 0, 0), (make(3, 4), 4, -0.5, 0.5)]), accepts="f")  # fmt: skip
 

@@ -96,7 +96,7 @@ class Op(_native.OpBase):
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
                  casts_result: bool = False, dynamic_output: Callable[..., Any] | None = None,
                  over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
-                 doc: str | None = None) -> None:  # fmt: skip
+                 fallible: bool = False, doc: str | None = None) -> None:  # fmt: skip
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
         self.kind = kind
@@ -121,6 +121,8 @@ class Op(_native.OpBase):
         self._restricted = len(self.accepts) < 4 and kind is not Kind.POINTWISE  # those look at the dtype of all inputs together
         self.float8 = float8 or kind is Kind.VIEW  # defined on the 8-bit floats
         self.of_numbers = of_numbers  # numbers may stand for all its tensors: the first then becomes one
+        # Whether it raises may depend on data: then a compiler keeps it although nobody reads the result.
+        self.fallible: bool = fallible or (base is not None and base.fallible)
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE
@@ -579,6 +581,9 @@ def empty(spec: TensorSpec) -> Any:
 
 def from_array(a: Any) -> Any:
     """A tensor over an array's own memory (copied if its strides are negative or not whole elements)."""
+    made = _native.tensor_over(a)
+    if made is not None:
+        return made
     if not isinstance(a, np.ndarray):
         return _cuda_backend().from_array(a)
     d = dtypes.from_numpy(a.dtype)

@@ -8,7 +8,7 @@ import importlib
 from typing import Any
 
 _SUBMODULES = frozenset(
-    "_ordered_set _python_dispatch _pytree checkpoint data dlpack hooks model_zoo tensorboard weak".split()
+    "_foreach_utils _ordered_set _python_dispatch _pytree checkpoint data dlpack hooks model_zoo tensorboard weak".split()
 )
 
 

@@ -11,6 +11,7 @@ import eager
 from eager.dtypes import can_cast
 from eager.fake import DataDependentError, fake_like
 from eager.ops import loop_api
+from eager.ops.indexing import flat_positions
 from eager.ops.samples import samples_of
 from eager.ops.table import OPS, Kind
 from eager.spec import TensorSpec, is_dense, spec_of
@@ -196,3 +197,9 @@ def test_stated_sizes_are_those_of_the_kernel(name: str, number: int) -> None:
 def _specs(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     found = op.dynamic_output(lambda most: -7, *args)
     return found if isinstance(found, tuple) else (found,)
+
+
+def test_positions_in_memory_beyond_32_bits_are_told_in_64() -> None:
+    at = [np.array([49_999, 1], np.int32), np.array([2, 42_999], np.int32)]
+    found = flat_positions(at, (50_000, 43_000))
+    assert found.tolist() == [49_999 * 43_000 + 2, 43_000 + 42_999]

@@ -39,3 +39,10 @@ def test_names_that_models_import_resolve() -> None:
     found = HASH_REGEX.search("resnet18-f37072fd.pth")
     assert found is not None
     assert found.group(1) == "f37072fd"
+
+
+def test_the_type_of_tensors_has_a_name_for_annotations() -> None:
+    from eager import TensorType  # noqa: PLC0415
+
+    assert TensorType.get() is TensorType.get()
+    assert str(TensorType.get()) == "Tensor"

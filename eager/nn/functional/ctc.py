@@ -9,6 +9,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.nn.functional.loss import resolve_reduction
+from eager.ops.asserting import demand
 from eager.ops.table import OPS, TensorBase, cast_to
 
 Tensor = Any
@@ -87,16 +88,12 @@ def _padded(targets: Tensor, labels: Tensor, n: int, blank: int) -> Tensor:
 
 
 def _check(frames: Tensor, labels: Tensor, steps: int, width: int) -> None:
-    if frames.is_fake or labels.is_fake or not frames.numel():
-        return
-    if int(frames.max()) > steps:
-        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {int(frames.max())} "
-                           "(while checking arguments for ctc_loss)")  # fmt: skip
-    if int(labels.max()) > width:
-        raise RuntimeError(f"Expected tensor to have size at least {int(labels.max())} at dimension 1, but got size {width} for "
-                           "targets (while checking arguments for ctc_loss)")  # fmt: skip
-    if int(frames.min()) < 0 or int(labels.min()) < 0:
-        raise RuntimeError("ctc_loss: lengths must not be negative")
+    demand(frames <= steps, RuntimeError, lambda: f"Expected input_lengths to have value at most {steps}, but got value "
+           f"{int(frames.max())} (while checking arguments for ctc_loss)")  # fmt: skip
+    demand(labels <= width, RuntimeError, lambda: f"Expected tensor to have size at least {int(labels.max())} at dimension 1, but got "
+           f"size {width} for targets (while checking arguments for ctc_loss)")  # fmt: skip
+    for lengths in (frames, labels):
+        demand(lengths >= 0, RuntimeError, "ctc_loss: lengths must not be negative")
 
 
 def _log_add(*terms: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from eager import _native, dtypes
 from eager.autograd.node import attach
 from eager.dtypes import promote_types, scalar_name
 from eager.functions.joining import broadcast_tensors
+from eager.ops.asserting import demand
 from eager.ops.table import OPS, cast_to
 from eager.sparse import SparseTensor
 
@@ -123,9 +124,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     elif input.ndim == 1:
         if offsets is None:
             raise ValueError("offsets has to be a 1D Tensor but got None")
-        if not offsets.is_fake and offsets.numel() and int(offsets[0]) != 0:
-            raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-                               f"However, got {int(offsets[0])}")  # fmt: skip
+        demand(offsets[:1] == 0, RuntimeError, lambda: "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
+               f"start from position 0. However, got {int(offsets[0])}")  # fmt: skip
         bags = offsets.shape[0] - (1 if include_last_offset else 0)
         position = OPS["arange"](0, input.shape[0], 1, dtypes.int64, input.device)
         bag_of = OPS["searchsorted"](cast_to(offsets[:bags], dtypes.int64), position, True) - 1
@@ -168,11 +168,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if tensor.numel() == 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         num_classes = int(tensor.max().item()) + 1
-    if not tensor.is_fake and tensor.numel():
-        if int(tensor.min().item()) < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        if int(tensor.max().item()) >= num_classes:
-            raise RuntimeError("Class values must be smaller than num_classes.")
+    demand(tensor >= 0, RuntimeError, "Class values must be non-negative.")
+    demand(tensor < num_classes, RuntimeError, "Class values must be smaller than num_classes.")
     columns = OPS["arange"](0, num_classes, 1, dtypes.int64, tensor.device)
     return cast_to(tensor.unsqueeze(-1) == columns, dtypes.int64)
 

@@ -10,6 +10,7 @@ from eager.callers import warn
 from eager.dtypes import scalar_name
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import cosine_similarity, pairwise_distance
+from eager.ops.asserting import demand
 from eager.ops.table import OPS, cast_to
 from eager.spec import broadcast_shapes
 
@@ -104,8 +105,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
                          "deprecated. Please ensure they have the same size.")  # fmt: skip
     if target.dtype is not input.dtype:
         raise RuntimeError(f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}")
-    if not input.is_fake and input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    demand((input >= 0) & (input <= 1), RuntimeError, "all elements of input should be between 0 and 1")
     log_x = OPS["clamp"](OPS["log"](input), -100, None)
     log_1mx = OPS["clamp"](OPS["log1p"](-input), -100, None)
     loss = (target - 1) * log_1mx - target * log_x
@@ -317,8 +317,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = OPS["full"](tuple(input.shape), var, input.dtype, input.device)
-    elif not var.is_fake and bool((var < 0).any()):
-        raise ValueError("var has negative entry/entries")
+    else:
+        demand(~(var < 0), ValueError, "var has negative entry/entries")
     if tuple(var.shape) != tuple(input.shape) and tuple(input.shape[:-1]) == tuple(var.shape):
         var = var.unsqueeze(-1)
     elif tuple(var.shape) not in (tuple(input.shape), (*input.shape[:-1], 1)):

@@ -1,0 +1,74 @@
+"""What optimizers ask about ops over lists of tensors (`torch._foreach_*`), and the groups that they give to these."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eager.autograd import no_grad
+from eager.device import device as Device  # noqa: N812
+from eager.dtypes import bfloat16, dtype, float32, float64
+from eager.tensor import Tensor
+
+Group = tuple[list[list[Any]], list[int]]
+_CPU = Device("cpu")
+
+
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    """Types of devices, other than the CPU, on which the ops over lists run."""
+    return ["cuda"]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    """Types of devices on which optimizers take `fused=True`."""
+    return ["cpu", "cuda"]
+
+
+def _device_has_foreach_support(device: Device) -> bool:
+    return device.type in ("cpu", *_get_foreach_kernels_supported_devices())
+
+
+def _has_foreach_support(tensors: Sequence[Tensor | None], device: Device) -> bool:
+    """Whether all tensors are of the plain class (or None) and `device` has the ops."""
+    return _device_has_foreach_support(device) and all(t is None or type(t) is Tensor for t in tensors)
+
+
+@no_grad()  # type: ignore[untyped-decorator]
+def _group_tensors_by_device_and_dtype(
+    tensorlistlist: Sequence[Sequence[Tensor | None]], with_indices: bool = False
+) -> dict[tuple[Device, dtype], Group]:
+    """Split parallel lists by device and dtype of the first list's tensors.
+
+    Gives for each (device, dtype), in the order in which they first come, the lists of the tensors (or None) that stand
+    there, and their positions ([] unless `with_indices`). Raises: RuntimeError where there is no list, the first holds None,
+    lists differ in length (empty ones are left empty), or a tensor differs from the first list's in device or dtype: but steps
+    may be float32 or float64, and on the CPU, and other states bfloat16.
+    """
+    if not tensorlistlist:
+        raise RuntimeError("_group_tensors_by_device_and_dtype: got no list of tensors; allowed: at least 1")
+    first, *others = tensorlistlist
+    groups: dict[tuple[Device, dtype], Group] = {}
+    for i, t in enumerate(first):
+        if t is None:
+            raise RuntimeError(f"Tensors of the first list of nested Tensor lists are supposed to be defined but the {i}-th Tensor is not.")
+        lists, indices = groups.setdefault((t.device, t.dtype), ([[] for _ in tensorlistlist], []))
+        lists[0].append(t)
+        for own, given in zip(lists[1:], others, strict=True):
+            if given:
+                own.append(_matching(given, i, t, len(first)))
+        if with_indices:
+            indices.append(i)
+    return groups
+
+
+def _matching(given: Sequence[Tensor | None], i: int, t: Tensor, n: int) -> Tensor | None:
+    if len(given) != n:
+        raise RuntimeError(f"Tensorlists[0] has {n} tensors, another has {len(given)}; allowed: as many, or none")
+    other = given[i]
+    if other is not None and not (
+        (other.device == t.device and other.dtype in (t.dtype, bfloat16))
+        or (other.device in (t.device, _CPU) and other.dtype in (float32, float64))
+    ):
+        raise RuntimeError("Tensors of the same index must be on the same device and the same dtype except `step` tensors that can be CPU "
+                           "and float32/64, and optimizer states that can be bfloat16 for mixed-precision training; got "
+                           f"{t.dtype} on {t.device} and {other.dtype} on {other.device}")  # fmt: skip
+    return other

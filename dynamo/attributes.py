@@ -40,7 +40,9 @@ from dynamo.values.objects import (
     bind_descriptor,
 )
 from dynamo.values.sequences import TupleValue
+from eager import Tensor
 from eager.nn import Module
+from eager.nn._base import buffer_registration_hooks
 
 if TYPE_CHECKING:
     from dynamo.codegen import CodeGen
@@ -405,13 +407,31 @@ class AttributeAccess:
 
     def _set_module_attribute(self, obj: UserObject, name: str, value: Value) -> None:
         value = self.realize(value)
-        registries = [obj.real.__dict__.get(r, {}) for r in ("_parameters", "_buffers", "_modules")]
-        registered = any(name in r or self._written_registry(r) is not None for r in registries)
+        registries = [obj.real.__dict__.get(r, {}) for r in ("_parameters", "_modules", "_buffers")]
+        homes = [r for r in registries if self._has_entry(r, name)]
+        if len(homes) == 1 and homes[0] is registries[2] and self._set_buffer(obj, homes[0], name, value):
+            return
         is_module = isinstance(value, UserObject) and issubclass(value.cls, Module)
         from_class = self.class_lookup(obj.cls, name)
-        if registered or is_module or value.python_type().__name__ in ("Parameter", "Buffer") or is_data_descriptor(from_class):
+        if homes or is_module or value.python_type().__name__ in ("Parameter", "Buffer") or is_data_descriptor(from_class):
             raise Unsupported(breaks.MUTATION, f"{obj.describe()}.{name} = ... (a registered part of a module)")
         self.effects.set_attribute(self, obj, name, value)
+
+    def _has_entry(self, entries: Any, name: str) -> bool:
+        """Whether a module's registry has an entry `name`, now or at the beginning."""
+        written = self._written_registry(entries)
+        return name in entries or (written is not None and self.hash_key(Constant(name)) in written.entries)
+
+    def _set_buffer(self, obj: UserObject, entries: Any, name: str, value: Value) -> bool:
+        """module.name = value where a buffer is replaced: an entry of the registry `entries`. False if another rule applies."""
+        allowed = value.python_type() is Tensor or (isinstance(value, Constant) and value.value is None)
+        if not allowed or buffer_registration_hooks:
+            return False
+        buffers, key = self.wrap(entries, DictAttrSource(obj.source, "_buffers")), Constant(name)  # type: ignore[arg-type]
+        if not isinstance(buffers, DictValue) or buffers.get(self, key) is None:  # type: ignore[arg-type]
+            return False
+        buffers.set(self, key, value)  # type: ignore[arg-type]
+        return True
 
     def delete_instance_attribute(self, obj: UserObject, name: str) -> None:
         """del obj.name"""

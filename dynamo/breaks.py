@@ -108,6 +108,11 @@ ALIASED_INPUTS: Final = _cause(
 SHAPE_RULE: Final = _cause(
     "shape-rule", "a call whose shapes could not be worked out, though it runs", "report it: the op's shape rule is wrong"
 )
+REFUSAL: Final = _cause(
+    "handled-refusal",
+    "a write to an input beside a call in a `try` that may refuse its data (an index, a matrix)",
+    "move the call, or the write, out of the compiled function",
+)
 EXCEPTION: Final = _cause(
     "exception", "an exception state that cannot be replayed", "handle the exception outside the compiled function"
 )

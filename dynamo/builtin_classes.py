@@ -30,7 +30,7 @@ from dynamo.builtin_table import (
 )
 from dynamo.errors import Unsupported
 from dynamo.set_history import History
-from dynamo.values.base import Value
+from dynamo.values.base import Value, type_name
 from dynamo.values.constant import FALSE, NONE, Constant
 from dynamo.values.containers import SCALAR_BASES, ContainerObject, container_base, new_container
 from dynamo.values.functions import CellValue, PartialValue
@@ -115,7 +115,10 @@ def _number(kind: type, method: str) -> Row:
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{kind.__name__}() of {first.describe()}")
         made = isinstance(first, UserObject) and (first.real is None or isinstance(first, ContainerObject))
         if made and cap.class_has(first.python_type(), method):
-            return cap.call_method(first, method, [], {})
+            found = cap.realize(cap.call_method(first, method, [], {}))
+            if found.python_type() is not kind:
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"{kind.__name__}() of what gives a {type_name(found.python_type())}")
+            return found
         return on_constants(kind)(cap, args, kwargs)
 
     return row

@@ -12,6 +12,7 @@ import math
 import operator
 import sys
 import types
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 import eager
@@ -61,7 +62,7 @@ for _fn in vars(math).values():
     if callable(_fn):
         FUNCTIONS[_fn] = on_constants(_fn)
 FUNCTIONS[math.sqrt] = of_symbolic(square_root, FUNCTIONS[math.sqrt])
-for _fn in (bin, chr, hex, oct, ord, ascii, round, pow, sys.intern):
+for _fn in (bin, chr, hex, oct, ord, round, pow):
     FUNCTIONS[_fn] = on_constants(_fn)
 
 
@@ -107,6 +108,14 @@ for _fn in (breakpoint, locals, dir, eval, exec, compile, *(getattr(sys, n) for 
     FUNCTIONS[_fn] = named(_fn, breaks.FRAME_INTROSPECTION)
 
 
+@function(warnings.warn)
+def _warn(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """A break: the warning is about the line that calls, or about one of its callers'."""
+    level = cap.realize(args[2] if len(args) > 2 else kwargs.get("stacklevel", ONE))
+    about_caller = not (isinstance(level, Constant) and level.value == 1)
+    raise Unsupported(breaks.FRAME_INTROSPECTION if about_caller else breaks.UNKNOWN_CALL, "builtin warn()")
+
+
 @function(math.prod)
 def _prod(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     total = kwargs.get("start", ONE)
@@ -144,9 +153,14 @@ def _hash(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         kind, key = cap.hash_key(value)
         if kind == "c":
             return Constant(hash(key))
-    if value.is_constant and isinstance(value, Constant | TupleValue):
+    if value.is_constant and isinstance(value, Constant | TupleValue) and not _holds_nan(value.as_constant()):
         return Constant(cap.host(hash, value.as_constant()))
     raise Unsupported(breaks.IDENTITY, f"hash of {value.describe()}")
+
+
+def _holds_nan(x: Any) -> bool:
+    """Whether the hash of a constant is that of the very object, as that of NaN is."""
+    return any(map(_holds_nan, x)) if isinstance(x, tuple) else isinstance(x, float | complex) and x != x
 
 
 @function(globals)
@@ -208,6 +222,11 @@ def _delattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 @function(repr)
 def _repr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return cap.to_text(args[0], repr)
+
+
+@function(ascii)
+def _ascii(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    return cap.to_text(args[0], ascii)
 
 
 @function(format)

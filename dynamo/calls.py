@@ -23,9 +23,10 @@ from dynamo.symbolic import Frame
 from dynamo.transforms import made_outside
 from dynamo.values.base import NotConstant, Opaque, Value
 from dynamo.values.constant import NONE, Constant
-from dynamo.values.containers import ContainerObject, container_base, new_container
+from dynamo.values.containers import ContainerObject, container_base, new_container, text_of_scalar
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue
+from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
 from dynamo.values.sequences import RangeValue, Sequence, TupleValue
 from dynamo.values.tensor import TensorValue
@@ -79,9 +80,11 @@ class Calls:
         if isinstance(value.value, str) and name == "join" and len(args) == 1:
             args = [self._as_list(args[0])]
         if isinstance(value.value, str) and name == "format":
-            for arg in (*args, *kwargs.values()):
-                if isinstance(self.realize(arg), TensorValue):
+            for arg in map(self.realize, (*args, *kwargs.values())):
+                if isinstance(arg, TensorValue):
                     raise Unsupported(breaks.DATA_DEPENDENT_VALUE, "the text of a tensor")
+                if isinstance(arg, ContainerObject) and arg.is_scalar:
+                    text_of_scalar(self, arg)  # type: ignore[arg-type]
         try:
             given = [self.object_constant(a) for a in args]  # type: ignore[attr-defined]
             named = {k: self.object_constant(v) for k, v in kwargs.items()}  # type: ignore[attr-defined]
@@ -135,7 +138,8 @@ class Calls:
             module = fn.globals.get("__name__", "?")
             if trust.is_own(fn.code) and real.__name__ in trust.DATA_DEPENDENT:
                 raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{real.__name__}() of a tensor: what it gives depends on the data")
-            cause = breaks.FRAME_INTROSPECTION if module in trust.DEBUGGERS else breaks.UNKNOWN_CALL
+            looks = trust.looks_at_callers(real) or (module == "logging" and "stacklevel" in kwargs)
+            cause = breaks.FRAME_INTROSPECTION if looks else breaks.UNKNOWN_CALL
             raise Unsupported(cause, f"{fn.describe()}() of {module}")
         return None
 
@@ -392,7 +396,7 @@ class Calls:
         value = self.realize(value)
         if isinstance(value, Constant):
             return Constant(self.host(len, value.value))  # type: ignore[attr-defined]
-        if isinstance(value, Sequence | DictValue | SetValue | DictView | ProxyValue | TensorValue):
+        if isinstance(value, Sequence | DictValue | SetValue | DictView | ProxyValue | TensorValue | NdArrayValue):
             return self.call_method(value, "__len__", [], {})
         if isinstance(value, RangeValue):
             return Constant(self.host(len, value.value))  # type: ignore[attr-defined]

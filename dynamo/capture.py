@@ -44,6 +44,7 @@ from dynamo.exceptions import Exceptions
 from dynamo.guards import GuardSet
 from dynamo.item_of_data import ItemsOfData
 from dynamo.made_modules import MadeModules
+from dynamo.numpy_calls import NumpyCalls
 from dynamo.opcodes.table import Return
 from dynamo.operations import Operations
 from dynamo.subgraphs import SubGraph, SubGraphs
@@ -100,7 +101,7 @@ class Stop:
 
 class Capture(  # type: ignore[misc]
     Wrapping, AttributeAccess, Operations, TensorCalls, SubGraphs, Symbols, DataDependent, ItemsOfData, Exceptions, Calls,
-    MadeModules, Builtins
+    MadeModules, NumpyCalls, Builtins
 ):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""
 
@@ -136,6 +137,8 @@ class Capture(  # type: ignore[misc]
         self.unrolled = 0
         self.writes_inputs = False
         self.effect_nodes: set[Node] = set()
+        self.is_refusal_handled = False  # the program has an `except` or its like around one of the following
+        self.fallible: dict[Node, Node] = {}  # calls that may refuse data, each with a tensor that shows it was made
         self.grad_mode: bool = eager.is_grad_enabled()
         self.initial_grad_mode = self.grad_mode
         self.ambient: int = ambient.word()
@@ -176,8 +179,8 @@ class Capture(  # type: ignore[misc]
         for k, candidate in enumerate(self.frames):
             if k and not candidate.chainable:
                 raise Restart(self.frames[k - 1].step_number, cause, detail)
-        if cause is breaks.FRAME_INTROSPECTION and len(self.frames) > 1:
-            # What looks at its callers must find them: the outermost call runs as an ordinary one.
+        if len(self.frames) > 1 and (cause is breaks.FRAME_INTROSPECTION or any(f.decoded.looks_at_callers for f in self.frames[1:])):
+            # What looks at its callers, now or after the break, must find them: the outermost call runs as an ordinary one.
             raise Restart(self.frames[0].step_number, cause, detail)
         if self.mutations != frame.mutations_before:
             raise Restart(frame.step_number, cause, detail)

@@ -31,10 +31,9 @@ from dynamo.runtime import HELPERS
 from dynamo.sources import ConstSource, Source
 from dynamo.tracebacks import GENERATED, Generated, location_table
 from dynamo.values.base import NULL, Value
-from dynamo.values.constant import Constant, is_plain_literal
+from dynamo.values.constant import NONE, Constant, is_plain_literal
 from dynamo.values.objects import ExceptionValue, Passed, UserObject
 from dynamo.values.symint import SymbolicText, SymbolicValue
-from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_exception_class
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
@@ -77,7 +76,7 @@ class Plan(Protocol):
 
     is_continuation: bool  # whether the function that is written goes on in the middle of another
 
-    def on_assumption(self) -> Callable[..., Any]:
+    def on_refusal(self) -> Callable[..., Any]:
         """As `on_graph_error`, for AssumptionFailed: the program runs uncompiled."""
 
     def on_graph_error(self) -> Callable[..., Any] | None:
@@ -278,7 +277,8 @@ class CodeGen:
 
     def _fill_exception(self, obj: ExceptionValue, var: str) -> None:
         given = self.traceback(obj.passed) if self.leads_to_running(obj.passed) else self.value(obj.traceback())
-        links = f"{self.value(obj.cause)}, {self.value(obj.context)}, {obj.suppress}, {given}"
+        context = f"{self.helper('exc_info')}()[1]" if obj.raised_bare and obj.context is NONE else self.value(obj.context)
+        links = f"{self.value(obj.cause)}, {context}, {obj.suppress}, {given}"
         self.statement(f"{self.helper('exception_link')}({var}, {links})")
         self.cap.effects.fill_new(self, obj, var)
         self.raised[id(obj)] = obj
@@ -319,13 +319,10 @@ class CodeGen:
     def _told(self, s: Sym) -> str:
         """An expression for a number that data tells: the graph gives it, or the tensor that has it for a size."""
         told = self.cap.data_calls.told[s]
-        name = self._given(told.node)
+        name = self.graph_output(told.node)
         return name if told.dim is None else f"{name}.shape[{told.dim}]"
 
-    def graph_output(self, value: TensorValue) -> str:
-        return self._given(value.node)
-
-    def _given(self, node: Node) -> str:
+    def graph_output(self, node: Node) -> str:
         """The variable of what a node of the graph gives."""
         self.outputs.append(node)
         return f"_g{len(self.outputs) - 1}"
@@ -415,8 +412,10 @@ class CodeGen:
     def _guarded_call(self, call: str) -> list[str]:
         handler = None if self.cap.writes_inputs else self.plan.on_graph_error()
         caught = "Exception"
-        if handler is None and self.cap.data_calls.nodes:
-            handler, caught = self.plan.on_assumption(), self.bind(AssumptionFailed, "AssumptionFailed")
+        if self.cap.is_refusal_handled:
+            handler = self.plan.on_refusal()
+        elif handler is None and self.cap.data_calls.nodes:
+            handler, caught = self.plan.on_refusal(), self.bind(AssumptionFailed, "AssumptionFailed")
         if handler is None:
             return [call]
         slots = "".join(n + ", " for n in self._slot_names)

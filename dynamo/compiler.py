@@ -11,7 +11,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any, Final, cast
 from weakref import WeakSet
 
@@ -450,10 +450,10 @@ class Job:
     def reenter(self, frame: Frame) -> Callable[..., Any]:
         return _reentry(frame.code, frame.globals, self.region)
 
-    def on_assumption(self) -> Callable[..., Any]:
-        """What to call where an assumption about data fails, with the error and the slots."""
+    def on_refusal(self) -> Callable[..., Any]:
+        """What to call where an assumption about data fails, or a handled call refuses data, with the error and the slots."""
         if not self.is_continuation:
-            return _eager_again
+            return _eager_instead
         plainly = self.root.layout.fallback(self.region)
         return lambda error, slots: plainly(*slots)
 
@@ -463,8 +463,8 @@ class Job:
         return _eager_again
 
 
-def _eager_again(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> Any:
-    """A compiled graph raised: the original gives the genuine error at the user's line, or the result."""
+def _eager_instead(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> Any:
+    """What the original gives, or raises at the user's line, for a call in whose graph `error` was raised."""
     code = fn.__code__
     n_pos, n_kw = code.co_argcount, code.co_kwonlyargcount
     args = list(slots[:n_pos])
@@ -474,7 +474,12 @@ def _eager_again(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> 
         args += rest.pop(0)
     if code.co_flags & 0x08:
         kwargs.update(rest.pop(0))
-    result = _native.call_outside(fn, *args, **kwargs)
+    return _native.call_outside(fn, *args, **kwargs)
+
+
+def _eager_again(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> Any:
+    """As `_eager_instead`; a result where nothing explains the error is a fault of the compiler."""
+    result = _eager_instead(error, slots, fn)
     if isinstance(error, AssumptionFailed):
         return result
     text = f"compile: the compiled graph of {fn.__qualname__} failed where eager does not: {describe(error)}"
@@ -568,17 +573,17 @@ class _ContinuationRoot:
         for k, slot in enumerate(layout.slots):
             source = SlotSource(k, names[k])
             real = self.values[k]
-            if decoded.kinds[slot] & (KIND_CELL | KIND_FREE):
-                locals_[slot] = cap.wrap_cell(real, source, decoded.slots[slot])
-            else:
-                locals_[slot] = Lazy(cap, real, source)
+            is_cell = decoded.kinds[slot] & (KIND_CELL | KIND_FREE) and type(real) is CellType
+            locals_[slot] = cap.wrap_cell(real, source, decoded.slots[slot]) if is_cell else Lazy(cap, real, source)
         stack: list[Value] = []
         at = len(layout.slots)
         for null in layout.nulls:
             if null:
                 stack.append(NULL)
             else:
-                stack.append(Lazy(cap, self.values[at], SlotSource(at, names[at])))
+                real, source = self.values[at], SlotSource(at, names[at])
+                # In a comprehension that CPython 3.12 inlines, the variable is no cell, and the cell of its name waits here.
+                stack.append(cap.wrap_cell(real, source, names[at]) if type(real) is CellType else Lazy(cap, real, source))
                 at += 1
         return Frame(cap, layout.code, layout.namespace, locals_, stack, layout.index)
 

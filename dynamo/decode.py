@@ -68,6 +68,7 @@ _LOADS: Final = frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR"
                            "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "DELETE_FAST", "DELETE_DEREF", "STORE_DEREF",
                            "MAKE_CELL", "LOAD_FAST_BORROW"})  # fmt: skip
 _INTROSPECTION: Final = frozenset({"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe", "stack"})
+_OF_CALLERS: Final = frozenset({"_getframe", "currentframe", "extract_stack", "format_stack", "print_stack", "walk_stack"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,13 @@ class Decoded:
     def introspects(self) -> bool:
         """Whether the code may look at its own locals by name."""
         return not _INTROSPECTION.isdisjoint(self.code.co_names)
+
+    @property
+    def looks_at_callers(self) -> bool:
+        """Whether the code names what finds its callers."""
+        names = self.code.co_names
+        return not _OF_CALLERS.isdisjoint(names) or ("inspect" in names and "stack" in names) or any(
+            type(c) is tuple and "stacklevel" in c for c in self.code.co_consts)  # fmt: skip
 
     def live_slots(self, index: int) -> int:
         """Bit mask of the localsplus slots that may be read at or after instruction `index`."""

@@ -132,6 +132,7 @@ class Dynamic:
     _tensors: dict[tuple[str, int], _Seen] = field(default_factory=dict)
     _numbers: dict[tuple[type, str], str | None] = field(default_factory=dict)  # as text; None: it changed
     _positions: dict[str, tuple[Any, ...] | None] = field(default_factory=dict)
+    _held: dict[int, int | None] = field(default_factory=dict)  # id of the tensor there; None: it changed
 
     def forget(self) -> None:
         """As if nothing had been compiled."""
@@ -140,6 +141,7 @@ class Dynamic:
         self._tensors.clear()
         self._numbers.clear()
         self._positions.clear()
+        self._held.clear()
 
     def stays(self, name: str, position: tuple[Any, ...]) -> bool:
         """Whether the iterator at `name` stood here at every compilation so far. One that did not, because the loop over it
@@ -147,6 +149,16 @@ class Dynamic:
         if self._positions.setdefault(name, position) != position:
             self._positions[name] = None
         return self._positions[name] is not None
+
+    def keeps(self, place: int, t: Any) -> bool:
+        """Whether the tensor at a place was this one at every compilation so far. One that was another (a state that each call
+        replaces) is read where it stands: an entry that held it would serve one call.
+
+        place: the hash of its source, since a site's memory keeps no object alive. Were two to collide, they would be read so.
+        """
+        if self._held.setdefault(place, id(t)) != id(t):
+            self._held[place] = None
+        return self._held[place] is not None
 
     def see(self, name: str, t: Any) -> None:
         """Note the geometry of an input that is about to be compiled for."""

@@ -134,6 +134,8 @@ def _list(cg: CodeGen, value: ListValue) -> str:
 
 def _deque(cg: CodeGen, value: ListValue) -> str:
     new = cg.assign(f"[{', '.join(cg.value(v) for v in value.items)}]")
+    if value.version == 0:  # items were replaced, which leaves the deque's iterators alone
+        return f"{cg.helper('deque_replace')}({cg.source_of(value)}, {new})"
     cg.statement(f"{cg.source_of(value)}.clear()")
     return f"{cg.source_of(value)}.extend({new})"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from dynamo import breaks
 from dynamo.errors import InternalCaptureError, Raised, Steering, Unsupported
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from dynamo.symbolic import Frame
 
 _INTERNAL = (Steering, InternalCaptureError, GuardOnDataDependentSymNode)
+# A filter of warnings that concerns calls made by this package alone, in whatever thread.
+_OF_OUR_CALLS: Final = ("error", None, Warning, re.compile(r"dynamo\."), 0)
 
 
 class Exceptions:
@@ -34,15 +38,25 @@ class Exceptions:
         def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
 
     def host(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """fn(*args, **kwargs) on host values; what it raises is raised in the captured program."""
+        """fn(*args, **kwargs) on host values; what it raises is raised in the captured program.
+
+        What warns runs in ordinary Python: at each call, and for the user's line.
+        """
+        filters: list[Any] = warnings.filters  # type: ignore[assignment]
+        filters.insert(0, _OF_OUR_CALLS)
         try:
             return fn(*args, **kwargs)
         except _INTERNAL:
             raise
+        except Warning as warning:
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{getattr(fn, '__name__', fn)}(), which warns: {warning}") from None
         except Exception as error:
             if any(isinstance(a, SymInt | SymFloat) for a in args):  # Python's own answer, or its own words, for the number
                 return self.host(fn, *(_number(a) for a in args), **kwargs)
             raise Raised(self.with_context(self.exception_from(error))) from error
+        finally:
+            if _OF_OUR_CALLS in filters:
+                filters.remove(_OF_OUR_CALLS)
 
     def exception_from(self, error: BaseException) -> ExceptionValue:
         """A captured exception like the host's `error`."""
@@ -52,6 +66,9 @@ class Exceptions:
             held = getattr(error, name, None)
             if held is not None and isinstance(held, str):
                 self.preset(value, name, Constant(held))
+        slots = (name for kind in type(error).__mro__ for name in vars(kind).get("__slots__", ()) if hasattr(error, name))
+        for name, held in {**{name: getattr(error, name) for name in slots}, **vars(error)}.items():  # what an __init__ in Python sets
+            self.preset(value, name, self.wrap_new(held))
         return value
 
     def preset(self, value: Value, name: str, attribute: Value) -> None:
@@ -83,6 +100,8 @@ class Exceptions:
     def with_context(self, value: Value) -> Value:
         """Chain a newly raised exception to the one being handled."""
         handled = self.handled
+        if handled is None and isinstance(value, ExceptionValue) and value.source is None:
+            value.raised_bare = value.context is NONE
         if handled is None or handled is value:
             return value
         if not isinstance(value, ExceptionValue) or value.source is not None:

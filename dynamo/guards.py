@@ -19,9 +19,9 @@ from typing import Any, Final
 from dynamo._native import ANY, AT_LEAST_2, META_ALL, GuardProgram
 from dynamo.shape_guards import ShapeCheck
 from dynamo.sources import AttrSource, ChildSource, ConstSource, Source
-from eager import _logging, ambient, device, dtype, dtypes, layout, memory_format
-from eager.ops.table import Op
+from eager import _logging, ambient, dtype, dtypes
 from fxir.node import Origin
+from fxir.wording import cut, text
 
 LOG: Final = _logging.artifact("guards")
 
@@ -65,7 +65,7 @@ class Guard:
         if self.kind == "ambient":
             return f"surroundings: {ambient.describe(self.operands[0])}"
         if self.kind == "call_eq":
-            return f"{_text(self.operands[0])}() gives {_text(self.operands[1])}"
+            return f"{text(self.operands[0])}() gives {text(self.operands[1])}"
         return f"{_WORDS.get(self.kind, self.kind)} {_short(self.operands)}".strip()
 
 
@@ -76,31 +76,10 @@ _WORDS: Final = {
     "grad_mode": "gradients are recorded:", "same": "are one object", "distinct": "are different objects", "alias": "share memory",
     "not_alias": "share no memory", "iterator_state": "stands at", "plain_new": "makes its instances as object does",
 }  # fmt: skip
-_NAMED: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.WrapperDescriptorType,
-                 types.MethodDescriptorType)  # fmt: skip
-_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), dtype, device, memory_format, layout, range)
-
-
-def _text(operand: Any) -> str:
-    """An operand for people; objects of the user are named, not printed (their repr may be long, or do anything)."""
-    kind = type(operand)  # isinstance would ask the object for its __class__
-    if issubclass(kind, type):
-        return str(type.__dict__["__qualname__"].__get__(operand))
-    if issubclass(kind, tuple):
-        return f"({', '.join(map(_text, operand))}{',' if len(operand) == 1 else ''})"
-    if issubclass(kind, types.ModuleType):
-        return f"<module {(vars(types.ModuleType)['__dict__'].__get__(operand) or {}).get('__name__')}>"
-    if kind is int and operand.bit_length() > 64:
-        return f"<an int of {operand.bit_length()} bits>"
-    if kind in _PLAIN:
-        return repr(operand)
-    name = operand.name if issubclass(kind, Op) else operand.__qualname__ if kind in _NAMED else None
-    return f"<{type.__dict__['__qualname__'].__get__(kind)}{' ' + name if isinstance(name, str) else ''}>"
 
 
 def _short(operands: tuple[Any, ...]) -> str:
-    text = ", ".join(map(_text, operands))
-    return text if len(text) <= 120 else text[:117] + "..."
+    return cut(", ".join(map(text, operands)), 120)
 
 
 @dataclass(slots=True)
@@ -302,14 +281,13 @@ def _describe_actual(kind: str, operands: tuple[Any, ...], value: Any) -> str:
     if kind == "len":
         return str(len(value))
     if kind == "dict_keys":
-        return repr(tuple(value))
+        return cut(text(tuple(value)), 200)
     if kind == "tensor":
         try:
             return _tensor_text(type(value), value.dtype.name, value.device.type, value.shape, value.stride(), value.requires_grad)
         except AttributeError:
             return f"a {type(value).__qualname__}"
-    text = repr(value)
-    return text if len(text) < 200 else text[:197] + "..."
+    return cut(text(value), 200)
 
 
 def _describe_expected(guard: Guard) -> str:

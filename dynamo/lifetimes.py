@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ProxyTypes, ReferenceType, getweakrefcount
@@ -59,6 +60,8 @@ def _parts(real: Any) -> Iterable[Any]:
         return [part for cell in real.__closure__ or () for part in _contents(cell)]
     if is_a(real, MethodType):
         return (real.__self__,)
+    if is_a(real, partial):  # to look for its __dict__ makes it one, and that shows: partial() unites only with one that has none
+        return (real.func, *real.args, *real.keywords.values())
     return list((namespace_of(real) or {}).values())[:_WIDTH]
 
 

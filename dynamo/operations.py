@@ -20,11 +20,12 @@ from dynamo.errors import Unsupported
 from dynamo.set_history import History
 from dynamo.sources import module_of
 from dynamo.values.base import NotConstant, Opaque, Value
-from dynamo.values.constant import CONSTANT_TYPES, Constant
-from dynamo.values.containers import ContainerObject, container_base, value_of_scalar
+from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
+from dynamo.values.containers import ContainerObject, container_base, text_of_scalar, value_of_scalar
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, constants_of
+from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.symint import SymbolicText, SymbolicValue, host_value, text_parts
@@ -80,6 +81,8 @@ class Operations:
         def class_lookup(self, cls: type, name: str) -> Any: ...
         def special_method(self, obj: Value, name: str) -> Value: ...
         def tensor_item(self, x: TensorValue, key: Value) -> Value: ...
+        def array_operator(self, fn: Any, *args: Value) -> Value: ...
+        def number_for_tensor(self, value: Value) -> Value: ...
         def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
         def raise_(self, cls: type, *args: Any) -> Any: ...
         def mutating(self, value: Value) -> None: ...
@@ -97,12 +100,18 @@ class Operations:
         if isinstance(a, Constant) and isinstance(b, Constant):
             return self._of_constants(written, a, b)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
-            a, b = value_of_scalar(self, a), value_of_scalar(self, b)  # type: ignore[arg-type]
+            a, b = self.beside_tensor(a), self.beside_tensor(b)
         if isinstance(a, UserObject) or isinstance(b, UserObject):
             return self._special(fn, written, a, b)
+        if isinstance(a, NdArrayValue) or isinstance(b, NdArrayValue):
+            return self.array_operator(fn, a, b)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             return self.tensor_call(fn, [a, b], {})
         return self._containers(fn, written, a, b)
+
+    def beside_tensor(self, value: Value) -> Value:
+        """What an operator of tensors sees of the other operand."""
+        return self.number_for_tensor(value_of_scalar(self, value))  # type: ignore[arg-type]
 
     def _of_constants(self, fn: Any, a: Constant, b: Constant) -> Value:
         grows = fn in (operator.pow, operator.lshift, operator.ipow, operator.ilshift)
@@ -162,7 +171,8 @@ class Operations:
                 if left is a and isinstance(left, Sequence) and right.base is left.family:
                     return self._containers(fn, written, left, right.contents(self))  # type: ignore[arg-type]
                 if right.is_scalar:
-                    result = self.realize(self.call_method(left, name, [right.contents(self)], {}))  # type: ignore[arg-type]
+                    read = text_of_scalar if fn is operator.mod else value_of_scalar
+                    result = self.realize(self.call_method(left, name, [read(self, right)], {}))  # type: ignore[arg-type]
                     if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                         return result
                     continue
@@ -182,7 +192,9 @@ class Operations:
         a, b = self.realize(a), self.realize(b)
         method, plain = INPLACE[fn]
         if isinstance(a, TensorValue):
-            return self.tensor_call(fn, [a, b], {})
+            return self.tensor_call(fn, [a, self.beside_tensor(b)], {})
+        if isinstance(a, NdArrayValue) and not a.scalar:
+            return self.array_operator(fn, a, b)
         if isinstance(a, UserObject):
             if self.class_has(a.cls, method):
                 result = self.realize(self.call_method(a, method, [b], {}))
@@ -206,6 +218,8 @@ class Operations:
             return self.wrap_new(self.host(fn, host_value(a)))
         if isinstance(a, TensorValue):
             return self.tensor_call(fn, [a], {})
+        if isinstance(a, NdArrayValue):
+            return self.array_operator(fn, a)
         if isinstance(a, UserObject) and self.class_has(a.cls, UNARY[fn]):
             return self.call_method(a, UNARY[fn], [], {})
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()}")
@@ -223,13 +237,19 @@ class Operations:
                     raise
                 return condition
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
-            a, b = value_of_scalar(self, a), value_of_scalar(self, b)  # type: ignore[arg-type]
+            a, b = self.beside_tensor(a), self.beside_tensor(b)
         if isinstance(a, UserObject) or isinstance(b, UserObject):
             return self._compare_objects(fn, a, b)
+        if isinstance(a, NdArrayValue) or isinstance(b, NdArrayValue):
+            return self.array_operator(fn, a, b)
+        if _is_dtype(a) or _is_dtype(b):
+            return Constant(self.host(fn, self.object_constant(a), self.object_constant(b)))
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             return self._compare_tensors(fn, a, b)
         if fn in (operator.eq, operator.ne):
-            return Constant(self.equal(a, b) == (fn is operator.eq))
+            counted = isinstance(a, DictValue) and isinstance(b, DictValue) and a.cls is b.cls is collections.Counter
+            same = self._equal_dicts(a, b) if counted else self.equal(a, b)  # type: ignore[arg-type]
+            return Constant(same == (fn is operator.eq))
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             return self._compare_sequences(fn, a, b)
         if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
@@ -265,6 +285,8 @@ class Operations:
             attempts.reverse()
         for left, name, right in attempts:
             if not isinstance(left, UserObject):
+                if isinstance(left, Constant) and (found := self._compare_constant(name, left, right)) is not NotImplemented:
+                    return Constant(found)
                 continue
             raw = self.class_lookup(left.cls, name)
             if not isinstance(raw, types.FunctionType):
@@ -288,6 +310,17 @@ class Operations:
             return Constant(self.same_object(a, b) == (fn is operator.eq))
         message = f"'{_SYMBOLS[fn]}' not supported between instances of '{ta.__name__}' and '{tb.__name__}'"
         return self.raise_type_error(message)  # type: ignore[no-any-return]
+
+    def _compare_constant(self, name: str, left: Constant, right: Value) -> Any:
+        """left.name(right) for a right that is a str or a number of a kind of its own; NotImplemented for others."""
+        x = host_value(left)
+        if isinstance(right, ContainerObject) and right.is_scalar:
+            other = right.contents(self).as_constant()  # type: ignore[arg-type]
+        else:
+            other = right.real if isinstance(right, UserObject) and isinstance(right.real, enum.Enum) else None
+        if other is None or type(x) not in CONSTANT_TYPES:
+            return NotImplemented
+        return self.host(getattr(type(x), name), x, other)
 
     def _compare_members(self, raw: Any, left: UserObject, right: Value) -> Any:
         """raw(left, right) for a member of an enum that is a str or a number too, by whose comparison it compares."""
@@ -315,7 +348,7 @@ class Operations:
         if isinstance(a, Constant) and isinstance(b, Constant):
             x, y = host_value(a), host_value(b)
             return bool(x is y or self.host(operator.eq, x, y))
-        if isinstance(a, TensorValue) or isinstance(b, TensorValue) or isinstance(a, UserObject) or isinstance(b, UserObject):
+        if any(isinstance(v, TensorValue | UserObject | NdArrayValue) or _is_dtype(v) for v in (a, b)):
             return self.truth(self.compare(operator.eq, a, b))
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             if a.family is not b.family or len(a.items) != len(b.items):
@@ -344,12 +377,16 @@ class Operations:
         return i
 
     def _equal_dicts(self, a: DictValue, b: DictValue) -> bool:
+        if a.cls is b.cls is collections.Counter:  # what is missing counts as none
+            nothing = NONE, Constant(0)
+            pairs = ((a.entries.get(key, nothing)[1], b.entries.get(key, nothing)[1]) for key in {**a.entries, **b.entries})
+            return all(self.truth(self.compare(operator.eq, x, y)) for x, y in pairs)
         if len(a.entries) != len(b.entries):
             return False
         if a.cls is b.cls is collections.OrderedDict and list(a.entries) != list(b.entries):
             return False
-        pairs = list(a.entries.items())
-        return all(key in b.entries and self.equal(value, b.entries[key][1]) for key, (_, value) in pairs)
+        mine = list(a.entries.items())
+        return all(key in b.entries and self.equal(value, b.entries[key][1]) for key, (_, value) in mine)
 
     def contains(self, container: Value, item: Value) -> bool:
         """item in container"""
@@ -519,7 +556,7 @@ class Operations:
         return new
 
     def sorted(self, items: list[Value], kwargs: dict[str, Value]) -> list[Value]:
-        """sorted(items, key=, reverse=) when the keys are constants."""
+        """sorted(items, key=, reverse=) by constants, and by sequences of which constants tell the order."""
         key_fn = kwargs.get("key")
         keyed = items if key_fn is None or _is_none(self.realize(key_fn)) else [self.call(key_fn, [i], {}) for i in items]
         reverse = "reverse" in kwargs and self.truth(kwargs["reverse"])
@@ -528,7 +565,9 @@ class Operations:
         except NotConstant:
             if len(items) < 2:
                 return items
-            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, "sorting by values that are not constant") from None
+            if not all(isinstance(self.realize(k), Sequence | Constant) for k in keyed):
+                raise Unsupported(breaks.DATA_DEPENDENT_VALUE, "sorting by values that are not constant") from None
+            keys = [_Compared(self, k) for k in keyed]
         order = self.host(sorted, range(len(items)), key=keys.__getitem__, reverse=reverse)
         return [items[i] for i in order]
 
@@ -551,6 +590,8 @@ class Operations:
                     return self._exception_text(value, exception_args)
                 raw, name = self.class_lookup(value.cls, "__repr__"), "__repr__"
             if isinstance(raw, types.FunctionType) and not _is_of_enum(raw):
+                if convert is ascii:
+                    raise Unsupported(breaks.OPAQUE_OBJECT, f"the text of {value.describe()}")
                 return self.call_method(value, name, [], {})
             if isinstance(value.real, enum.Enum):
                 return Constant(self.host(convert, value.real))
@@ -621,8 +662,24 @@ class Operations:
         return Constant(self.host(format, self.object_constant(value), spec))
 
 
+class _Compared:
+    """A captured key, which the host's sort compares: of tuples and lists it is often the first items that tell."""
+
+    def __init__(self, cap: Operations, key: Value) -> None:
+        self.cap = cap
+        self.key = key
+
+    def __lt__(self, other: _Compared) -> bool:
+        return self.cap.truth(self.cap.compare(operator.lt, self.key, other.key))
+
+
 def _is_none(value: Value) -> bool:
     return isinstance(value, Constant) and value.holds(None)
+
+
+def _is_dtype(value: Value) -> bool:
+    """Whether it is one of numpy's dtypes, which equal what stands for them: classes and names."""
+    return isinstance(value, Constant) and isinstance(value.python_type(), type(np.dtype))
 
 
 def _is_of_enum(method: types.FunctionType) -> bool:

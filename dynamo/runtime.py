@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from types import FunctionType, MethodType, SimpleNamespace, WrapperDescriptorType
 from typing import Any, Final
 
 from dynamo import _native
+from dynamo.array_memory import numpy_scalar, read_only
 from dynamo.breaks import forbid
 from dynamo.cached import ask_again
 from dynamo.set_history import built
@@ -73,6 +74,12 @@ def dict_replace(target: dict[Any, Any], items: list[tuple[Any, Any]]) -> None:
 def list_replace(target: list[Any], items: list[Any]) -> None:
     """Give `target` exactly these items, whatever a subclass makes of that."""
     list.__setitem__(target, slice(None), items)
+
+
+def deque_replace(target: deque[Any], items: list[Any]) -> None:
+    """Give `target` these items, as many as it has, one by one."""
+    for i, item in enumerate(items):
+        target[i] = item
 
 
 def clear_cell(cell: Any) -> None:
@@ -157,21 +164,25 @@ HELPERS: Final[dict[str, Any]] = {
     "dict_getitem": dict.__getitem__,
     "dict_replace": dict_replace,
     "dict_setitem": dict_setitem,
+    "deque_replace": deque_replace,
     "dict_update": dict_update,
     "drive": _native.drive,
     "enter_context": enter_context,
     "exhausted": exhausted,
+    "exc_info": sys.exc_info,
     "exception_link": exception_link,
     "exception_new": exception_new,
     "forbid": forbid,
     "import_module": import_module,
     "iterator_owner": _native.iterator_owner,
     "list_replace": list_replace,
+    "numpy_scalar": numpy_scalar,
     "make_cell": _native.make_cell,
     "object_delattr": object.__delattr__,
     "object_new": object_new,
     "object_setattr": object.__setattr__,
     "owner": object,
+    "read_only": read_only,
     "resume": _native.resume,
     "set_annotations": set_annotations,
     "set_grad_enabled": eager_native.set_grad_enabled,
@@ -179,6 +190,7 @@ HELPERS: Final[dict[str, Any]] = {
     "stepped": stepped,
     "switch_autocast": ambient.switch_autocast,
     "tail": _native.tail,
+    "tensor_over": eager_native.tensor_over,
     "traceback_of": traceback_of,
     "tuple_new": tuple.__new__,
     "type_attribute": type_attribute,

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynamo import _native
+from eager import _native as eager_native
+from fxir.wording import text
 
 if TYPE_CHECKING:
     from dynamo.codegen import CodeGen
@@ -129,6 +131,26 @@ class WeakSource(Source):
 
     def read(self, slots: tuple[Any, ...]) -> Any:
         return self.reference()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSource(Source):
+    """What stands at the constant-rooted `place` at each call: a tensor that a program replaces, so that no entry holds it."""
+
+    place: Source
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.slot(self.place)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.source(self.place)
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.place.read(slots)
 
 
 class ChildSource(Source):
@@ -263,7 +285,7 @@ class DictItemSource(ChildSource):
     def name(self) -> str:
         if isinstance(self.parent, ConstSource) and self.parent.label == "globals":
             return str(self.key)
-        return f"{self.parent.name}[{self.key!r}]"
+        return f"{self.parent.name}[{text(self.key)}]"
 
     def fetch(self, builder: ProgramBuilder) -> int:
         return builder.emit_fetch("dict_item", builder.slot(self.parent), self.key)
@@ -312,6 +334,25 @@ class IteratorOwnerSource(ChildSource):
 
     def read(self, slots: tuple[Any, ...]) -> Any:
         return _native.iterator_owner(self.parent.read(slots))
+
+
+class ArrayMemorySource(ChildSource):
+    """A tensor over the memory of the ndarray `parent`, made at each fetch. key is unused."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"from_numpy({self.parent.name})"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("made", builder.slot(self.parent), eager_native.tensor_over)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.helper('tensor_over')}({cg.source(self.parent)})"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return eager_native.tensor_over(self.parent.read(slots))
 
 
 class ClosureCellSource(ChildSource):

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import struct
+import sys
 import textwrap
 import types
 from collections.abc import Callable
@@ -25,11 +26,12 @@ from dynamo.errors import Unsupported
 from dynamo.sources import AttrSource, ConstSource, DictAttrSource, DictItemSource
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
+from dynamo.values.containers import ContainerObject
 from dynamo.values.functions import BoundMethod, FunctionValue
 from dynamo.values.objects import UserObject
 
 if TYPE_CHECKING:
-    from dynamo.builtin_table import Args, Kwargs
+    from dynamo.builtin_table import Args, Kwargs, Row
     from dynamo.capture import Capture
 
 _SIGNS_OTHERWISE: Final = ("__signature__", "__partialmethod__", "_partialmethod")  # what inspect looks at before the code
@@ -118,10 +120,40 @@ _PURE: Final[tuple[Callable[..., Any], ...]] = (
     os.path.join, os.path.basename, os.path.dirname, os.path.split, os.path.splitext, os.path.normpath, os.path.isabs,
     textwrap.dedent, textwrap.indent, textwrap.fill, textwrap.wrap, textwrap.shorten,
     json.loads, json.dumps, struct.calcsize, struct.pack, struct.unpack, bisect.bisect_left, bisect.bisect_right,
-    int.from_bytes, float.fromhex, bytes.fromhex, str.maketrans, str.lower, str.upper, str.strip,
+    int.from_bytes, float.fromhex, bytes.fromhex, str.maketrans, sys.intern,
 )  # fmt: skip
 _PURE_CLASSES: Final = (Fraction, timedelta, PurePosixPath, PureWindowsPath)
 
+
+def _computed(fn: Callable[..., Any]) -> Row:
+    """A row for one of them. What it may keep or give back, an instance of a subclass, say, is not for a constant to stand for."""
+    plain = on_constants(fn)
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        for value in map(cap.realize, (*args, *kwargs.values())):
+            flags = getattr(value, "real", None) if isinstance(value, UserObject) else value.value if isinstance(value, Constant) else None
+            if isinstance(value, UserObject) and not isinstance(flags, re.RegexFlag):
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__}() of {value.describe()}")
+            if getattr(fn, "__module__", "") == "re" and isinstance(flags, int) and flags & re.DEBUG:
+                raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.__name__}() that prints what it compiles")
+        return plain(cap, args, kwargs)
+
+    return row
+
+
+def _read(fn: Callable[..., Any]) -> Row:
+    """A row for a method of str: it reads what an instance keeps, whatever the instance's class overrides."""
+    plain = on_constants(fn)
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        texts = (v.contents(cap) if isinstance(v, ContainerObject) and v.base is str else v for v in map(cap.realize, args))
+        return plain(cap, list(texts), kwargs)
+
+    return row
+
+
+for _fn in (str.lower, str.upper, str.strip):
+    FUNCTIONS[_fn] = _read(_fn)
 for _fn in _PURE:
-    (SPECIAL if isinstance(_fn, types.FunctionType) else FUNCTIONS)[_fn] = on_constants(_fn)
-CLASSES.update((kind, on_constants(kind)) for kind in _PURE_CLASSES)
+    (SPECIAL if isinstance(_fn, types.FunctionType) else FUNCTIONS)[_fn] = _computed(_fn)
+CLASSES.update((kind, _computed(kind)) for kind in _PURE_CLASSES)

@@ -11,9 +11,11 @@ import numpy as np
 
 import eager
 from dynamo import breaks
+from dynamo.array_memory import share_memory
 from dynamo.errors import Raised, Unsupported, describe
 from dynamo.guards import TENSOR_MASK
 from dynamo.op_errors import error_in_eager
+from dynamo.refusals import is_handled
 from dynamo.sources import ConstSource, DictItemSource, Source
 from dynamo.subgraphs import InGraph, SubGraph
 from dynamo.values.base import NotConstant, Value
@@ -38,6 +40,7 @@ from fxir.shapes import ShapeEnv, plain
 
 if TYPE_CHECKING:
     from dynamo.guards import GuardSet
+    from dynamo.symbolic import Frame
 
 DEFAULT_DTYPE: Final = DictItemSource(ConstSource(vars(dtypes), "eager.dtypes"), "_default")
 _SOURCELESS: Final = frozenset({Kind.CREATION, Kind.RANDOM, Kind.EFFECT})
@@ -46,10 +49,11 @@ _SOURCELESS: Final = frozenset({Kind.CREATION, Kind.RANDOM, Kind.EFFECT})
 class FakeMode(Mode):
     """Ops give fakes whatever they are given: nothing computes, no generator advances.
 
-    effectful: an op ran that has an effect of its own (a generator would have advanced).
+    effectful: an op ran that has an effect of its own (a generator would have advanced). fallible: one ran that may refuse data.
     """
 
     effectful: bool = False
+    fallible: bool = False
     # What makes a size that data tells (see `DataDependent`), None: it raises. made: one was made. The results of equal calls
     # have equal sizes: specs, by op and arguments.
     fresh: Callable[[Any], Any] | None = None
@@ -70,7 +74,9 @@ class FakeMode(Mode):
         return _fakes(self._sizes[key][1])
 
     def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
-        if op.kind is Kind.EFFECT:
+        if op.fallible:
+            self.fallible = True
+        elif op.kind is Kind.EFFECT:
             self.effectful = True
         if op.dynamic_output:
             return self._data_dependent(op, args)
@@ -107,6 +113,9 @@ class TensorCalls:
     writes_inputs: bool
     grad_mode: bool
     effect_nodes: set[Node]
+    fallible: dict[Node, Node]
+    is_refusal_handled: bool
+    frames: list[Frame]
     transforming: bool
     alike: bool = False
     shapes: ShapeEnv
@@ -139,6 +148,8 @@ class TensorCalls:
     def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue:
         """A tensor from outside: a placeholder, guarded by metadata (a parameter's is covered by the epoch)."""
         refuse_fakes(real)
+        if self.writes_inputs:
+            self._refuse_unseen_sharing(real, source)
         spec = self.symbolic_spec(real, source)
         if spec is None:
             self.guard("tensor", source, type(real), real._meta, TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
@@ -161,6 +172,12 @@ class TensorCalls:
         self.inputs.append(value)
         self.fakes[id(stand_in)] = value
         return value
+
+    def _refuse_unseen_sharing(self, real: Tensor, source: Source) -> None:
+        """Memory that was written to may come once more, as another storage, where numpy's arrays share it."""
+        for v in self.inputs:
+            if v.real is not None and v.real.untyped_storage().root is not real.untyped_storage().root and share_memory(v.real, real):
+                raise Unsupported(breaks.ALIASED_INPUTS, f"{v.describe()} shares memory with {source.name}")
 
     def held_specs(self, result: Any) -> Any:
         """The specs of a result as a graph holds them."""
@@ -191,7 +208,7 @@ class TensorCalls:
         given = [f for _, f in both], {k: f for k, (_, f) in named.items()}
         used = list(_tensors_in(given))
         before = [t._version for t in used]
-        self.mode.effectful = self.mode.made = False
+        self.mode.effectful = self.mode.made = self.mode.fallible = False
         self.mode.fresh = self.fresh_size()
         try:
             result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
@@ -210,7 +227,14 @@ class TensorCalls:
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
         if written:
             self._wrote(written)
+        if self.mode.fallible and not self.is_refusal_handled and is_handled(self.frames):
+            self.is_refusal_handled = True
+            self._refuse_handled_write()
         effectful, made = bool(written) or self.mode.effectful, self.mode.made
+        fallible = self.mode.fallible and not (self.levels or self.transforming)
+        showing = [*_tensors_in(result), *written]  # what a call gives, or writes to, shows that it was made
+        if fallible and not showing:
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it may refuse its data, and gives no tensor")
         if not effectful and not _has_tensor(result):
             return self._constant_result(result, target)
         node = self.graph.create_node(op, target, tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()},
@@ -220,7 +244,10 @@ class TensorCalls:
             self.effect_nodes.add(node)
         if made:
             self.note_data_call(node)
-        return self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
+        value = self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
+        if fallible:
+            self.fallible[node] = next((self.fakes[id(t)].node for t in showing if id(t) in self.fakes), node)
+        return value
 
     def _record_alike(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
         """Once more, sizes that data tells being equal where the call needs that."""
@@ -289,14 +316,20 @@ class TensorCalls:
         targets = [v for v in self.inputs if id(v.fake.untyped_storage()) in storages]
         if not targets:
             return
-        mine = {id(v.real.untyped_storage()) for v in targets if v.real is not None}
+        mine = [v.real for v in targets if v.real is not None]
         for other in self.inputs:
-            if other not in targets and other.real is not None and id(other.real.untyped_storage()) in mine:
+            if other not in targets and other.real is not None and any(share_memory(other.real, real) for real in mine):
                 raise Unsupported(breaks.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
         if self.grad_mode:
             for v in targets:
                 _refuse_forbidden(v)
         self.writes_inputs = True
+        self._refuse_handled_write()
+
+    def _refuse_handled_write(self) -> None:
+        """What the program makes of data that a call refuses is found by running it again: nothing may have been written to."""
+        if self.is_refusal_handled and self.writes_inputs:
+            raise Unsupported(breaks.REFUSAL, "a graph with a write to its inputs, and a call whose refusal of its data is handled")
 
     def _fixed(self, value: Value) -> Value:
         value = self.realize(value)

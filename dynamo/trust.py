@@ -22,7 +22,8 @@ from eager import refusal
 from eager.ops.table import OPS, Op
 
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
-DEBUGGERS: Final = frozenset({"pdb", "bdb", "ipdb", "pudb", "debugpy", "IPython.core.debugger"})  # they look at the caller's frame
+_DEBUGGERS: Final = frozenset({"pdb", "bdb", "ipdb", "pudb", "debugpy", "IPython.core.debugger"})  # they look at the caller's frame
+_LOOK_UP_THE_STACK: Final = frozenset(("extract_stack", "format_stack", "print_stack", "walk_stack"))  # of traceback
 _EAGER_DIR: Final = os.path.dirname(os.path.abspath(eager.__file__)) + os.sep
 _OWN_DIRS: Final = tuple(
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(eager.__file__))), package) + os.sep
@@ -143,6 +144,12 @@ def is_library_function(fn: types.FunctionType) -> bool:
 
 def substitute_of(fn: Any) -> Substitute | None:
     return _substitutes.get(id(fn))
+
+
+def looks_at_callers(fn: types.FunctionType) -> bool:
+    """Whether a function of a library looks at the frames that led to its call."""
+    module = fn.__globals__.get("__name__")
+    return module in _DEBUGGERS or (module == "traceback" and fn.__name__ in _LOOK_UP_THE_STACK)
 
 
 def is_own(code: CodeType) -> bool:

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dynamo import _native, breaks, trust
-from dynamo.errors import GiveUp, Unsupported
+from dynamo.errors import GiveUp
 from dynamo.set_history import History
 from dynamo.sources import (
+    ArrayMemorySource,
     AttrSource,
     CellContentsSource,
     ChildSource,
@@ -32,6 +33,7 @@ from dynamo.sources import (
     DictItemSource,
     ItemSource,
     IteratorOwnerSource,
+    LiveSource,
     Source,
     TypeAttrSource,
     is_a,
@@ -40,16 +42,18 @@ from dynamo.sources import (
 from dynamo.standing import STANDING_TYPES, wrap_standing
 from dynamo.values.base import Lazy, Opaque, Value
 from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant, guard_constant, told_by_equality
-from dynamo.values.containers import SCALAR_BASES, ContainerObject, Contents, container_base, plain_scalar
+from dynamo.values.containers import SCALAR_BASES, ContainerObject, Contents, container_base, is_made_in_c, plain_scalar
 from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, PartialValue
 from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.mappings import DICT_TYPES, DictValue, DictView, ProxyValue, SetValue
+from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symint import SymFloatValue, SymIntValue
 from dynamo.values.tensor import TENSOR_TYPES, TensorValue
 from dynamo.values.weak import WeakReference
 from eager import Size, Tensor
+from eager import _native as eager_native
 from eager.nn import Module
 from eager.nn._base import Registry
 from eager.nn.parameter import Parameter
@@ -57,6 +61,7 @@ from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
 if TYPE_CHECKING:
+    from dynamo.dynamic import Dynamic
     from dynamo.guards import GuardSet
     from fxir.node import Origin
 
@@ -94,7 +99,7 @@ def is_python_class(cls: type) -> bool:
             continue
         if not base.__flags__ & _HEAP_TYPE:
             return module_of(base) in ("abc", "typing", "collections.abc")
-        if _is_made_in_c(base):
+        if is_made_in_c(base):
             return False
     return True
 
@@ -104,23 +109,19 @@ def _changes_class(real: Any) -> bool:
     return not type(real).__flags__ & _IMMUTABLE_TYPE or issubclass(type(real), types.ModuleType)
 
 
-def _is_made_in_c(cls: type) -> bool:
-    """Whether a heap type comes from a C module: its methods are descriptors of its own."""
-    kinds = types.WrapperDescriptorType | types.MethodDescriptorType
-    return any(isinstance(v, kinds) and v.__objclass__ is cls for v in vars(cls).values())
-
-
 class Wrapping:
     """Part of Capture: guards and wraps."""
 
     guards: GuardSet
     by_id: dict[int, Value]
     keep: list[Any]
+    dynamic: Dynamic
 
     if TYPE_CHECKING:
         origin: Origin | None
 
         def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue: ...
+        def constant_array(self, array: Any) -> Value: ...
         def wrap_symbolic_int(self, real: int, source: Source) -> SymIntValue | None: ...
         def wrap_symbolic_float(self, real: float, source: Source) -> SymFloatValue | None: ...
         def hash_key(self, value: Value) -> Any: ...
@@ -182,8 +183,8 @@ class Wrapping:
             return SliceValue(self.wrap_new(real.start), self.wrap_new(real.stop), self.wrap_new(real.step))
         if type(real) in _FINISHED_ITERATORS:
             return self.sequence_iterator([self.wrap_new(v) for v in real], NONE)  # type: ignore[attr-defined,no-any-return]
-        if isinstance(real, np.ndarray):
-            raise Unsupported(breaks.OPAQUE_OBJECT, "an operation that makes a numpy array")  # another one at each call
+        if type(real) is np.ndarray:
+            return self.constant_array(real)  # another one at each call
         return self.wrap_static(real)
 
     def wrap(self, real: Any, source: Source) -> Value:
@@ -197,6 +198,8 @@ class Wrapping:
             if not isinstance(source, ConstSource):
                 guard_constant(self, real, source)  # type: ignore[arg-type]
             return Constant(real, source if not isinstance(source, ConstSource) else None)
+        if kind in TENSOR_TYPES:
+            source = self._tensor_place(real, source)
         known = self.by_id.get(id(real))
         if known is not None and known.source is not None:
             if known.source != source and not (source.is_constant_rooted and known.source.is_constant_rooted):
@@ -236,6 +239,11 @@ class Wrapping:
             return source
         self.guard("is", source, real)
         return ConstSource(real, source.name, is_module_state(source))
+
+    def _tensor_place(self, real: Tensor, source: Source) -> Source:
+        """Where to find a tensor: of one that the program replaces, where it stands rather than the object."""
+        held = isinstance(source, ConstSource) or not source.is_constant_rooted
+        return source if held or self.dynamic.keeps(hash(source), real) else LiveSource(source)
 
     def _wrap_object(self, real: Any, kind: type, source: Source) -> Value:
         if source.is_constant_rooted and kind is not types.CellType:
@@ -510,6 +518,15 @@ def _partial(cap: Any, real: Any, source: Source) -> Value:
     return PartialValue(fn, list(args.items), kwargs, source)
 
 
+def _ndarray(cap: Any, real: Any, source: Source) -> Value:
+    tensor = eager_native.tensor_over(real)
+    if tensor is None:
+        return Opaque(real, source)
+    cap.guard("type", source, np.ndarray)
+    cap.keep.append(tensor)
+    return NdArrayValue(cap.wrap_tensor(tensor, ArrayMemorySource(source, "")), source)
+
+
 def _weak(cap: Any, real: Any, source: Source) -> Value:
     return WeakReference(real, cap._held(real, source))
 
@@ -537,6 +554,7 @@ _MAKERS: Final[dict[type, Any]] = {
     functools.partial: _partial,
     **dict.fromkeys(GETTERS, _getter),
     collections.deque: _deque,
+    np.ndarray: _ndarray,
     types.MappingProxyType: _proxy,
     weakref.ReferenceType: _weak,
     **dict.fromkeys(STANDING_TYPES, wrap_standing),

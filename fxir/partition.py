@@ -135,7 +135,8 @@ class _Cut:
                 network.add_edge(2 * i + 1, sink, INFINITE)
         network.max_flow(source, sink)
         late = network.reaching(sink)
-        drawn = set(self.joint.forward_effects)  # a gradient of the gradient computes the forward again from these states
+        # A gradient of the gradient computes the forward again from the states that it drew (and asserts nothing again).
+        drawn = {n for n in self.joint.forward_effects if not getattr(n.target, "fallible", False)}
         return [n for n, i in number.items() if n in drawn or (2 * i not in late and 2 * i + 1 in late)]
 
 

@@ -29,6 +29,7 @@ from fxir.graph_module import GraphModule
 from fxir.node import Node, map_nodes, walk_nodes
 from fxir.shapes import MOST, NeedsStatic, ShapeEnv, SymbolSource, bound
 from fxir.unbacked import AssumptionFailed, GuardOnDataDependentSymNode
+from fxir.wording import text
 
 LOG: Final = component("dynamic")
 Compile = Callable[[GraphModule, list[Any]], Callable[..., Any]]
@@ -243,7 +244,7 @@ def _learn(step: _Step, env: Mapping[Node, Any], values: dict[Sym, Any]) -> None
     for s, told in step.told:
         value = values[s] = told.read(env[told.node])
         if isinstance(value, int) and not s.lo <= value <= s.hi:
-            raise AssumptionFailed(f"{s.name} = {value}, which is not in {s.lo}..{s.hi}")
+            raise AssumptionFailed(f"{s.name} = {text(value)}, which is not in {s.lo}..{s.hi}")
     for n in step.nodes:
         if _is_tensor(n) and n in env:
             t, wanted = env[n], bound(n.info.spec, values)

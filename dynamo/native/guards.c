@@ -226,6 +226,13 @@ static const void *tensor_memory(PyObject *o)
     return s;
 }
 
+/* Whether two memories, each the root of its views, have bytes in common. What an array of numpy's owns may come as many storages. */
+static bool overlap(const StorageObject *a, const StorageObject *b)
+{
+    if (a == b) return true;
+    return (a->owner || b->owner) && a->data < b->data + b->nbytes && b->data < a->data + a->nbytes;
+}
+
 /* Whether the listed slots are pairwise different, as objects or as tensors' memory. */
 static bool pairwise_different(PyObject **slots, const Guard *g, bool memory)
 {
@@ -242,8 +249,8 @@ static bool pairwise_different(PyObject **slots, const Guard *g, bool memory)
         PyObject *o = slots[g->slots[i]];
         items[i] = memory ? tensor_memory(o) : (const void *)o;
         if (!items[i]) different = false;
-        for (int j = 0; j < i; j++)
-            if (items[j] == items[i]) different = false;
+        for (int j = 0; j < i && different; j++)
+            if (memory ? overlap(items[j], items[i]) : items[j] == items[i]) different = false;
     }
     if (items != small) PyMem_Free(items);
     return different;
@@ -299,6 +306,7 @@ static PyObject *fetch(const Guard *g, PyObject **slots)
     case G_ITEM: return sequence_item(slots[g->src], g->a);
     case G_CELL: return PyCell_Check(slots[g->src]) ? PyCell_Get(slots[g->src]) : NULL;
     case G_CLOSURE: return closure_item(slots[g->src], g->a);
+    case G_MADE: return PyObject_CallOneArg(g->obj, slots[g->src]);
     case G_ITERATOR_OWNER: return iterator_owner(slots[g->src]);
     default: Py_UNREACHABLE();
     }

@@ -193,4 +193,4 @@ _FULL_NAMES: Final = frozenset(
 
 def type_name(cls: type) -> str:
     """What C code calls a class in messages: those made in C outside builtins go by their full names."""
-    return f"{cls.__module__}.{cls.__qualname__}" if cls in _FULL_NAMES else cls.__name__
+    return f"{cls.__module__}.{cls.__qualname__}" if cls in _FULL_NAMES or cls.__module__ == "numpy" else cls.__name__

@@ -17,19 +17,21 @@ from dynamo.errors import Unsupported
 from dynamo.sources import Source
 from dynamo.values.base import Value
 from eager import device, dtype, finfo, iinfo, layout, memory_format
+from fxir.wording import text
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
     from dynamo.codegen import CodeGen
 
 NUMPY_SCALARS: Final = frozenset(np.dtype(c).type for c in "?bBhHiIlLqQefdFD")
+NUMPY_DTYPES: Final = frozenset(type(np.dtype(c)) for c in "?bBhHiIlLqQefdFD")
 # Classes of the standard library whose instances are values: immutable, told by equality, with methods that only compute.
 LIBRARY_VALUES: Final = frozenset({Fraction, re.Pattern, re.Match, timedelta, PurePosixPath, PureWindowsPath, type(sys.version_info)})
 # Every value of these types is immutable, and equality of type and value makes it interchangeable.
 CONSTANT_TYPES: Final = frozenset(
     {int, float, bool, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, device, finfo, iinfo,
      memory_format, layout}
-) | NUMPY_SCALARS | LIBRARY_VALUES  # fmt: skip
+) | NUMPY_SCALARS | NUMPY_DTYPES | LIBRARY_VALUES  # fmt: skip
 _SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType, CodeType, dtype, memory_format, layout})
 
 
@@ -65,7 +67,7 @@ class Constant(Value):
         self.source = source
 
     def __repr__(self) -> str:
-        return f"Constant({self.value!r})"
+        return f"Constant({self.describe()})"
 
     def python_type(self) -> type:
         return type(self.value)
@@ -78,9 +80,7 @@ class Constant(Value):
         return self.value is singleton
 
     def describe(self) -> str:
-        if type(self.value) is int and self.value.bit_length() > 64:
-            return f"an int of {self.value.bit_length()} bits"
-        return repr(self.value)
+        return text(self.value) if type(self.value) is int else repr(self.value)
 
     def truth(self, cap: Capture) -> bool:
         return bool(cap.host(bool, self.value))

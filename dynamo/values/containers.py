@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dynamo import breaks
 from dynamo.errors import Unsupported
-from dynamo.sources import Source, module_of
+from dynamo.sources import Source, module_of, type_attribute
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.mappings import DictValue, pairs_of
@@ -29,6 +29,18 @@ SCALAR_BASES: Final = (str, int, float)
 CONTAINER_BASES: Final = (collections.OrderedDict, dict, list, tuple, *SCALAR_BASES)
 _PLAIN: Final = {str: str.__str__, int: int.__index__, float: float.__float__}  # what an instance keeps, as the base itself
 Contents: TypeAlias = DictValue | Sequence | Constant
+_COMPARE: Final = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+_OF_NUMBERS: Final = (
+    "__int__", "__float__", "__bool__", "__floor__", "__ceil__", "__trunc__", "__round__", "__abs__", "__neg__", "__pos__", *_COMPARE,
+    *(f"__{side}{name}__" for name in "add sub mul truediv floordiv mod divmod pow".split() for side in ("", "r")),
+)  # fmt: skip
+# What C code may ask of an instance instead of reading what the base keeps.
+_ASKED: Final = {
+    str: ("__add__", "__radd__", "__mul__", "__rmul__", "__mod__", "__rmod__", "__len__", "__getitem__", "__iter__",
+          "__contains__", *_COMPARE),
+    int: ("__invert__", "numerator", "denominator", *_OF_NUMBERS), float: ("__complex__", *_OF_NUMBERS),
+}  # fmt: skip
+_TEXT: Final = ("__str__", "__repr__", "__format__")
 _HEAP_TYPE: Final = 1 << 9
 _OF_OBJECT: Final = frozenset("__getattribute__ __setattr__ __delattr__".split())
 _COMBINE: Final = frozenset("__add__ __iadd__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())  # they read the other's contents
@@ -36,7 +48,14 @@ _COMBINE: Final = frozenset("__add__ __iadd__ __eq__ __ne__ __lt__ __le__ __gt__
 _BY_ITEM_METHODS: Final = frozenset("pop popitem setdefault __ior__".split())
 _ITEM_METHODS: Final = "__getitem__ __setitem__ __delitem__ __contains__ __missing__ __iter__ keys".split()
 _MAKE_ANOTHER: Final = frozenset("copy __or__ __ror__".split())
+_FORMATS: Final = frozenset(("__mod__", "format"))  # methods of str
 _DICT_ONLY_READS: Final = frozenset("get keys values items __getitem__ __contains__ __len__ __iter__".split())
+
+
+def is_made_in_c(cls: type) -> bool:
+    """Whether a heap type comes from a C module: its methods are descriptors of its own."""
+    kinds = types.WrapperDescriptorType | types.MethodDescriptorType
+    return cls.__flags__ & _HEAP_TYPE != 0 and any(isinstance(v, kinds) and v.__objclass__ is cls for v in vars(cls).values())
 
 
 def container_base(cls: type) -> type | None:
@@ -45,7 +64,7 @@ def container_base(cls: type) -> type | None:
         return None
     mro = cls.__mro__
     base = next(b for b in mro if not b.__flags__ & _HEAP_TYPE)
-    if base not in CONTAINER_BASES:
+    if base not in CONTAINER_BASES or any(map(is_made_in_c, mro[: mro.index(base)])):
         return None
     rest = (b for b in mro if b not in base.__mro__)
     return base if all(b.__flags__ & _HEAP_TYPE or module_of(b) in ("abc", "typing") for b in rest) else None
@@ -110,7 +129,9 @@ class ContainerObject(UserObject):
         """An argument as the C base sees it: it reads the contents of its own kind directly."""
         value = cap.realize(arg)
         if isinstance(contents, Constant):
-            return value.contents(cap) if isinstance(value, ContainerObject) and value.is_scalar else arg
+            if not (isinstance(value, ContainerObject) and value.is_scalar):
+                return arg
+            return text_of_scalar(cap, value) if name in _FORMATS else value_of_scalar(cap, value)
         if value is self and name != "append":
             return contents if name in _COMBINE or name in ("extend", "update", "__setitem__") else arg
         if name in _COMBINE and isinstance(value, ContainerObject) and issubclass(value.base, self.base):
@@ -162,13 +183,34 @@ class ContainerObject(UserObject):
 
 
 def value_of_scalar(cap: Capture, value: Value) -> Value:
-    """The constant that an instance of a subclass of str, int or float is, or a member of an enum of numbers; else the value."""
+    """The constant that an instance of a subclass of str, int or float is, or a member of an enum of numbers; else the value.
+
+    Raises: Unsupported where the class says itself what C code that is given the object asks of it.
+    """
     value = cap.realize(value)
     if isinstance(value, ContainerObject) and value.is_scalar:
+        _refuse_overrides(cap, value, value.base, _ASKED[value.base])
         return value.contents(cap)
     if isinstance(value, UserObject) and isinstance(value.real, enum.Enum) and issubclass(value.cls, int | float):
-        return Constant(plain_scalar(value.real, int if issubclass(value.cls, int) else float))
+        base = int if issubclass(value.cls, int) else float
+        _refuse_overrides(cap, value, base, _ASKED[base])
+        return Constant(plain_scalar(value.real, base))
     return value
+
+
+def text_of_scalar(cap: Capture, value: ContainerObject) -> Value:
+    """value_of_scalar() for what is formatted."""
+    _refuse_overrides(cap, value, value.base, _TEXT)
+    return value_of_scalar(cap, value)
+
+
+def _refuse_overrides(cap: Capture, value: UserObject, base: type, names: tuple[str, ...]) -> None:
+    for name in names:
+        if not cap.class_has(value.cls, name):
+            continue
+        raw = cap.class_lookup(value.cls, name)
+        if raw is not type_attribute(base, name, None) and getattr(raw, "__module__", "") != "enum":
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} in a call of C code: its class has a {name} of its own")
 
 
 def _check_arguments(cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> None:

@@ -115,6 +115,7 @@ class ExceptionValue(UserObject):
         self.args = args
         self.new_args = args
         self.context: Value = NONE
+        self.raised_bare = False  # raised where the captured code handles nothing: what its caller handles is the context
         self.cause: Value = NONE
         self.suppress = False
         self.initialized = True  # whether the __init__ of its C base ran, with `args`

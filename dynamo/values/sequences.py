@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import operator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
@@ -87,9 +89,9 @@ class Sequence(Value):
         if name == "__iter__":
             return self.iterate(cap)
         if name == "__contains__":
-            return Constant(any(cap.equal(item, args[0]) for item in list(self.items)))
+            return Constant(any(self._compared(cap, args[0])))
         if name == "count" and len(args) == 1:
-            return Constant(sum(cap.equal(item, args[0]) for item in list(self.items)))
+            return Constant(sum(self._compared(cap, args[0])))
         if name == "index" and args:
             return self._index(cap, args)
         if name in ("__add__", "__mul__", "__rmul__"):
@@ -100,11 +102,22 @@ class Sequence(Value):
             return cap.compare(getattr(operator, name), self, args[0])
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
+    def _compared(self, cap: Capture, other: Value, places: Iterable[int] | None = None) -> Iterator[bool]:
+        """Whether the items equal `other`, one after another. An __eq__ may change the sequence meanwhile, which a deque minds."""
+        version = getattr(self, "version", 0)
+        for i in itertools.count() if places is None else places:
+            if i >= len(self.items):
+                return
+            yield cap.equal(self.items[i], other)
+            if issubclass(self.cls, collections.deque) and getattr(self, "version", 0) != version:
+                cap.raise_(RuntimeError, "deque mutated during iteration")
+
     def _index(self, cap: Capture, args: list[Value]) -> Value:
         bounds = [cap.index_constant(a) for a in args[1:]]
         start, stop = (*bounds, None, None)[:2]
-        for i in range(*slice(start, stop).indices(len(self.items))):
-            if cap.equal(self.items[i], args[0]):
+        places = range(*slice(start, stop).indices(len(self.items)))
+        for i, found in zip(places, self._compared(cap, args[0], places), strict=False):
+            if found:
                 return Constant(i)
         if issubclass(self.cls, tuple):
             return cap.raise_(ValueError, "tuple.index(x): x not in tuple")
@@ -241,7 +254,8 @@ class ListValue(Sequence):
         if other is self:
             new = list(self.items)
             self.changed(cap)
-            self.items.extend(new)
+            self.items[:] = [*reversed(new), *new] if left else [*new, *new]
+            self.trim(left)
             return
         while (item := cap.next(iterator)) is not None:
             self.changed(cap)

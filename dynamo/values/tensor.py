@@ -17,6 +17,7 @@ from fxir.node import Node
 if TYPE_CHECKING:
     from dynamo.capture import Capture
     from dynamo.codegen import CodeGen
+    from dynamo.values.ndarray import NdArrayValue
 
 TENSOR_TYPES: Final = frozenset({Tensor, Parameter})
 
@@ -50,6 +51,8 @@ class TensorValue(Value):
         self.source = source
         self.real = real
         self.cls: type = type(real) if real is not None else type(fake)
+        self.array: NdArrayValue | None = None  # what its numpy() gave
+        self.became: Became | None = None
 
     def __repr__(self) -> str:
         return f"TensorValue({self.node.name})"
@@ -112,6 +115,8 @@ class TensorValue(Value):
         raise Unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "numpy" and not args and not kwargs:
+            return cap.array_of(self)
         if name in _READS_DATA:
             number = self._read(cap, name) if not (args or kwargs) else None
             if number is not None:
@@ -164,6 +169,10 @@ class TensorValue(Value):
         assert isinstance(view, TensorValue)
         if view is not self:
             cap.mutating(self)
+            known = Became(self.node) if self.fake._base is None else self.became
+            self.became = None  # of a view, or unknown to its history: it comes out of the graph as what it is
+            if known is not None and (cap.grad_mode or not self.fake.requires_grad):
+                self.became = Became(known.node, (*known.calls, (name, tuple(args), dict(kwargs))))
             del cap.fakes[id(self.fake)]
             self.node, self.fake = view.node, view.fake
             cap.fakes[id(self.fake)] = self
@@ -191,7 +200,26 @@ class TensorValue(Value):
             cg.impossible(self, f"{self.describe()} of a function that runs at another time")
         if self.is_new_leaf:
             cg.impossible(self, f"{self.describe()} that was made to require grad here")
-        return cg.graph_output(self)
+        return cg.graph_output(self.node) if self.became is None else self.became.reconstruct(cg)
+
+
+class Became:
+    """How a tensor that is no view came to be a view of itself. Out of the graph comes what it was, and changes again: so it
+    is the `_base` of the views that the program took of it, before and after.
+
+    node: what it was. calls: method, arguments of each change.
+    """
+
+    def __init__(self, node: Node, calls: tuple[tuple[str, tuple[Value, ...], dict[str, Value]], ...] = ()) -> None:
+        self.node = node
+        self.calls = calls
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        tensor = cg.assign(cg.graph_output(self.node))
+        for name, args, kwargs in self.calls:
+            given = [*(cg.value(a) for a in args), *(f"{k}={cg.value(v)}" for k, v in kwargs.items())]
+            cg.statement(f"{tensor}.{name}({', '.join(given)})")
+        return tensor
 
 
 class GradFn(Value):

@@ -73,6 +73,7 @@ class Builder:
         self.buffers: dict[str, ir.Buffer] = {}
         self.source = ir.Source()
         self.checks: dict[tuple[str, str, Size], int] = {}
+        self._constants: dict[str, bool] = {}
         self._count = 0
         self._calls = 0
         self._symbols = 0
@@ -133,8 +134,25 @@ class Builder:
 
     def load(self, x: ir.Ref, point: Point, mask: ir.Value | None = None,
              indirect: tuple[tuple[E.Sym, ir.Value], ...] = ()) -> ir.Value:  # fmt: skip
-        """The element of `x` at a logical point. indirect: bindings of symbols in the point."""
-        return ir.load(x.buffer, x.at(point), x.dtype, mask, indirect)
+        """The element of `x` at a logical point. indirect: bindings of symbols in the point.
+
+        Where all elements are one number, nothing is read in the end; the positions are checked all the same.
+        """
+        at = x.at(point)
+        value: ir.Value = ir.load(x.buffer, at, x.dtype, mask, indirect)
+        held = frozenset() if self._is_constant(x.buffer) else E.as_expr(at).symbols
+        for position in (v for s, v in indirect if s not in held):
+            inside = ir.make_op("ge", (position, ir.const(0, dtypes.int64)), dtypes.bool_)
+            value = ir.make_op("where", (inside, value, ir.const(0, value.dtype)), value.dtype)
+        return value
+
+    def _is_constant(self, name: str) -> bool:
+        """Whether a buffer's values come from numbers alone."""
+        found = self._constants.get(name)
+        if found is None:
+            d = self.buffers[name].definition
+            found = self._constants[name] = isinstance(d, ir.Pointwise) and all(map(self._is_constant, ir.reads(d)))
+        return found
 
     def symbol(self, n: Size) -> E.Expr:
         """A fresh symbol for a position in 0..n-1 that data decides (never a constant, so that its check stays)."""

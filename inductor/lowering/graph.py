@@ -122,10 +122,22 @@ class _Lowering:
                     values.append(Scalar(number(a, compute)))
                 else:
                     values.append(self.b.facts.lift(a))
+            if op.fallible and compute.is_integral:
+                values[-1] = self._divisor(values[-1])
             result = scalar(LOOP, *values)
             return as_value(result, spec.dtype)
 
         return self.b.pointwise(layout, at)
+
+    def _divisor(self, divisor: Scalar) -> Scalar:
+        """A whole divisor, 0 being refused: all fallible scalar rules are divisions, and of whole numbers only."""
+        v = divisor.value
+        if isinstance(v, ir.Const) and v.value != 0:
+            return divisor
+        is_zero = cast_value(ir.make_op("eq", (v, ir.const(0, v.dtype)), dtypes.bool_), dtypes.int64)
+        check = self.b.check("RuntimeError", "ZeroDivisionError", 0)
+        zero = ir.make_op("check_index", (is_zero, ir.const(1, dtypes.int64), ir.const(check, dtypes.int64)), dtypes.int64)
+        return divisor + Scalar(cast_value(zero, v.dtype))
 
     def _reduction(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref | None:
         x, keepdim = args[0], args[2]
@@ -133,6 +145,8 @@ class _Lowering:
         if op.reduce in ("argmax", "argmin"):
             return self._arg(op.reduce, spec, x, dims, keepdim)
         kind = _REDUCE[op.reduce or ""]
+        if spec.dtype is dtypes.bool_:  # a bool is 0 or 1 in memory
+            kind = {"sum": "any", "prod": "all"}.get(kind, kind)
         accumulate = wide(spec.dtype)
         if kind in ("any", "all"):
             accumulate = dtypes.bool_

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import dynamo
 from eager import Tensor, _settings
 
@@ -145,6 +147,11 @@ def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = Non
         assert x == y or _close(x, y), f"{path}: {x} against {y}"
         memo[id(a)] = (a, b)  # held, so that no other object gets its id
         return
+    if isinstance(a, np.ndarray | np.generic):
+        _same_arrays(a, b, path)
+        if isinstance(a, np.ndarray):
+            memo[id(a)] = (a, b)  # held, so that no other object gets its id
+        return
     if isinstance(a, float):
         assert (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b), f"{path}: {a} against {b}"
         return
@@ -177,6 +184,17 @@ def same(a: Any, b: Any, path: str = "result", memo: dict[Any, Any] | None = Non
         return
     if type(a).__eq__ is not object.__eq__:
         assert a == b, f"{path}: {a!r} against {b!r}"
+
+
+def _same_arrays(a: Any, b: Any, path: str) -> None:
+    """Arrays or scalars of numpy: dtype, shape, flags, memory order, and numbers to a few last bits."""
+    assert (a.dtype, a.shape, a.flags.writeable) == (b.dtype, b.shape, b.flags.writeable), f"{path}: {a!r} against {b!r}"
+    assert a.size == 0 or all(n == 1 or s == r for s, r, n in zip(a.strides, b.strides, a.shape, strict=True)), f"{path}: strides"
+    if a.dtype.kind in "fc":
+        last = 16 * float(np.finfo(a.dtype).eps)
+        assert np.allclose(a, b, rtol=last, atol=last, equal_nan=True), f"{path}: {a!r} against {b!r}"
+    else:
+        assert a.tolist() == b.tolist(), f"{path}: {a!r} against {b!r}"
 
 
 def _close(x: Any, y: Any) -> bool:

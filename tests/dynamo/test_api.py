@@ -295,25 +295,25 @@ def test_allow_in_graph_and_constant_results_and_substitutes() -> None:
         return 4
 
     def counted(x):
-        return int(np.prod(x.shape))
+        return int(np.polyval(x.shape, 1))
 
     dynamo.allow_in_graph(opaque)
     dynamo.assume_constant_result(setting)
 
     with pytest.raises(TypeError, match="Signature mismatch"):
-        dynamo.substitute_in_graph(np.prod)(lambda shape: 1)
+        dynamo.substitute_in_graph(np.polyval)(lambda shape: 1)
 
-    @dynamo.substitute_in_graph(np.prod, skip_signature_check=True)
-    def product(shape):
-        total = 1
+    @dynamo.substitute_in_graph(np.polyval, skip_signature_check=True)  # for good: nothing else here calls it
+    def value(shape, x):
+        total = 0
         for n in shape:
-            total *= n
+            total = total * x + n
         return total
 
     backend = Recorder()
     compiled = dynamo.compile(lambda x: opaque(x) + setting() + counted(x), backend=backend)
     for _ in range(2):
-        assert same(compiled(x23()), x23() * 3 + 4 + 6)
+        assert same(compiled(x23()), x23() * 3 + 4 + 5)
     assert len(calls) == 1
     assert [n.target for n in backend.graphs[0].graph.nodes if n.target is opaque]
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
+import logging
 import sys
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -307,3 +310,46 @@ def test_frames_kept_from_inside_can_be_read_afterwards(force: str) -> None:
     dynamo.reset()
     for frame in kept:
         look(frame)
+
+
+def _callers(how: str) -> list[Any]:
+    if how == "extract":
+        return [(f.name, f.lineno) for f in traceback.extract_stack(limit=3)]
+    if how == "print":
+        text = io.StringIO()
+        traceback.print_stack(limit=3, file=text)
+        return text.getvalue().splitlines()
+    if how == "logging":
+        seen: list[Any] = []
+        logger, handler = logging.getLogger("framejit.tests.callers"), logging.Handler()
+        handler.emit = lambda record: seen.append((record.funcName, record.lineno))  # type: ignore[method-assign]
+        logger.addHandler(handler)
+        logger.warning("who", stacklevel=2)
+        logger.removeHandler(handler)
+        return seen
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("one", stacklevel=1)
+        warnings.warn("two", stacklevel=2)
+        warnings.warn("three", stacklevel=3)
+    return [w.lineno for w in caught]
+
+
+def _through(x, how):
+    y = x + 1
+    seen = _callers(how)
+    return y * 2, seen
+
+
+def _outermost(x, how):
+    y, seen = _through(x * 3, how)
+    return y + 1, seen
+
+
+@pytest.mark.parametrize("how", ["extract", "print", "logging", "warn"])
+def test_who_looks_for_its_callers_finds_them_though_they_are_inlined(how: str) -> None:
+    x = torch.ones(2)
+    compiled = dynamo.compile(_outermost, backend="eager")
+    expected = _outermost(x, how)[1]
+    for _ in range(2):
+        assert compiled(x, how)[1] == expected

@@ -46,3 +46,28 @@ def test_a_graph_in_one_piece_is_refused() -> None:
 def test_shapes_change_in_place_on_the_meta_device() -> None:
     x = torch.ones(2, 3, device="meta")
     assert x.t_() is x and x.shape == (3, 2)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_tensor_that_became_a_view_is_the_base_of_its_views(requires_grad: bool) -> None:
+    def fn(x: Any) -> Any:
+        y = (x * 2).clone()
+        before = y.view(-1)
+        y.t_()
+        after = y[0]
+        y.mul_(3)
+        y.unsqueeze_(0).transpose_(0, 1)
+        return y, before, after
+
+    start = torch.arange(6.0).reshape(2, 3)
+    for call in (dynamo.compile(fn), fn):
+        x = start.clone().requires_grad_(requires_grad)
+        y, before, after = call(x)
+        assert y._base is None and before._base is y and after._base is y
+        assert y.tolist() == (start * 6).t().unsqueeze(1).tolist() and y.stride() == (1, 3, 3) and after.tolist() == [0.0, 18.0]
+        y.mul_(2)
+        assert before.tolist() == (start * 12).reshape(-1).tolist()
+        if requires_grad:
+            (before.sum() + (after * after).sum()).backward()
+            expected = (start * 0 + 12).index_put((torch.tensor([0, 1]), torch.tensor([0, 0])), 12 + start[:, 0] * 2 * 12 * 12)
+            assert x.grad.tolist() == expected.tolist()

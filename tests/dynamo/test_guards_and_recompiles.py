@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import pytest
 
 import dynamo
@@ -327,3 +329,39 @@ def test_explain_guards_names_each_guard_its_line_and_its_cost() -> None:
     assert dynamo.explain_guards(compiled).variant_ns == (None,)
     with pytest.raises(TypeError, match="explain_guards: got a function; allowed: what compile"):
         dynamo.explain_guards(f)
+
+
+class Mute:
+    """A key whose text is nobody's business."""
+
+    def __repr__(self) -> str:
+        raise AssertionError("the capture wrote out an object of the user's")
+
+
+class Tone(enum.Enum):
+    LOW = 1
+
+    def __repr__(self) -> str:
+        raise AssertionError("the capture wrote out an object of the user's")
+
+
+@pytest.mark.parametrize("logged", [False, True])
+def test_naming_what_a_variant_depends_on_runs_no_code_of_the_users_and_takes_any_number(logged: bool) -> None:
+    mute, huge = Mute(), 10**5000
+
+    def f(x, table, n):
+        made = {mute: x, Tone.LOW: n}
+        dynamo.graph_break()
+        return x * table[mute] * table[Tone.LOW] * table[huge], n + 1, n % 7, len(made)
+
+    switches = ("guards", "recompiles_verbose", "graph_breaks", "trace_bytecode") if logged else ()
+    _logging.set_logs(**dict.fromkeys(switches, True))
+    try:
+        compiled = dynamo.compile(f, backend="eager")
+        for value in (1, 2, 3, huge, huge + 1, -huge):
+            args = torch.ones(2), {mute: value % 5, Tone.LOW: 2, huge: 3}, value
+            found, expected = compiled(*args), f(*args)
+            assert torch.equal(found[0], expected[0])
+            assert found[1:] == expected[1:]
+    finally:
+        _logging.set_logs()

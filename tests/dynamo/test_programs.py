@@ -7,6 +7,7 @@ import pytest
 import dynamo
 from tests.dynamo import support
 from tests.dynamo.programs import (
+    arrays,
     classes,
     containers,
     exceptions,
@@ -18,7 +19,7 @@ from tests.dynamo.programs import (
     surroundings,
 )
 
-TABLES = (flow, functions, containers, exceptions, objects, classes, runtime, surroundings, library)
+TABLES = (flow, functions, containers, exceptions, objects, classes, runtime, surroundings, library, arrays)
 PROGRAMS = [pytest.param(p, id=f"{t.__name__.rpartition('.')[2]}-{p.name}") for t in TABLES for p in t.PROGRAMS]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from typing import Any
 
 import pytest
 
 import dynamo
 import eager as torch
+from eager import _settings
 from tests.dynamo.test_api import x23
 
 
@@ -97,3 +99,55 @@ def test_effects_before_the_error_persist() -> None:
         with pytest.raises(RuntimeError):
             fn(x23(), log)
         assert log == ["one", "two"]
+
+
+def _closes(value: Any) -> None:
+    pass
+
+
+class _Closing:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _closes(1)
+
+
+def _fails() -> None:
+    with _Closing():
+        raise KeyError("inner")
+
+
+def _fails_in_a_handler(broken: bool) -> None:
+    try:
+        raise TypeError("outer")
+    except TypeError:
+        if broken:
+            dynamo.graph_break()
+        _fails()
+
+
+@pytest.mark.parametrize("force", ["none", "call", "leaf"])
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_a_caller_outside_of_the_capture_handles_is_the_context(force: str, broken: bool) -> None:
+    compiled = dynamo.compile(_fails_in_a_handler, backend="eager")
+    with _settings.scope(capture_force_break=force, capture_suppress_errors=False), pytest.raises(KeyError) as found:
+        compiled(broken)
+    assert type(found.value.__context__) is TypeError and found.value.__context__.__context__ is None
+
+
+def _counted(texts: Any, letter: str) -> Any:
+    lengths = {letter: len(letter) for letter in texts if letter}
+
+    def last() -> str:
+        return letter
+
+    return lengths, letter, last()
+
+
+@pytest.mark.parametrize("force", ["none", "call", "leaf"])
+def test_the_variable_of_a_comprehension_may_have_the_name_of_a_cell(force: str) -> None:
+    compiled = dynamo.compile(_counted, backend="eager")
+    with _settings.scope(capture_force_break=force, capture_suppress_errors=False):
+        for _ in range(2):
+            assert compiled(["ab", "", "c"], "z") == ({"ab": 2, "c": 1}, "z", "z")

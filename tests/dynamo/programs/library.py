@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import math
 import operator
+import re
+import sys
 import types
 
 import numpy as np
@@ -92,7 +94,73 @@ def numbers_of_numpy(log, x, rate, count):
     return x.reshape(size) * rate + count, x / np.sqrt(x.shape[-1]), x.long() * np.float32(1.5), np.log(np.float64(3))
 
 
+def _with_iterator():
+    window = collections.deque(range(4))
+    return x23(), window, iter(window)
+
+
+@PROGRAMS.program(_with_iterator)
+def items_of_a_deque_replaced_under_its_iterator(log, x, window, iterator):
+    for i in range(len(window)):
+        window[i] = i * 2
+    log.append(window.index(4))
+    return x + 1
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def deques_extended_by_themselves(log, x):
+    for most in (None, 6, 3):
+        right, left = (collections.deque("abcd"[: most or 4], most) for _ in range(2))
+        right.extend(right)
+        left.extendleft(left)
+        log.append((list(right), list(left)))
+    return x + 1
+
+
+class Clearing:
+    """Comparing with it empties what holds it."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __eq__(self, other):
+        self.held.clear()
+        return NotImplemented
+
+
+@PROGRAMS.program(lambda: (x23(), collections.deque), lambda: (x23(), list))
+def sequences_changed_by_a_comparison(log, x, kind):
+    for ask in ("__contains__", "count", "index"):
+        held = kind()
+        held += [Clearing(held), Clearing(held)]
+        try:
+            log.append(getattr(held, ask)(3))
+        except (RuntimeError, ValueError) as error:
+            log.append((type(error).__name__, str(error).replace("list.index(x): x not in list", "3 is not in list")))
+    return x
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def methods_of_texts_as_functions(log, x):
+    left, right = map(str.strip, " a -> b".split("->"))
+    log.append((left, right, str.upper(left), sys.intern(right), bytes.fromhex("ff"), re.findall("[ab]", "cab", re.IGNORECASE)))
+    return x + len(left)
+
+
 @PROGRAMS.program(lambda: (x23(),))
 def products(log, x):
     log.append((math.prod(x.shape), math.prod([2, 3.0]), math.prod([], start=4), math.fsum([0.1, 0.2]), math.dist([0, 0], [3, 4])))
     return math.prod([x, x]), x.reshape(math.prod(list(x.shape)))
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def sorted_pairs(log, x):
+    table = {"b": x, "a": x + 1, "c": [1]}
+    pairs = [(2, x), (1, x * 2), (3, [x])]
+    pairs.sort(reverse=True)
+    try:
+        sorted([(1, x), ("a", x)])
+    except TypeError as error:
+        log.append(str(error))
+    log.append((sorted([[3, x], [1]], key=lambda t: (len(t), t))[0], [k for k, _ in pairs]))
+    return sorted(table.items()), pairs[0][1]

@@ -6,13 +6,26 @@ Each is small and about one thing; those with state of their own are made anew f
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import contextvars
+import copy
+import enum
 import functools
 import gc
+import io
 import itertools
+import json
+import math
+import operator
+import os
+import re
 import sys
+import time
 import types
 import warnings
+from fractions import Fraction
+from pathlib import PurePosixPath
 from typing import Any, Protocol, runtime_checkable
 
 import dynamo
@@ -308,6 +321,153 @@ def texts_and_numbers(log, x):
     nan = float("nan")
     return (f"{value:>{width}.{2}f}|{value!r:^10}|{'a':*<3}", "%05.1f %s" % (value, None), "{0:x} {k}".format(255, k=big),
             big % 1000, True == 1, True is 1 if False else None, -0.0, nan is nan, nan == nan, [nan].count(nan), x)  # fmt: skip
+
+
+@PROGRAMS.program(x, x)
+def errors_of_the_library_know_what_they_know(log, x):
+    for pattern in ("(a", "[b", "c(?P<d"):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            log.append((error.args, error.msg, error.pattern, error.pos, error.lineno, error.colno, str(error)))
+    try:
+        json.loads("[1, ")
+    except ValueError as error:
+        log.append((type(error).__name__, error.msg, error.doc, error.pos))
+        raise
+
+
+@PROGRAMS.program(x, x)
+def what_warns_or_prints_does_so_at_each_call(log, x):
+    re.purge()
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()) as printed:
+        warnings.simplefilter("always")
+        found = re.sub("[[a]", "b", "cab"), ~bool(log), re.compile("ab", re.DEBUG).pattern
+    return x + 1, found, [(os.path.basename(w.filename), w.lineno, str(w.message)) for w in caught], printed.getvalue()
+
+
+class _Odd(int):
+    """What C code asks of it is not what it keeps."""
+
+    def __mul__(self, other):
+        return _Odd(int(other) + 100)
+
+    __rmul__ = __pow__ = __rpow__ = __floordiv__ = __mod__ = __divmod__ = __mul__
+
+    def __floor__(self):
+        return 7
+
+    def __float__(self):
+        return 8.0
+
+    def __repr__(self):
+        return "odd"
+
+    __ceil__ = __trunc__ = __round__ = __floor__
+
+    @property
+    def numerator(self):
+        return _Odd(9)
+
+
+class _Loud(str):
+    def __add__(self, other):
+        return "added"
+
+    __radd__ = __mod__ = __add__
+
+    def __str__(self):
+        return "LOUD"
+
+    def __format__(self, spec):
+        return "formatted"
+
+    def __getitem__(self, at):
+        return "item"
+
+
+class _Plain(str):
+    pass
+
+
+class _Level(enum.IntEnum):
+    HIGH = 3
+
+
+@PROGRAMS.program(lambda: (*x(), _Odd(3), _Loud("ab")), lambda: (*x(), _Odd(2), _Loud("c")))
+def numbers_and_texts_of_a_kind_of_their_own(log, x, odd, loud):
+    log.append((math.floor(odd), math.sqrt(odd), math.pow(odd, 2), round(odd), pow(2, odd), divmod(odd, 2), [1] * odd, ascii(odd)))
+    log.append(("%s" % odd, "%5s" % loud, f"{loud:>5}", "{}".format(loud), loud + "x", "x" + loud, os.path.join("a", loud)))
+    log.append((Fraction(odd, 2).numerator, PurePosixPath(loud).name, ascii(_Level.HIGH), complex(odd), loud[0], [1, 2, 3, 4][odd]))
+    return x * 2
+
+
+class _Degree(int, enum.Enum):
+    LOW = 2
+
+
+@PROGRAMS.program(*(lambda v=v: (*x(), v) for v in (2, 2.0, 2 + 0j, True, None, "a")))
+def equality_of_numbers_of_a_kind_of_their_own(log, x, value):
+    for kind in (_Degree.LOW, _Level.HIGH, _Plain("a")):
+        for compare in (operator.eq, operator.ne, operator.lt):
+            for a, b in ((value, kind), (kind, value)):
+                try:
+                    log.append(compare(a, b))
+                except TypeError as error:
+                    log.append(str(error))
+    match value:
+        case _Degree.LOW:
+            return x + 2
+    return x
+
+
+class _Floats:
+    def __init__(self, gives):
+        self.gives = gives
+
+    def __float__(self):
+        return self.gives
+
+
+class _Float(float):
+    pass
+
+
+@PROGRAMS.program(x)
+def conversions_that_warn_and_hashes_of_nan(log, x):
+    nan = float("nan")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        log.append((float(_Floats(2.5)), float(_Floats(_Float(1.5)))))
+    log.append((len(caught), hash(nan) == object.__hash__(nan), hash((1, nan)) == hash((1, nan)), hash((1, 2.5)) == hash((1, 2.5))))
+    return x
+
+
+_MOMENT = time.struct_time(range(9))
+
+
+@PROGRAMS.program(lambda: (*x(), time.struct_time(range(9))))
+def sequences_of_structures(log, x, moment):
+    log.append((moment.tm_hour, moment[3], len(moment), moment == _MOMENT, tuple(range(9)) == _MOMENT, copy.copy(moment).tm_min))
+    return x + moment.tm_sec
+
+
+@PROGRAMS.program(x)
+def counters_that_hold_zeros(log, x):
+    held = [collections.Counter(c) for c in ({}, {"a": 1}, {"a": 1, "b": 0}, {"b": 0}, {"a": float("nan")})]
+    log.append([(a == b, a != b, [a] == [b], dict(a) == b) for a in held for b in held])
+    return x
+
+
+@PROGRAMS.program(lambda: (*x(), _Plain("ab")))
+def what_may_come_back_keeps_its_kind(log, x, text):
+    kinds = [os.path.join(text), os.path.splitext(text)[0], re.match("a", text).string, re.compile(text).pattern, text.upper()]
+    log.append([type(kind).__name__ for kind in kinds])
+    try:
+        sys.intern(text)
+    except TypeError as error:
+        log.append(str(error))
+    return x + len(text)
 
 
 @PROGRAMS.program(x)

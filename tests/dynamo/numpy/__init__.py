@@ -1,0 +1,1 @@
+"""numpy under capture: samples of every row of the table."""

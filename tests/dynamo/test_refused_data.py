@@ -1,0 +1,201 @@
+"""Calls whose data eager refuses, compiled: the same error, in the same `except`, also where nobody reads the result.
+
+`try: cholesky(m); return True` is how programs ask whether a matrix is positive definite.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dynamo
+import eager as torch
+from eager.fake import fake
+from eager.ops.samples import samples_of
+from eager.ops.table import OPS, Kind
+from eager.spec import spec_of
+
+F = torch.nn.functional
+X, I, J, Z, EYE = torch.tensor([-2.0, 5.0]), torch.tensor([-9, 8]), torch.tensor([3, 4]), torch.tensor([0, 1]), torch.eye(2)
+NAN = EYE * float("nan")
+CASES: dict[str, Callable[[], Any]] = {
+    "binary_cross_entropy": lambda: F.binary_cross_entropy(X, torch.zeros(2)), "one_hot": lambda: F.one_hot(I, 3),
+    "bernoulli": lambda: torch.bernoulli(X), "multinomial": lambda: torch.multinomial(X, 1), "poisson": lambda: torch.poisson(X),
+    "gaussian_nll_loss": lambda: F.gaussian_nll_loss(X, X, X), "//": lambda: J // Z, "%": lambda: J % Z,
+    "div": lambda: torch.div(J, Z, rounding_mode="trunc"), "fmod": lambda: torch.fmod(J, Z),
+    "embedding": lambda: F.embedding(I, torch.ones(3, 2)), "cross_entropy": lambda: F.cross_entropy(torch.ones(2, 3), I),
+    "embedding_bag": lambda: F.embedding_bag(I, torch.ones(3, 2), torch.tensor([0])),
+    "ctc_loss": lambda: F.ctc_loss(torch.ones(4, 1, 3), torch.tensor([[9, 9]]), torch.tensor([4]), torch.tensor([2])),
+    "ctc_loss lengths": lambda: F.ctc_loss(torch.ones(4, 1, 3), torch.tensor([[1, 1]]), torch.tensor([9]), torch.tensor([2])),
+    "index": lambda: X[I], "take": lambda: torch.take(X, I), "gather": lambda: torch.gather(X, 0, I),
+    "index of one element": lambda: X[:1].expand(2)[I], "index_add": lambda: torch.zeros(3).index_add(0, I, X),
+    "index_put": lambda: torch.zeros(3).index_put((I,), X), "scatter": lambda: torch.zeros(3).scatter(0, I, X),
+    "index_put_": lambda: torch.zeros(3).index_put_((I,), X), "inverse": lambda: torch.inverse(torch.zeros(2, 2)),
+    "cholesky": lambda: torch.linalg.cholesky(-EYE), "solve": lambda: torch.linalg.solve(EYE * 0, EYE),
+    "svd": lambda: torch.linalg.svd(NAN), "eig": lambda: torch.linalg.eig(NAN), "histc": lambda: torch.histc(X * float("nan")),
+    "max_unpool1d": lambda: F.max_unpool1d(torch.ones(1, 1, 2), torch.tensor([[[50, 3]]]), 2),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_error_is_eagers(name: str, backend: str) -> None:
+    call = CASES[name]
+
+    def read() -> Any:
+        return call()
+
+    def unread() -> Any:
+        call()
+        return 1
+
+    def caught(log: list[int]) -> Any:
+        log.append(1)
+        try:
+            call()
+        except (RuntimeError, IndexError, ValueError):
+            return False
+        log.append(2)
+        return True
+
+    with pytest.raises(Exception) as expected:  # noqa: PT011 - whatever eager raises
+        call()
+    for fn in (read, unread):
+        with pytest.raises(expected.type) as found:
+            dynamo.compile(fn, backend=backend)()
+        assert str(found.value) == str(expected.value)
+    log: list[int] = []
+    assert dynamo.compile(caught, backend=backend)(log) is False and log == [1]
+
+
+def test_a_write_is_refused_although_nobody_reads_what_was_written() -> None:
+    def fn(i: Any) -> Any:
+        x = torch.zeros(3)
+        x[i] = 1.0
+        x.view(3)[i] += 1
+        return i + 1
+
+    compiled = dynamo.compile(fn, fullgraph=True)
+    assert compiled(Z).tolist() == [1, 2]
+    with pytest.raises(IndexError, match="index 8 is out of bounds"):
+        compiled(I)
+
+
+@pytest.mark.parametrize("around", ["except", "finally", "suppress", "callee", "no_grad"])
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_handles_a_refusal_runs(around: str, writes: bool, broken: bool) -> None:
+    def positive(m: Any) -> bool:
+        try:
+            torch.linalg.cholesky(m)
+        except RuntimeError:
+            return False
+        return True
+
+    def fn(m: Any, buffer: Any, log: list[str]) -> Any:
+        if broken:
+            dynamo.graph_break()
+        if writes:
+            buffer.add_(1)
+        y = m * 2
+        if around == "except":
+            try:
+                torch.linalg.cholesky(y)
+                log.append("is")
+            except RuntimeError:
+                log.append("is not")
+        elif around == "finally":
+            try:
+                y = torch.linalg.cholesky(y)
+            finally:
+                log.append("done")
+        elif around == "suppress":
+            with contextlib.suppress(RuntimeError):
+                y = torch.linalg.cholesky(y)
+                log.append("is")
+        elif around == "callee":
+            log.append(str(positive(y)))
+        else:
+            with torch.no_grad():
+                y = torch.linalg.cholesky(y)
+        if writes:
+            buffer.mul_(2)
+        return y + 1
+
+    def outcome(call: Any, m: Any) -> Any:
+        buffer, log = torch.ones(2), []
+        try:
+            result = call(m, buffer, log).tolist()
+        except RuntimeError as error:
+            result = str(error)
+        return result, log, buffer.tolist() if around != "no_grad" else None  # without a handler writes may have happened or not
+
+    compiled = dynamo.compile(fn)
+    for m in (EYE, -EYE, EYE):
+        assert outcome(compiled, m) == outcome(fn, m)
+
+
+def test_what_is_kept_for_its_refusal_has_no_part_in_the_gradient() -> None:
+    def fn(w: Any, i: Any) -> Any:
+        w[i]
+        w.gather(0, i)
+        torch.linalg.eigh(torch.outer(w, w))
+        return (w * w).sum()
+
+    w = X.clone().requires_grad_()
+    y = dynamo.compile(fn, fullgraph=True)(w, Z)
+    y.backward()
+    assert w.grad.tolist() == [-4.0, 10.0] and y.item() == 29.0
+
+
+def test_data_that_a_graph_demands_is_checked_at_each_call() -> None:
+    compiled = dynamo.compile(lambda p: F.binary_cross_entropy(p, torch.ones(2)), fullgraph=True)
+    p = torch.tensor([0.5, 0.25], requires_grad=True)
+    compiled(p).backward()
+    assert torch.allclose(p.grad, torch.tensor([-1.0, -2.0]))
+    with pytest.raises(RuntimeError, match="all elements of input should be between 0 and 1"):
+        compiled(p * 4)
+
+
+def _spoilt(x: Any, value: int) -> Any:
+    if isinstance(x, (list, tuple)):
+        return type(x)(_spoilt(v, value) for v in x)
+    if not isinstance(x, torch.Tensor) or x.dtype is torch.bool:
+        return x
+    y = x.detach().clone()
+    return y.fill_((float("nan"), -3.0, 0.0)[value] if y.dtype.is_floating_point or y.dtype.is_complex else (100, -100, 0)[value])
+
+
+def _faked(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_faked, x))
+    return fake(spec_of(x)) if isinstance(x, torch.Tensor) else x
+
+
+def _fails(fn: Callable[[], Any]) -> bool:
+    try:
+        fn()
+    except NotImplementedError:
+        return False
+    except Exception:  # noqa: BLE001 - any is a refusal
+        return True
+    return False
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ops_whose_kernels_refuse_data_say_so() -> None:
+    """Which of them do is found by trying: data out of every range, of a shape that the meta rule takes."""
+    refusing = set()
+    for name, op in OPS.items():
+        if op.fallible or op.samples is None or op.dynamic_output or op.kind is Kind.INPLACE or name.endswith("_backward"):
+            continue
+        for args in list(samples_of(op))[:3]:
+            for i in range(op.schema.params[0].name == "state", len(args)):  # a generator's state is nobody's data
+                for value in range(3):
+                    bad = [_spoilt(a, value) if k == i else a for k, a in enumerate(args)]
+                    if _fails(lambda bad=bad, op=op: op(*bad)) and not _fails(lambda bad=bad, op=op: op.infer(*map(_faked, bad))):
+                        refusing.add(name)
+    assert not refusing

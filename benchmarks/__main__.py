@@ -15,7 +15,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
     one.add_argument("--rounds", type=int, default=3)
     two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager, interleaved")
-    two.add_argument("--rounds", type=int, default=9)
+    two.add_argument("--rounds", type=int, default=41)
     two.add_argument("--only", choices=("minilm", "gpt"))
     three = names.add_parser("eager", help="dispatch of small eager calls and the kernels of models; torch's beside them")
     three.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")

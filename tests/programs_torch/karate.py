@@ -54,7 +54,7 @@ class Net(nn.Module):
 
 def main(argv=None):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--compile", action="store_true")
     args = parser.parse_args(argv)
 

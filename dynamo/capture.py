@@ -137,6 +137,7 @@ class Capture(  # type: ignore[misc]
         self.unrolled = 0
         self.writes_inputs = False
         self.effect_nodes: set[Node] = set()
+        self.may_refuse = False  # one of the calls may refuse its data
         self.is_refusal_handled = False  # the program has an `except` or its like around one of the following
         self.fallible: dict[Node, Node] = {}  # calls that may refuse data, each with a tensor that shows it was made
         self.grad_mode: bool = eager.is_grad_enabled()

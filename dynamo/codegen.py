@@ -79,8 +79,8 @@ class Plan(Protocol):
     def on_refusal(self) -> Callable[..., Any]:
         """As `on_graph_error`, for AssumptionFailed: the program runs uncompiled."""
 
-    def on_graph_error(self) -> Callable[..., Any] | None:
-        """(error, slots): what to do when the compiled graph raises; None: let it rise."""
+    def on_graph_error(self, may_refuse: bool) -> Callable[..., Any] | None:
+        """(error, slots): what to do when the compiled graph raises; None: let it rise. may_refuse: it may refuse its data."""
 
 
 class _Cycle(Exception):
@@ -410,7 +410,7 @@ class CodeGen:
         return [self.source(cap.shapes.symbols[s].source) for s in cap.number_inputs]
 
     def _guarded_call(self, call: str) -> list[str]:
-        handler = None if self.cap.writes_inputs else self.plan.on_graph_error()
+        handler = None if self.cap.writes_inputs else self.plan.on_graph_error(self.cap.may_refuse)
         caught = "Exception"
         if self.cap.is_refusal_handled:
             handler = self.plan.on_refusal()

@@ -457,9 +457,9 @@ class Job:
         plainly = self.root.layout.fallback(self.region)
         return lambda error, slots: plainly(*slots)
 
-    def on_graph_error(self) -> Callable[..., Any] | None:
+    def on_graph_error(self, may_refuse: bool) -> Callable[..., Any] | None:
         if self.is_continuation:
-            return None
+            return self.on_refusal() if may_refuse else None
         return _eager_again
 
 

@@ -157,7 +157,7 @@ def _cell(cg: CodeGen, value: CellValue) -> None:
 def _attribute(cg: CodeGen, value: Value, name: str, pending: Any) -> None:
     target = cg.source_of(value)
     if pending is DELETED:
-        cg.statement(f"{cg.helper('object_delattr')}({target}, {name!r})")
+        cg.statement(f"{cg.helper('delete_attribute')}({target}, {name!r})")
     elif isinstance(value, UserObject) and isinstance(value.real, Module):
         cg.statement(f"setattr({target}, {name!r}, {cg.value(pending)})")
     else:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import eager
 from eager import Tensor
+from eager.autograd.node import attach
 from eager.symint import SymInt
 
 _MOST: Final = 1 << 24  # elements that are made for the question
@@ -62,7 +63,9 @@ def _zeros_like(t: Tensor, made: dict[int, Tensor]) -> Tensor:
             made[id(t)] = _zeros_like(base, made).as_strided(tuple(t.shape), t.stride(), place)
         else:
             zeros = eager.empty_strided(tuple(t.shape), t.stride(), dtype=t.dtype).zero_().requires_grad_(t.requires_grad)
-            made[id(t)] = zeros if t.is_leaf else zeros.clone()
+            if not t.is_leaf:
+                attach([zeros], [zeros.detach().requires_grad_()], lambda gradients: gradients, "History")
+            made[id(t)] = zeros
     return made[id(t)]
 
 

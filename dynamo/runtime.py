@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 from collections import OrderedDict, deque
@@ -42,6 +43,12 @@ def exhausted(iterator: Any) -> None:
     """Bring an iterator over a list, a tuple or text to its end."""
     iterator.__setstate__(sys.maxsize)
     next(iterator, None)
+
+
+def delete_attribute(target: Any, name: str) -> None:
+    """Leave `target` without the attribute, which it never had where the program itself has set it before."""
+    with contextlib.suppress(AttributeError):
+        object.__delattr__(target, name)
 
 
 def dict_class(target: dict[Any, Any]) -> type[dict[Any, Any]]:
@@ -164,6 +171,7 @@ HELPERS: Final[dict[str, Any]] = {
     "dict_getitem": dict.__getitem__,
     "dict_replace": dict_replace,
     "dict_setitem": dict_setitem,
+    "delete_attribute": delete_attribute,
     "deque_replace": deque_replace,
     "dict_update": dict_update,
     "drive": _native.drive,
@@ -178,7 +186,6 @@ HELPERS: Final[dict[str, Any]] = {
     "list_replace": list_replace,
     "numpy_scalar": numpy_scalar,
     "make_cell": _native.make_cell,
-    "object_delattr": object.__delattr__,
     "object_new": object_new,
     "object_setattr": object.__setattr__,
     "owner": object,

@@ -28,6 +28,7 @@ from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor, _logging, dtypes
 from eager.autograd.inplace import check_may_write
+from eager.autograd.node import attach
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
 from eager.ops.table import Kind, Op
@@ -114,6 +115,7 @@ class TensorCalls:
     grad_mode: bool
     effect_nodes: set[Node]
     fallible: dict[Node, Node]
+    may_refuse: bool
     is_refusal_handled: bool
     frames: list[Frame]
     transforming: bool
@@ -158,8 +160,7 @@ class TensorCalls:
             self.guard_symbolic(real, source, spec, TENSOR_MASK)
             stand_in = fake(spec, real.requires_grad)
         if real.grad_fn is not None:
-            with eager.enable_grad():
-                stand_in = _non_leaf(stand_in)
+            attach([stand_in], [fake_like(stand_in, True)], lambda gradients: gradients, "Input")
         name = _placeholder_name(source)
         info = NodeInfo(self.held_specs(stand_in), self.origin)
         if self.inputs:
@@ -227,6 +228,7 @@ class TensorCalls:
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
         if written:
             self._wrote(written)
+        self.may_refuse = self.may_refuse or self.mode.fallible
         if self.mode.fallible and not self.is_refusal_handled and is_handled(self.frames):
             self.is_refusal_handled = True
             self._refuse_handled_write()
@@ -272,6 +274,8 @@ class TensorCalls:
             raise Unsupported(breaks.UNKNOWN_CALL, f"{who}: {error}") from None
         except Exception as error:  # noqa: BLE001 - raised below, or told
             failure: Exception = error
+        if isinstance(failure, RuntimeError) and self.grad_mode:
+            self._refuse_other_history((args, kwargs))
         # A size that data tells may be what failed: it is taken to be at least 2.
         unasked = self.transforming or self.levels or self.mode.made
         found: Exception | None = None
@@ -284,6 +288,14 @@ class TensorCalls:
             raise Raised(self.with_context(self.exception_from(found))) from found
         finally:  # their tracebacks lead here, and on to all that the program holds
             del failure, found
+
+    def _refuse_other_history(self, given: Any) -> None:
+        """Where a write to an input of a call that failed is forbidden for another reason than one to its fake, the call itself is
+        to raise the error."""
+        storages = {id(t.untyped_storage()) for t in _tensors_in(given)}
+        for v in self.inputs:
+            if id(v.fake.untyped_storage()) in storages and _why_forbidden(v.real) != _why_forbidden(v.fake):
+                _refuse_forbidden(v)
 
     def depend_on_defaults(self) -> None:
         """A call without floating tensors may have made one: its dtype may be the default one."""
@@ -414,17 +426,19 @@ class TensorCalls:
 
 def _refuse_forbidden(v: TensorValue) -> None:
     """What a view from outside is a view of is nothing that its fake has: a write that this forbids is to raise in its place."""
-    if v.real is not None:
-        try:
-            check_may_write(v.real)
-        except RuntimeError as error:
-            raise Unsupported(breaks.AUTOGRAD, f"a write to {v.describe()}: {error}") from None
+    forbidden = _why_forbidden(v.real)
+    if forbidden is not None:
+        raise Unsupported(breaks.AUTOGRAD, f"a write to {v.describe()}: {forbidden}")
 
 
-def _non_leaf(leaf: Tensor) -> Tensor:
-    """A fake with a history and the same geometry."""
-    made: Tensor = leaf.clone()
-    return made if made.stride() == leaf.stride() else leaf
+def _why_forbidden(t: Tensor | None) -> str | None:
+    """What forbids a recorded write to a tensor, in the words of the error, or None."""
+    try:
+        if t is not None:
+            check_may_write(t)
+    except RuntimeError as error:
+        return str(error)
+    return None
 
 
 class _Nothing:

@@ -38,6 +38,7 @@ from dynamo.sources import (
     TypeAttrSource,
     is_a,
     module_of,
+    type_attribute,
 )
 from dynamo.standing import STANDING_TYPES, wrap_standing
 from dynamo.values.base import Lazy, Opaque, Value
@@ -136,7 +137,7 @@ class Wrapping:
             return
         if not self.guards.new(kind, where, operands):
             return  # most facts are used many times
-        watch, epoch = _watched(kind, first) if constant else (None, False)
+        watch, epoch = _watched(kind, first, operands) if constant else (None, False)
         self.guards.append(kind, where, operands, self.origin, watch, epoch)
 
     def existing_same(self, a: Value, b: Value) -> bool:
@@ -363,7 +364,7 @@ class ExistingCell(CellValue):
         super().store(cap, value)
 
 
-def _watched(kind: str, source: Source) -> tuple[tuple[Any, ...] | None, bool]:
+def _watched(kind: str, source: Source, operands: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, bool]:
     """(containers to watch, whether the epoch matters) of a fact about a constant-rooted source."""
     if isinstance(source, ConstSource):
         value = source.value
@@ -373,6 +374,8 @@ def _watched(kind: str, source: Source) -> tuple[tuple[Any, ...] | None, bool]:
             return (value,), is_a(value, Registry)
         if kind in ("type_absent", "plain_new"):
             return (value,), issubclass(value, Module)
+        if kind == "no_attr" and isinstance(type_attribute(type(value), operands[0], None), types.MemberDescriptorType):
+            return None, False  # a slot: it stands beside all containers
         if kind == "no_attr":
             return (_namespace(value), type(value)), is_a(value, Module)
         if (kind == "tensor" and isinstance(value, Parameter)) or (kind == "type" and is_a(value, Module)):

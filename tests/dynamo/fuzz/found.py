@@ -637,6 +637,71 @@ def f(log, x, n):
     with contextlib.suppress(Exception):
         thrower()
 """),
+    "an attribute that the program sets and deletes before a break": ("default", """
+class Slotted:
+    __slots__ = ('n',)
+def f(log, x, n):
+    o = plain
+    o.twice = n
+    del o.twice
+    o.again = n
+    del o.again
+    o.again = n + 1
+    o.gone = n
+    del o.gone
+    o.gone = n
+    del o.gone
+    kept.n = n
+    del kept.n
+    x[1, 0].item()
+    note(sorted(vars(o)))
+    GL.index(hasattr(kept, 'n'))
+plain, kept = Base(), Slotted()
+"""),
+    "a slot of a global object is unset, and set by a later call": ("default", """
+class Slotted:
+    __slots__ = ('n',)
+class Both(Slotted):
+    pass
+kept = [Slotted(), Both()]
+one, both = kept
+def f(log, x, n):
+    note((hasattr(one, 'n'), hasattr(both, 'n')))
+    print(end='')
+    for o in kept:
+        setattr(o, 'n', n)
+    return x + n
+"""),
+    **{f"what happened before a call that refuses its data, behind a break, {mode}": (mode, """
+def f(log, x, n):
+    y = x.clone().t_()
+    print(end='')
+    log.append(n)
+    GD['a'] = n
+    return y[:, [n]]
+""") for mode in ("default", "break", "leaf")},
+    **{f"a write to a tensor with gaps and a history that came past a break, {mode}": (mode, """
+def f(log, x, n):
+    whole = GT.requires_grad_().clone()
+    column = whole.view(2, 3)[:, 1]
+    try:
+        print(end='')
+        column.mul_(2)
+        column.fill_(torch.ones(2))
+    except RuntimeError as e:
+        note(e.args)
+    return whole
+""") for mode in ("default", "break", "leaf")},
+    **{f"the error of a write to a view that is a leaf, {mode}": (mode, """
+def f(log, x, n):
+    view = GT.view(2, 3).requires_grad_()
+    for t in (view, view[0]):
+        print(end='')
+        try:
+            t.copy_(t * n)
+        except RuntimeError as e:
+            note(e.args)
+""") for mode in ("default", "break", "leaf")},
 }  # fmt: skip
 
 

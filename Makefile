@@ -14,6 +14,8 @@ PY ?= $(VENV)/bin/python
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 # One checkout, several makes: builds take turns. Two checkouts never share the lock or build/.
 LOCK := flock build.lock
+# Test files are shared out to processes, a file to one of them: what its tests share stays in order.
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile
 NATIVE := $(wildcard eager/native/*.[ch] dynamo/native/*.[ch] inductor/native/*.[ch] inductor/native/*.cpp)
 
 .PHONY: demo test test-pythons test-cpython bench native lint clean
@@ -22,7 +24,7 @@ demo: $(VENV)/.native $(VENV)/.demo
 	$(PY) -m benchmarks.demo
 
 test: $(VENV)/.native $(VENV)/.test $(VENV)/.demo
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 test-pythons: $(VENV)/.native $(VENV)/.test
 	$(PY) tests/pythons.py
@@ -57,7 +59,7 @@ $(VENV)/.native: $(VENV)/.core $(NATIVE)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.core
-	@$(PIP) install "pytest>=8" "hypothesis>=6.100"
+	@$(PIP) install "pytest>=8" "pytest-xdist>=3.6" "hypothesis>=6.100"
 	@touch $@
 
 # The demo's weights and tokenizer. Without a network they stay away: the demo then says what is missing, the

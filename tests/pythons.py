@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SUPPORTED = ((3, 11), (3, 12), (3, 13))
 SUITES = ("tests/dynamo", "tests/regress")
+SHARED_OUT = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")  # as in the Makefile
 BUILD = "from setuptools import setup; setup()"
 PROBE = """
 import sys, sysconfig, os, venv, ensurepip
@@ -121,7 +122,7 @@ def run(interpreter: Interpreter, arguments: list[str]) -> tuple[bool, str]:
         print(failure, flush=True)
         return False, "could not be set up (see above)"
     suites = [s for s in SUITES if (ROOT / s).is_dir()]
-    command: list[str | Path] = [python, "-m", "pytest", "--color=no", *suites, *arguments]
+    command: list[str | Path] = [python, "-m", "pytest", "--color=no", *SHARED_OUT, *suites, *arguments]
     done = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=CLEAN_ENVIRONMENT)
     lines = done.stdout.rstrip().splitlines() or ["no output"]
     if done.returncode:

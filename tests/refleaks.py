@@ -1,0 +1,71 @@
+"""Reference leaks of the native modules: tests run again and again under a debug interpreter, which counts all references.
+
+    python3.11-dbg -m venv v && v/bin/pip install -e .[test] && v/bin/python -m tests.refleaks [pytest arguments]
+
+Each test function is called a few times to fill caches, then a few times more, with everything compiled forgotten and all
+garbage collected after each. One after whose every call more references are left than before it leaks. Without arguments: the
+tests of the native modules. Exit status 1 if one leaks, 2 under an interpreter that does not count.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from typing import Any
+
+import pytest
+
+import dynamo
+
+SUITES = (
+    "tests/eager/test_native_calls.py", "tests/eager/test_native_writes.py", "tests/dynamo/test_native_callable.py",
+    "tests/dynamo/test_native_guards.py", "tests/dynamo/test_native_hook.py", "tests/dynamo/test_native_resume.py",
+)  # fmt: skip
+WARM_UPS, CALLS = 4, 4
+
+
+def _references() -> int:
+    dynamo.reset()
+    gc.collect()
+    gc.collect()  # what finalizers left
+    return int(sys.gettotalrefcount())  # type: ignore[attr-defined]
+
+
+class Counting:
+    """A pytest plugin: what is left after each call of a test. leaks: (test, references left after each of the last calls)."""
+
+    def __init__(self) -> None:
+        self.leaks: list[tuple[str, list[int]]] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: Any) -> bool:
+        fn = pyfuncitem.obj
+        given = {
+            name: pyfuncitem.funcargs[name] for name in inspect.signature(fn).parameters if name in pyfuncitem.funcargs
+        }
+        left = [0] * (WARM_UPS + CALLS)  # made before, so that it does not count
+        before = _references()
+        for i in range(len(left)):
+            fn(**given)
+            after = _references()
+            left[i], before = after - before, after
+        if min(left[WARM_UPS:]) > 0:
+            self.leaks.append((pyfuncitem.nodeid, left[WARM_UPS:]))
+        return True
+
+
+def main(arguments: list[str]) -> int:
+    if not hasattr(sys, "gettotalrefcount"):
+        print("this interpreter does not count references: a debug build of CPython does (python3-dbg)")
+        return 2
+    counting = Counting()
+    status = pytest.main(["-q", "-p", "no:hypothesispytest", *(arguments or SUITES)], plugins=[counting])
+    for name, left in counting.leaks:
+        print(f"leaks {left} references: {name}")
+    print(f"{len(counting.leaks)} tests leak")
+    return int(status) or int(bool(counting.leaks))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

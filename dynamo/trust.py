@@ -38,6 +38,7 @@ _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "onnx", ""),
     os.path.join(_EAGER_DIR, "ao", ""),
     os.path.join(_EAGER_DIR, "_C.py"),
+    os.path.join(_EAGER_DIR, "aten.py"),
     os.path.join(_EAGER_DIR, "_higher_order_ops", ""),
     os.path.join(_EAGER_DIR, "checks.py"),
     os.path.join(_EAGER_DIR, "numerics.py"),

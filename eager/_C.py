@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from eager.autograd import set_grad_enabled
 from eager.dispatch import active_level
+from eager.interception import _disabled_torch_function_impl
 from eager.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_are_functorch_transforms_active", "_get_tracing_state", "_log_api_usage_once",
-    "_set_grad_enabled",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_are_functorch_transforms_active", "_disabled_torch_function_impl",
+    "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled",
 ]  # fmt: skip
 
 

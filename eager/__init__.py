@@ -29,6 +29,7 @@ from eager.amp.autocast_mode import (
     set_autocast_enabled,
     set_autocast_gpu_dtype,
 )
+from eager.aten import ATEN as _ATEN
 from eager.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from eager.autograd.grad_mode import (
     enable_grad,
@@ -96,6 +97,7 @@ from eager.type_info import finfo, iinfo
 from eager.version import __version__
 
 _host.configure()
+_ops.aten = _ATEN  # type: ignore[attr-defined]  # as torch.ops.aten: `ops` stands below what it names
 for _d in _dtypes.ALL:
     globals()[_d.name] = _d
 for _name, _d in _dtypes.ALIASES.items():
@@ -136,8 +138,9 @@ compile = compiler.compile  # noqa: A001 - torch's name
 _ON_FIRST_USE = {
     "_dynamo": "dynamo", "_VF": "eager", "_inductor": "inductor", "fx": "fxir", "export": "fxir.exported", "torch": "eager",
     **{name: f"eager.{name}" for name in (
-        "_C __config__ _higher_order_ops _subclasses accelerator ao as_torch backends library cpu distributed distributions fft func "
-        "functional hub jit multiprocessing onnx overrides profiler signal special storage testing types utils version xpu").split()},
+        "_C __config__ _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library cpu distributed distributions "
+        "fft func functional futures hub jit multiprocessing onnx overrides profiler signal special storage testing types utils version "
+        "xpu").split()},
 }  # fmt: skip
 
 _FROM_SUBMODULES = {"vmap": "func", "is_storage": "storage", "TensorType": "jit.annotations"}

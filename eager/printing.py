@@ -21,7 +21,7 @@ class _Options:
     sci_mode: bool | None = None
 
 
-_options = _Options()
+PRINT_OPTS = _Options()
 _PROFILES: dict[str, tuple[int, float, int, int]] = {
     "default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}  # fmt: skip
 
@@ -32,7 +32,7 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
 
     profile: "default", "short" or "full" values for the first four, which the others then override.
     """
-    o = _options
+    o = PRINT_OPTS
     if profile is not None:
         o.precision, o.threshold, o.edgeitems, o.linewidth = _PROFILES[profile]
     o.precision = o.precision if precision is None else precision
@@ -60,8 +60,8 @@ class _Formatter:
         low, high = size.min(), size.max()
         self.int_mode = bool(np.all(size == np.ceil(size)))
         self.sci = bool(high / low > 1000.0 or high > 1.0e8 or (not self.int_mode and low < 1.0e-4))
-        if _options.sci_mode is not None:
-            self.sci = bool(_options.sci_mode)
+        if PRINT_OPTS.sci_mode is not None:
+            self.sci = bool(PRINT_OPTS.sci_mode)
         self.width = max(len(self.text(v)) for v in telling)
 
     def text(self, v: Any) -> str:
@@ -69,10 +69,10 @@ class _Formatter:
             return str(v)
         v = float(v)
         if self.sci:
-            return f"{v:.{_options.precision}e}"
+            return f"{v:.{PRINT_OPTS.precision}e}"
         if self.int_mode:
             return f"{v:.0f}." if math.isfinite(v) else f"{v:.0f}"
-        return f"{v:.{_options.precision}f}"
+        return f"{v:.{PRINT_OPTS.precision}f}"
 
     def __call__(self, v: Any) -> str:
         return self.text(v).rjust(self.width)
@@ -99,8 +99,8 @@ def _summarised(a: np.ndarray[Any, Any], edge: int) -> np.ndarray[Any, Any]:
 
 
 def _vector(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> str:
-    per_line = max(1, (_options.linewidth - indent) // (fmt.width + 2))
-    edge = _options.edgeitems
+    per_line = max(1, (PRINT_OPTS.linewidth - indent) // (fmt.width + 2))
+    edge = PRINT_OPTS.edgeitems
     if summarise and len(a) > 2 * edge:
         items = [fmt(v) for v in a[:edge]] + [" ..."] + [fmt(v) for v in a[-edge:]]
     else:
@@ -114,7 +114,7 @@ def _nested(a: np.ndarray[Any, Any], indent: int, summarise: bool, fmt: Any) -> 
         return fmt(a[()])
     if a.ndim == 1:
         return _vector(a, indent, summarise, fmt)
-    edge = _options.edgeitems
+    edge = PRINT_OPTS.edgeitems
     if summarise and len(a) > 2 * edge:
         parts = [_nested(x, indent + 1, summarise, fmt) for x in a[:edge]] + ["..."]
         parts += [_nested(x, indent + 1, summarise, fmt) for x in a[-edge:]]
@@ -149,8 +149,8 @@ def values_text(t: Any, indent: int) -> str:
     a = t.detach().cpu()._array
     if t.dtype.itemsize <= 2 and t.dtype.is_floating_point:
         a = a.astype(np.float32)
-    summarise = t.numel() > _options.threshold
-    shown = np.asarray(_summarised(a, _options.edgeitems) if summarise else a)
+    summarise = t.numel() > PRINT_OPTS.threshold
+    shown = np.asarray(_summarised(a, PRINT_OPTS.edgeitems) if summarise else a)
     return _nested(a, indent, summarise, _ComplexFormatter(shown) if t.dtype.is_complex else _Formatter(shown))
 
 
@@ -168,7 +168,7 @@ def _meta_suffix(t: Any) -> list[str]:
 def _join(text: str, suffix: list[str], indent: int) -> str:
     last = len(text) - text.rfind("\n") + 1
     for part in suffix:
-        if last + len(part) + 2 > _options.linewidth:
+        if last + len(part) + 2 > PRINT_OPTS.linewidth:
             text += ",\n" + " " * indent + part
             last = indent + len(part)
         else:

@@ -99,6 +99,12 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), away from 0 and 1 by the least its dtype can tell. Libraries import it under this name."""
+    info = finfo(x.dtype)
+    return x.sigmoid().clamp(info.tiny, 1.0 - info.eps)
+
+
 class SigmoidTransform(_Univariate):
     """y = 1 / (1 + exp(-x)), kept strictly inside the unit interval."""
 
@@ -106,8 +112,7 @@ class SigmoidTransform(_Univariate):
     sign = +1  # type: ignore[assignment]
 
     def _call(self, x: Tensor) -> Tensor:
-        info = finfo(x.dtype)
-        return x.sigmoid().clamp(info.tiny, 1.0 - info.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         info = finfo(y.dtype)

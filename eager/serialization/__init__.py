@@ -6,6 +6,7 @@ that rebuild tensors, plain containers, and what `add_safe_globals` allows, may 
 from eager.serialization.read import get_unsafe_globals_in_checkpoint, load
 from eager.serialization.safetensors import load_safetensors, save_safetensors
 from eager.serialization.settings import (
+    MAP_LOCATION,
     MAP_PRIVATE,
     MAP_SHARED,
     LoadEndianness,
@@ -21,7 +22,7 @@ from eager.serialization.settings import (
 from eager.serialization.write import DEFAULT_PROTOCOL, save
 
 __all__ = [
-    "DEFAULT_PROTOCOL", "MAP_PRIVATE", "MAP_SHARED", "LoadEndianness", "add_safe_globals", "clear_safe_globals",
+    "DEFAULT_PROTOCOL", "MAP_LOCATION", "MAP_PRIVATE", "MAP_SHARED", "LoadEndianness", "add_safe_globals", "clear_safe_globals",
     "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
     "load_safetensors", "safe_globals", "save", "save_safetensors", "set_default_load_endianness", "set_default_mmap_options",
 ]  # fmt: skip

@@ -159,8 +159,8 @@ class DataLoader(Generic[T_co]):
         kind = MapFetcher if self._dataset_kind == _DatasetKind.Map else IterableFetcher
         return functools.partial(kind, self.dataset, self._auto_collation, self.collate_fn, self.drop_last)
 
-    def _get_iterator(self) -> _BaseIterator:
-        return _WorkersIterator(self) if self.num_workers > 0 else _LocalIterator(self)
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        return _MultiProcessingDataLoaderIter(self) if self.num_workers > 0 else _SingleProcessDataLoaderIter(self)
 
     def __iter__(self) -> Any:
         if not self.persistent_workers:
@@ -224,7 +224,7 @@ def _warn_of_too_many(num_workers: int) -> None:
                       "number to avoid potential slowness/freeze if necessary.", stacklevel=3)  # fmt: skip
 
 
-class _BaseIterator:
+class _BaseDataLoaderIter:
     """One pass over a DataLoader."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -246,7 +246,7 @@ class _BaseIterator:
         self._yielded = 0
         self._expected = None if loader._iterable_length is None else len(loader)
 
-    def __iter__(self) -> _BaseIterator:
+    def __iter__(self) -> _BaseDataLoaderIter:
         return self
 
     def __next__(self) -> Any:
@@ -270,7 +270,7 @@ class _BaseIterator:
         raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
 
 
-class _LocalIterator(_BaseIterator):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Fetches in this process, when asked."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -283,7 +283,7 @@ class _LocalIterator(_BaseIterator):
         return self._fetcher.fetch(next(self._indices))
 
 
-class _WorkersIterator(_BaseIterator):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Hands out numbered tasks to worker processes and yields their answers by number (or as they come)."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:

@@ -30,11 +30,3 @@ class DataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self.module(*inputs, **kwargs)
-
-
-class DistributedDataParallel(Module):
-    """Training over several processes, of which there is one. Making one raises what torch raises without a process group."""
-
-    def __init__(self, module: Module, *args: Any, **options: Any) -> None:
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group. "
-                         "(framejit runs in one process: use the module itself.)")  # fmt: skip

@@ -1,0 +1,41 @@
+"""`torch.distributed.rpc`: calls of functions in other processes. There is one process: the names can be imported."""
+from __future__ import annotations
+
+from typing import Any
+
+from eager.distributed._missing import missing
+
+__all__ = ["RRef", "TensorPipeRpcBackendOptions", "get_worker_info", "init_rpc", "is_available", "remote", "rpc_async", "rpc_sync",
+           "shutdown"]  # fmt: skip
+
+
+def is_available() -> bool:
+    """Whether functions of other processes can be called: no."""
+    return False
+
+
+def _needs_processes(name: str) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        missing(f"rpc.{name}")
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "Needs other processes. Raises: NotImplementedError."
+    return call
+
+
+init_rpc, shutdown, get_worker_info = (_needs_processes(n) for n in ("init_rpc", "shutdown", "get_worker_info"))
+remote, rpc_async, rpc_sync = (_needs_processes(n) for n in ("remote", "rpc_async", "rpc_sync"))
+
+
+class RRef:
+    """A value that another process holds. There are none. Raises: NotImplementedError."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        missing("rpc.RRef")
+
+
+class TensorPipeRpcBackendOptions:
+    """Options of a transport. There are none. Raises: NotImplementedError."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        missing("rpc.TensorPipeRpcBackendOptions")

@@ -1,0 +1,13 @@
+"""`torch.distributed.tensor.experimental`: names of it that libraries import."""
+from __future__ import annotations
+
+from typing import NoReturn
+
+from eager.distributed._missing import missing
+
+__all__ = ["implicit_replication"]
+
+
+def implicit_replication() -> NoReturn:
+    """Not available. Raises: NotImplementedError."""
+    missing("tensor.experimental.implicit_replication")

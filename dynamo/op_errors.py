@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import eager
 from eager import Tensor
-from eager.autograd.node import attach
+from eager.autograd.node import attach, meta_of
 from eager.symint import SymInt
 
 _MOST: Final = 1 << 24  # elements that are made for the question
@@ -60,7 +60,8 @@ def _zeros_like(t: Tensor, made: dict[int, Tensor]) -> Tensor:
         base = t._base
         if base is not None and base.dtype is t.dtype and not _is_unknown(base) and base.numel() <= _MOST:
             place = t.storage_offset() - base.storage_offset()
-            made[id(t)] = _zeros_like(base, made).as_strided(tuple(t.shape), t.stride(), place)
+            view = made[id(t)] = _zeros_like(base, made).as_strided(tuple(t.shape), t.stride(), place)
+            meta_of(view).creation = meta_of(t).creation  # what forbids a write to it, whatever has made it
         else:
             zeros = eager.empty_strided(tuple(t.shape), t.stride(), dtype=t.dtype).zero_().requires_grad_(t.requires_grad)
             if not t.is_leaf:

@@ -692,6 +692,20 @@ def f(log, x, n):
         note(e.args)
     return whole
 """) for mode in ("default", "break", "leaf")},
+    **{f"the error of a write to one of many views, {mode}": (mode, """
+def f(log, x, n):
+    leaf = x.detach().requires_grad_()
+    try:
+        one, other = leaf.unbind()
+        other.copy_(one)
+    except RuntimeError as e:
+        note(e.args)
+    try:
+        one, other = (leaf * n).split(1)
+        other[0].mul_(one)
+    except RuntimeError as e:
+        note(e.args)
+""") for mode in ("default", "break", "leaf")},
     **{f"the error of a write to a view that is a leaf, {mode}": (mode, """
 def f(log, x, n):
     view = GT.view(2, 3).requires_grad_()

@@ -115,6 +115,7 @@ class AttributeAccess:
     effects: Effects
     by_id: dict[int, Value]
     namespaces: dict[int, InstanceDict]
+    keep: list[Any]
     overlays: dict[tuple[int, str], Value]  # in place of entries of modules' registries, for the time of a functional_call
 
     if TYPE_CHECKING:
@@ -220,17 +221,36 @@ class AttributeAccess:
             raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.__dict__")
         if not obj.python_type().__dictoffset__ if real is None else namespace_of(real) is None:
             return self.raise_(AttributeError, f"'{obj.python_type().__name__}' object has no attribute '__dict__'")  # type: ignore[no-any-return]
+        if obj.source is not None:
+            self.meet_namespace(obj)
         known = self.namespaces.get(id(obj))
         if known is None:
             known = self.namespaces[id(obj)] = InstanceDict(self, obj)
         return known
+
+    def meet_namespace(self, obj: Value) -> dict[str, Any] | None:
+        """The dict of an existing object's attributes, which are about to be read or written; None if it has none.
+
+        From here on the dict itself, wherever the program holds it, is known as the object's. Ends the graph where it is
+        already known as a dict like any other.
+        """
+        namespace = namespace_of(obj.real)  # type: ignore[attr-defined]
+        if namespace is None or isinstance(obj, PythonModule):
+            return namespace
+        known = self.by_id.get(id(namespace))
+        if known is None:
+            known = self.by_id[id(namespace)] = self.namespaces.setdefault(id(obj), InstanceDict(self, obj))
+            self.keep.append(namespace)
+        if isinstance(known, DictValue) and not isinstance(known, InstanceDict):
+            raise Unsupported(breaks.ATTRIBUTE, f"an attribute of {obj.describe()}, whose __dict__ is in use beside it")
+        return namespace
 
     def instance_entries(self, obj: Value) -> dict[str, Value]:
         """All entries of obj.__dict__, pending writes included."""
         found: dict[str, Value] = {}
         real = getattr(obj, "real", None)
         if real is not None and obj.source is not None:
-            namespace = namespace_of(real) or {}
+            namespace = self.meet_namespace(obj) or {}
             self.guard("dict_keys", AttrSource(obj.source, "__dict__"), tuple(namespace))
             found = {k: self.lazy(v, DictAttrSource(obj.source, k)) for k, v in namespace.items()}
         for key, pending in self.effects.attributes_of(obj).items():
@@ -252,7 +272,7 @@ class AttributeAccess:
         real = getattr(obj, "real", None)
         if real is None or obj.source is None or isinstance(obj, Lazy):
             return None
-        namespace = namespace_of(real)
+        namespace = self.meet_namespace(obj)
         if namespace is None:
             return None
         if name in namespace:
@@ -483,6 +503,9 @@ class AttributeAccess:
         if name == "__subclasses__" and meta in (type, ABCMeta):
             return self.wrap_static(type.__subclasses__.__get__(cls))
         raw = self.class_lookup(cls, name)
+        of_type = meta is type and is_data_descriptor(vars(type).get(name))
+        if of_type and (raw is not _ABSENT or hasattr(cls, name)):  # it goes before what the class has
+            raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name}")
         from_meta = self.class_lookup(meta, name) if meta is not type else _ABSENT
         if meta is not type and self.class_lookup(meta, "__getattribute__") is not type.__getattribute__:
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattribute__)")
@@ -627,6 +650,18 @@ def namespace_of(real: Any) -> dict[str, Any] | None:
     except AttributeError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def namespace_held(real: Any) -> dict[str, Any] | None:
+    """The same, but a partial is not given one: it unites with another only if that has none."""
+    base: Any = partial_base(type(real))
+    return namespace_of(real) if base is None else base.__reduce__(real)[2][3]
+
+
+def partial_base(kind: type) -> type | None:
+    """functools.partial, or that of another copy of the module, if kind derives from one."""
+    mro = type.__dict__["__mro__"].__get__(kind)
+    return next((base for base in mro if module_of(base) == "functools" and type_name(base) == "partial"), None)
 
 
 def _is_slot(cls: type, name: str) -> bool:

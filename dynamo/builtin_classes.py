@@ -313,9 +313,9 @@ def _proxy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 @cls(functools.partial)
 def _partial(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     fn = cap.realize(args[0])
-    if isinstance(fn, PartialValue):
-        return PartialValue(fn.fn, [*fn.args, *args[1:]], {**fn.kwargs, **kwargs})
-    return PartialValue(fn, list(args[1:]), dict(kwargs))
+    if isinstance(fn, PartialValue) and fn.source is None:
+        return PartialValue(fn.fn, TupleValue([*fn.args.items, *args[1:]]), {**fn.kwargs, **kwargs})
+    return PartialValue(fn, TupleValue(list(args[1:])), dict(kwargs))
 
 
 def _getter(kind: type) -> Row:

@@ -153,6 +153,8 @@ def _hash(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         kind, key = cap.hash_key(value)
         if kind == "c":
             return Constant(hash(key))
+    if isinstance(value, TupleValue):
+        cap.hash_key(value)  # ends the graph at a part whose hash is code of the program
     if value.is_constant and isinstance(value, Constant | TupleValue) and not _holds_nan(value.as_constant()):
         return Constant(cap.host(hash, value.as_constant()))
     raise Unsupported(breaks.IDENTITY, f"hash of {value.describe()}")

@@ -13,7 +13,7 @@ import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import arity, breaks, trust
-from dynamo.attributes import namespace_of
+from dynamo.attributes import namespace_held
 from dynamo.cached import CACHED, call_cached
 from dynamo.decode import CO_GENERATOR_LIKE
 from dynamo.errors import Raised, Unsupported
@@ -300,7 +300,7 @@ class Calls:
     def call_instance(self, obj: UserObject, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """obj(*args, **kwargs). A module without hooks goes straight to its forward."""
         chain, self._chain = self._chain, False
-        if type_attribute(obj.cls, DISABLED, False) or (namespace_of(obj.real) or {}).get(DISABLED):
+        if type_attribute(obj.cls, DISABLED, False) or (namespace_held(obj.real) or {}).get(DISABLED):
             raise Unsupported(breaks.DISABLED_CALL, f"{obj.describe()} is marked with disable")
         if isinstance(obj.real, Module) and self.class_lookup(obj.cls, "__call__") is Module.__call__:
             return self._call_module(obj, args, kwargs, chain)

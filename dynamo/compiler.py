@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from weakref import WeakSet
 
 from dynamo import _native, breaks, guards, trust
-from dynamo.attributes import namespace_of
+from dynamo.attributes import InstanceDict, namespace_held
 from dynamo.breaks import BreakRecord
 from dynamo.capture import Capture, Finished, Limits, Stop
 from dynamo.codegen import CodeGen
@@ -613,7 +613,7 @@ def _may_hold_tensors(value: Any, depth: int) -> bool:
         return any(_may_hold_tensors(v, depth - 1) for v in value[:16])
     if depth and is_a(value, dict):
         return any(_may_hold_tensors(v, depth - 1) for v in list(value.values())[:16])
-    namespace = namespace_of(value) if depth else None
+    namespace = namespace_held(value) if depth else None
     return any(_may_hold_tensors(v, depth - 1) for v in list((namespace or {}).values())[:16])
 
 
@@ -633,9 +633,18 @@ def add_relations(cap: Capture) -> None:
     for kind in (ListValue, DictValue, SetValue, UserObject):
         if not any(isinstance(v, kind) for v in written):
             continue
-        everyone = [v.source for v in cap.by_id.values() if isinstance(v, kind) and v.source is not None]
-        if len(everyone) > 1 and not all(s.is_constant_rooted for s in everyone):
-            cap.guards.add("distinct", tuple(everyone))
+        _tell_apart(cap, [v for v in cap.by_id.values() if isinstance(v, kind) and not isinstance(v, InstanceDict)])
+    dicts: list[Value] = [v for v in cap.by_id.values() if isinstance(v, DictValue) and not isinstance(v, InstanceDict)]
+    is_written = {id(v) for v in written}
+    for space in [v for v in cap.by_id.values() if isinstance(v, InstanceDict)]:
+        _tell_apart(cap, [space, *(v for v in dicts if id(v) in is_written or id(space.obj) in is_written)])
+
+
+def _tell_apart(cap: Capture, values: list[Any]) -> None:
+    """Guard that existing objects are different ones."""
+    sources = tuple(v.source for v in values if v.source is not None)
+    if len(sources) > 1 and not all(s.is_constant_rooted for s in sources):
+        cap.guards.add("distinct", sources)
 
 
 def _limits(fullgraph: bool) -> Limits:

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _NOTHING: Final[dict[str, Any]] = {}
 
 
+def _meet(cap: Any, obj: Value) -> None:
+    """An attribute of `obj` is about to change, and with it the dict of its attributes."""
+    if obj.source is not None and getattr(obj, "real", None) is not None:
+        cap.meet_namespace(obj)
+
+
 class Effects:
     """Pending writes. Reads go through here first."""
 
@@ -50,6 +56,7 @@ class Effects:
         self._attributes.setdefault(id(obj), (obj, {}))[1][name] = value
 
     def set_attribute(self, cap: Any, obj: Value, name: str, value: Value) -> None:
+        _meet(cap, obj)
         cap.mutating(obj)
         pending = self._attributes.setdefault(id(obj), (obj, {}))[1]
         if pending.get(name) is DELETED:
@@ -58,6 +65,7 @@ class Effects:
         pending[name] = value
 
     def delete_attribute(self, cap: Any, obj: Value, name: str) -> None:
+        _meet(cap, obj)
         cap.mutating(obj)
         pending = self._attributes.setdefault(id(obj), (obj, {}))[1]
         if obj.source is None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ProxyTypes, ReferenceType, getweakrefcount
 
-from dynamo.attributes import namespace_of
+from dynamo.attributes import namespace_held
 from dynamo.sources import CellContentsSource, DictItemSource, ItemSource, SlotSource, is_a
 from dynamo.values.base import Lazy, Opaque, Value
 from dynamo.values.constant import Constant
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _DEPTH: Final = 3
 _WIDTH: Final = 64
 _QUIET: Final = (int, float, complex, str, bytes, bytearray, type(None), type, ModuleType, Tensor, slice, range)
-_CONTAINERS: Final = (list, tuple, set, frozenset, deque)
+_CONTAINERS: Final[tuple[Any, ...]] = (list, tuple, set, frozenset, deque)
 # They hold nothing that goes on when it is dropped.
 _ITERABLES: Final[tuple[Any, ...]] = ((), [], "", b"", range(0), {}, {}.items(), {}.values(), set())
 _PASSIVE_ITERATORS: Final = frozenset(type(iter(v)) for v in _ITERABLES)
@@ -50,19 +51,20 @@ def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
 
 
 def _parts(real: Any) -> Iterable[Any]:
-    if is_a(real, _CONTAINERS):
-        return list(real)[:_WIDTH]
+    base = next((base for base in _CONTAINERS if is_a(real, base)), None)
+    if base is not None:  # not by its own __iter__, which is the program's to call
+        return list(islice(base.__iter__(real), _WIDTH))
     if is_a(real, dict):
-        return list(real.values())[:_WIDTH]
+        return list(islice(dict.values(real), _WIDTH))
     if is_a(real, CellType):
         return _contents(real)
     if is_a(real, FunctionType):
         return [part for cell in real.__closure__ or () for part in _contents(cell)]
     if is_a(real, MethodType):
         return (real.__self__,)
-    if is_a(real, partial):  # to look for its __dict__ makes it one, and that shows: partial() unites only with one that has none
+    if is_a(real, partial):
         return (real.func, *real.args, *real.keywords.values())
-    return list((namespace_of(real) or {}).values())[:_WIDTH]
+    return list((namespace_held(real) or {}).values())[:_WIDTH]
 
 
 def _contents(cell: CellType) -> tuple[Any, ...]:

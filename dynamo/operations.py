@@ -246,6 +246,9 @@ class Operations:
             return Constant(self.host(fn, self.object_constant(a), self.object_constant(b)))
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             return self._compare_tensors(fn, a, b)
+        if isinstance(a, CellValue) and isinstance(b, CellValue):
+            x, y = a.load(self), b.load(self)  # type: ignore[arg-type]
+            return Constant(fn(x is not None, y is not None)) if x is None or y is None else self.compare(fn, x, y)
         if fn in (operator.eq, operator.ne):
             counted = isinstance(a, DictValue) and isinstance(b, DictValue) and a.cls is b.cls is collections.Counter
             same = self._equal_dicts(a, b) if counted else self.equal(a, b)  # type: ignore[arg-type]
@@ -348,7 +351,8 @@ class Operations:
         if isinstance(a, Constant) and isinstance(b, Constant):
             x, y = host_value(a), host_value(b)
             return bool(x is y or self.host(operator.eq, x, y))
-        if any(isinstance(v, TensorValue | UserObject | NdArrayValue) or _is_dtype(v) for v in (a, b)):
+        cells = isinstance(a, CellValue) and isinstance(b, CellValue)
+        if cells or any(isinstance(v, TensorValue | UserObject | NdArrayValue) or _is_dtype(v) for v in (a, b)):
             return self.truth(self.compare(operator.eq, a, b))
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             if a.family is not b.family or len(a.items) != len(b.items):
@@ -364,7 +368,7 @@ class Operations:
         if isinstance(a, SliceValue) and isinstance(b, SliceValue):
             return all(self.equal(x, y) for x, y in zip(a.parts, b.parts, strict=True))
         plain = (Constant, Sequence, DictValue, SetValue, RangeValue, SliceValue, FunctionValue, ClassValue, PythonModule,
-                 BuiltinValue, Iterator, CellValue, DictView)  # fmt: skip
+                 BuiltinValue, Iterator, DictView, CellValue)  # fmt: skip
         if isinstance(a, plain) and isinstance(b, plain):
             return a.same_object(self, b) if type(a) is type(b) else False  # type: ignore[arg-type]
         raise Unsupported(breaks.OPAQUE_OBJECT, f"== of {a.describe()} and {b.describe()}")
@@ -479,6 +483,8 @@ class Operations:
             return ("c", value.value)
         if isinstance(value, TupleValue):
             return ("t", *map(self.hash_key, value.items))
+        if isinstance(value, ClassValue | PythonModule):
+            self._identified(value)
         if isinstance(value, ClassValue | BuiltinValue | PythonModule):
             return ("i", id(value.as_constant()))
         if isinstance(value, FunctionValue):
@@ -487,18 +493,28 @@ class Operations:
             return ("f", frozenset(value.entries))
         if isinstance(value, UserObject):
             return self._object_key(value)
-        if isinstance(value, TensorValue | CellValue):
+        if isinstance(value, TensorValue):
             return ("i", id(value))
-        if isinstance(value, ListValue | DictValue | SetValue):
+        if isinstance(value, ListValue | DictValue | SetValue | CellValue):
             self.raise_type_error(f"unhashable type: '{value.python_type().__name__}'")
         if isinstance(value, RangeValue):
             return ("c", value.value)
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key")
 
-    def _object_key(self, value: UserObject) -> Any:
-        hasher, eq = self.class_lookup(value.cls, "__hash__"), self.class_lookup(value.cls, "__eq__")
+    def _hashing(self, cls: type) -> tuple[Any, Any]:
+        """__hash__ and __eq__ of instances of cls; TypeError if they have no hash."""
+        hasher, eq = self.class_lookup(cls, "__hash__"), self.class_lookup(cls, "__eq__")
         if hasher is None:
-            self.raise_type_error(f"unhashable type: '{value.cls.__name__}'")
+            self.raise_type_error(f"unhashable type: '{cls.__name__}'")
+        return hasher, eq
+
+    def _identified(self, value: ClassValue | PythonModule) -> None:
+        """Ends the graph if a class or module is not found under itself alone: its metaclass, or the module's class, says."""
+        if self._hashing(value.python_type()) != (object.__hash__, object.__eq__):
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
+
+    def _object_key(self, value: UserObject) -> Any:
+        hasher, eq = self._hashing(value.cls)
         plain = hasher is object.__hash__ and eq is object.__eq__
         if plain or (issubclass(value.cls, enum.Enum) and eq is object.__eq__):
             return ("i", id(value.real) if value.real is not None else id(value))

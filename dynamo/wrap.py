@@ -511,14 +511,12 @@ def _method(cap: Any, real: Any, source: Source) -> Value:
 
 
 def _partial(cap: Any, real: Any, source: Source) -> Value:
-    if real.__dict__:
-        return Opaque(real, source)
     cap.guard("type", source, functools.partial)
     fn = cap.wrap(real.func, AttrSource(source, "func"))
     args = cap.wrap(real.args, AttrSource(source, "args"))
     keywords = cap.wrap(real.keywords, AttrSource(source, "keywords"))
     kwargs = {k.as_constant(): v for k, v in keywords.entries.values()}
-    return PartialValue(fn, list(args.items), kwargs, source)
+    return PartialValue(fn, args, kwargs, source)
 
 
 def _ndarray(cap: Any, real: Any, source: Source) -> Value:

@@ -85,6 +85,7 @@ class FunctionValue(Value):
         self.new_closure: list[CellValue] = []
         self.new_annotations: Value | None = None
         self.attributes: dict[str, Value] = {}
+        self._dict: _FunctionDict | None = None
 
     def python_type(self) -> type:
         return types.FunctionType
@@ -157,17 +158,19 @@ class FunctionValue(Value):
         assert self.source is not None
         if name in _PLAIN_ATTRIBUTES:
             return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
-        if name in self.real.__dict__:
-            return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
         if name in ("__annotations__", "__type_params__") and name in vars(types.FunctionType):
             return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name in ("__code__", "__defaults__", "__kwdefaults__"):
             return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name == "__dict__":
             return cap.instance_dict(self)
+        cap.meet_namespace(self)
+        of_class = type_attribute(types.FunctionType, name, None)
+        if name in self.real.__dict__ and not (hasattr(type(of_class), "__set__") or hasattr(type(of_class), "__delete__")):
+            return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
         if name == "__class__":
             return cap.wrap_static(types.FunctionType)
-        if type_attribute(types.FunctionType, name, None) is not None:
+        if of_class is not None:
             raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
         cap.guard("no_attr", self.source, name)
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
@@ -188,7 +191,8 @@ class FunctionValue(Value):
         if name in ("__defaults__", "__kwdefaults__") and not (self.new_defaults if name == "__defaults__" else self.new_kwdefaults):
             return NONE
         if name == "__dict__":
-            return _FunctionDict(self, cap)
+            self._dict = self._dict or _FunctionDict(self, cap)
+            return self._dict
         if name == "__doc__":
             has_doc = bool(self.code.co_consts) and isinstance(self.code.co_consts[0], str)
             return Constant(self.code.co_consts[0] if has_doc else None)
@@ -232,7 +236,8 @@ class FunctionValue(Value):
         code = cg.bind(self.code, self.code.co_name)
         cells = "".join(cg.value(c) + ", " for c in self.new_closure)
         namespace = cg.bind(self.globals, "globals")
-        return f"{cg.helper('FunctionType')}({code}, {namespace}, {self.code.co_name!r}, None, ({cells}))"
+        closure = f", None, ({cells})" if cells else ""  # of a function without, __closure__ is None
+        return f"{cg.helper('FunctionType')}({code}, {namespace}, {self.code.co_name!r}{closure})"
 
     def _fill(self, cg: CodeGen, var: str) -> None:
         if self.new_defaults:
@@ -247,16 +252,40 @@ class FunctionValue(Value):
 
 
 class _FunctionDict(DictValue):
-    """The __dict__ of a function that the captured program made."""
+    """The __dict__ of a function that the captured program made: always what its attributes are now. Entries can be stored."""
 
     def __init__(self, owner: FunctionValue, cap: Capture) -> None:
-        super().__init__()
+        self._cap = cap
         self.fn = owner
-        self.entries = {cap.hash_key(k): (k, v) for k, v in ((Constant(n), v) for n, v in owner.attributes.items())}
+        super().__init__()
+
+    @property
+    def entries(self) -> dict[Any, tuple[Value, Value]]:  # type: ignore[override]
+        own = [(Constant(n), v) for n, v in self.fn.attributes.items() if not _is_of_class(n)]
+        return {self._cap.hash_key(k): (k, v) for k, v in own}
+
+    @entries.setter
+    def entries(self, value: Any) -> None:
+        assert not value, "a function's __dict__ is made of its attributes"
 
     def set(self, cap: Capture, key: Value, value: Value) -> None:
-        self.fn.setattr(cap, key.as_constant(), value)
-        super().set(cap, key, value)
+        name = cap.realize(key)
+        if not (isinstance(name, Constant) and type(name.value) is str and name.value.isidentifier()):
+            raise Unsupported(breaks.MUTATION, "a write into the __dict__ of a function, not of an attribute's name")
+        if _is_of_class(name.value):  # where the attribute is found, not in the dict
+            raise Unsupported(breaks.MUTATION, f"a write into the __dict__ of a function, of {name.value}")
+        self.fn.setattr(cap, name.value, value)
+
+    def changed(self, cap: Capture) -> None:
+        raise Unsupported(breaks.MUTATION, "a change of the __dict__ of a function")
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.value(self.fn)}.__dict__"
+
+
+def _is_of_class(name: str) -> bool:
+    """Whether every function has the attribute by its class."""
+    return type_attribute(types.FunctionType, name, None) is not None
 
 
 class BoundMethod(Value):
@@ -300,9 +329,13 @@ class BoundMethod(Value):
 
 
 class PartialValue(Value):
-    """functools.partial"""
+    """functools.partial.
 
-    def __init__(self, fn: Value, args: list[Value], kwargs: dict[str, Value], source: Source | None = None) -> None:
+    A new one of another that exists keeps that as its `fn`: whether they unite depends on whether the other has a __dict__,
+    which to look at gives it one. Calls are the same, and the partial that is made outside decides.
+    """
+
+    def __init__(self, fn: Value, args: TupleValue, kwargs: dict[str, Value], source: Source | None = None) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
@@ -315,23 +348,21 @@ class PartialValue(Value):
         return True
 
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return cap.realize(self.fn).call(cap, [*self.args, *args], {**self.kwargs, **kwargs})
+        return cap.realize(self.fn).call(cap, [*self.args.items, *args], {**self.kwargs, **kwargs})
 
     def getattr(self, cap: Capture, name: str) -> Value:
+        if self.source is None and issubclass(cap.realize(self.fn).python_type(), functools.partial):
+            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}, a partial of one from outside")
         if name == "func":
             return self.fn
         if name == "args":
-            return TupleValue(list(self.args))
-        if name == "keywords":
-            d = DictValue()
-            d.update(cap, ((Constant(k), v) for k, v in self.kwargs.items()))
-            return d
-        return super().getattr(cap, name)
+            return self.args
+        return super().getattr(cap, name)  # its keywords are a dict that the program may write into
 
     def reconstruct(self, cg: CodeGen) -> str:
         if self.source is not None:
             return cg.source(self.source)
-        parts = [cg.value(self.fn), *(cg.value(a) for a in self.args)]
+        parts = [cg.value(self.fn), *(cg.value(a) for a in self.args.items)]
         parts += [f"**{{{', '.join(f'{k!r}: {cg.value(v)}' for k, v in self.kwargs.items())}}}"] if self.kwargs else []
         return f"{cg.bind(functools.partial, 'partial')}({', '.join(parts)})"
 

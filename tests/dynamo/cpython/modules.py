@@ -42,7 +42,6 @@ _HELD: Final = "when a class, function, module or key made in the test dies: com
 _COUNTED: Final = "counts references to constants, which compiled code holds as well"
 _TIME: Final = "measures time, or takes minutes captured: thousands of iterations of plain Python"
 _LINES: Final = "what linecache holds: the capture reads the user's lines through it"
-_LEFT: Final = "a known difference, still to be mended"
 EXCLUDED: Final[dict[str, str]] = {
     **dict.fromkeys((
         "test_contextlib.ContextManagerTestCase.test_nokeepref",
@@ -73,12 +72,6 @@ EXCLUDED: Final[dict[str, str]] = {
         "test_call.TestPEP590.test_setvectorcall_load_attr_specialization_deopt",
         "test_call.TestPEP590.test_setvectorcall_load_attr_specialization_skip",
     ), _CALLS_IN_C),
-    **dict.fromkeys((
-        "test_descr.ClassPropertiesAndMethods.test_wrong_class_slot_wrapper",
-        "test_deque.TestSubclass.test_pickle_recursive", "test_functools.TestUpdateWrapper.test_update_type_wrapper",
-        "test_functools.TestWraps.test_update_type_wrapper", "test_functools.TestPartialC.test_nested_optimization",
-        "test_typing.UnionTests.test_union_of_unhashable",
-    ), _LEFT),
     **dict.fromkeys((
         "test_descr.ClassPropertiesAndMethods.test_remove_subclass",
         "test_functools.TestLRUC.test_lru_cache_weakrefable",

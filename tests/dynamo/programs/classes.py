@@ -388,3 +388,57 @@ class PlainSubscript:
 @PROGRAMS.program(lambda: (x23(),))
 def subscripts_of_classes(log, x):
     return BothSubscripts[1], PlainSubscript[2], str(type[int]), str(list[int]), x + 1
+
+
+class Unhashable(type):
+    __hash__ = None
+
+
+class NoKey(metaclass=Unhashable):
+    pass
+
+
+class AllOne(type):
+    asked: typing.ClassVar[list[str]] = []
+
+    def __hash__(cls):
+        AllOne.asked.append("hash")
+        return 5
+
+    def __eq__(cls, other):
+        return isinstance(other, AllOne)
+
+
+class OneKey(metaclass=AllOne):
+    pass
+
+
+class SameKey(metaclass=AllOne):
+    pass
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def classes_as_keys(log, x):
+    AllOne.asked.clear()
+    for look in (lambda: {NoKey: 1}, lambda: NoKey in {1, 2}, lambda: {1: 2}.get(NoKey), lambda: hash((NoKey, 1)),
+                 lambda: frozenset([NoKey]), lambda: {NoKey}):  # fmt: skip
+        try:
+            log.append(look())
+        except TypeError as error:
+            log.append(str(error))
+    log.append({OneKey: 1, SameKey: 2}[OneKey])
+    log.append(hash((OneKey, 1)) == hash((SameKey, 1)))
+    log.append((len(AllOne.asked), len({OneKey, SameKey}), SameKey in {OneKey: 3}))
+    return x + 1
+
+
+class ShadowsType:
+    __flags__ = 3
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def attributes_that_classes_have_of_type(log, x):
+    log.append((ShadowsType.__flags__ == 3, type(type.__dictoffset__), type(int.__basicsize__)))
+    log.append([getattr(c, "__abstractmethods__", "none") for c in (type, int, ShadowsType)])
+    log.append([getattr(c, "__type_params__", "none") for c in (type, int, ShadowsType)])
+    return x + 1

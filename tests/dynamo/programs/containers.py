@@ -255,3 +255,22 @@ def error_in_list(log, x):
     except ValueError as error:
         log.append(str(error))
     return x
+
+
+class NoIteration(collections.deque):
+    def __iter__(self):
+        raise TypeError("not by iterating")
+
+
+class NoValues(dict):
+    def values(self):
+        raise TypeError("not by values()")
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def containers_that_refuse_to_be_looked_through(log, x):
+    for held in NoIteration("abc"), NoIteration("abc", 2), NoValues(a=1):
+        log.append(len(held))
+        print(end="")
+        log.append(len(held))
+    return x + 1

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import types
 
 import eager as torch
 from tests.dynamo.programs.flow import x23
@@ -170,6 +171,48 @@ def partials(log, x):
     return p(1), q(3), q(b=1), functools.reduce(lambda a, b: a + b, [x, x, 1])
 
 
+def _arguments(*args, **kwargs):
+    return args, sorted(kwargs)
+
+
+@PROGRAMS.program(lambda: (x23(), functools.partial(_arguments, 1, r=2)))
+def partials_of_partials(log, x, given):
+    made = functools.partial(_arguments, 1)
+    log.append((functools.partial(made, bar=2).func is _arguments, functools.partial(made, 2).args))
+    made.note = 3
+    log.append((functools.partial(made, bar=2).func is made, functools.partial(given, 7, j=1).func is _arguments))
+    outer = functools.partial(given, 7, j=1)
+    given.keywords["later"] = 5
+    log.append((outer(), outer.args, sorted(outer.keywords), given(), functools.partial(functools.partial(given, 8), 9)()))
+    given.__dict__  # noqa: B018 - to look for it makes it
+    return functools.partial(given, 8).func is given, x + 1
+
+
+@PROGRAMS.program(lambda: (x23(),), held=True)
+def attributes_of_new_functions(log, x):
+    def fn():
+        pass
+
+    namespace = fn.__dict__
+    fn.a = 1
+    log.append((dict(namespace), namespace is fn.__dict__, fn.__dict__.pop("a"), hasattr(fn, "a"), fn.__closure__))
+    fn.__dict__.update({"not a name": 2, "b": 3})
+    namespace["__annotations__"] = namespace["__name__"] = namespace["__code__"] = 4
+    log.append((list(namespace), fn.b, fn.__annotations__, fn.__name__, type(fn.__code__).__name__))
+    namespace.clear()
+    fn.__name__ = "other"
+    return list(fn.__dict__), x + 1
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def a_wrapper_of_type(log, x):
+    def wrapper(*args):
+        pass
+
+    functools.update_wrapper(wrapper, type)
+    return wrapper.__name__, wrapper.__annotations__, getattr(wrapper, "__type_params__", ()), x + 1
+
+
 @PROGRAMS.factory(lambda: (x23(),))
 def decorated():
     def twice(fn):
@@ -239,3 +282,17 @@ def builtins_on_values(log, x):
         isinstance(x, torch.Tensor), callable(len), x.ndim, hasattr(x, "nope"), abs(-3), len([1]), x.sum(),
         sum([x, x]), list(reversed([1, 2])), dict(a=1), tuple([1]), set([1]), bool([]), int("3"), str(4), int is int,
     )  # fmt: skip
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def cells_compare_by_contents(log, x):
+    n, cell = float("nan"), types.CellType
+    one, other = (lambda: x.shape[0]).__closure__[0], (lambda: x.shape[1]).__closure__[0]
+    log.append((cell(1) == cell(1.0), cell(1) != cell(2), cell() == cell(), cell() < cell(0), cell(3) > cell(), one is other))
+    held = cell(n)
+    log.append((held == held, [held] == [held], cell([n]) == cell([n]), cell(2) < cell(3), cell(1) in [cell(1)], cell(1) == 1))
+    try:
+        {cell(1)}
+    except TypeError as error:
+        log.append(str(error))
+    return x + 1

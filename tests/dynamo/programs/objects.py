@@ -423,3 +423,41 @@ def objects_are_asked_for_nothing_else(log, x, given):
     print(end="")
     local = pair = None
     return y + given.v, list(TellsWhatItIsAsked.asked)
+
+
+class Plain:
+    def __init__(self, **given):
+        self.__dict__.update(given)
+
+
+def _with_another_dict():
+    return x23(), Plain(a=1), {"a": 1}
+
+
+def _with_its_dict():
+    obj = Plain(a=1)
+    return x23(), obj, obj.__dict__
+
+
+@PROGRAMS.program(_with_another_dict, _with_its_dict, _with_another_dict)
+def a_dict_beside_an_object_that_is_written(log, x, obj, namespace):
+    obj.a = 3
+    return namespace["a"], x + 1
+
+
+@PROGRAMS.program(_with_its_dict, _with_another_dict, _with_its_dict)
+def a_dict_that_is_written_beside_an_object(log, x, obj, namespace):
+    before = obj.a
+    namespace["a"] = 3
+    namespace["b"] = 4
+    return before, obj.a, hasattr(obj, "b"), namespace is obj.__dict__, x + 1
+
+
+@PROGRAMS.program(_with_its_dict, _with_another_dict)
+def a_dict_read_before_its_object(log, x, obj, namespace):
+    log.append(list(namespace))
+    obj.b = 3
+    log.append((list(namespace), namespace is vars(obj), obj.a))
+    namespace["c"] = 5
+    obj.__dict__["d"] = 6
+    return list(namespace), list(vars(obj)), x + 1

@@ -5,24 +5,23 @@ from __future__ import annotations
 import importlib.util
 import operator
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks, trust
 from dynamo.decode import VERSION
 from dynamo.errors import Unsupported
 from dynamo.opcodes.table import op
-from dynamo.sources import ConstSource, DictItemSource
+from dynamo.sources import ConstSource, DictItemSource, is_a
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant
-from dynamo.values.objects import DELETED, ClassValue, SuperValue
+from dynamo.values.objects import DELETED, ClassValue, PythonModule, SuperValue
 from dynamo.values.sequences import SliceValue
 from dynamo.wrap import BUILTINS_NAMESPACE
 
 _IMPORT: Final = BUILTINS_NAMESPACE["__import__"]
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from dynamo.decode import Instruction
     from dynamo.symbolic import Frame
 
@@ -285,6 +284,8 @@ def import_name(frame: Frame, ins: Instruction) -> None:
     module = sys.modules.get(absolute)
     if module is None:
         module = _import_now(frame, absolute)
+    if not is_a(module, ModuleType):  # what stands in for one may answer by code of its own
+        raise Unsupported(breaks.IMPORT, f"import {absolute}, which is no module")
     names = fromlist.as_constant() or ()
     missing = [n for n in names if n != "*" and not hasattr(module, n)]
     if missing and hasattr(module, "__path__"):
@@ -314,7 +315,7 @@ def _import_now(frame: Frame, name: str) -> ModuleType:
 def import_from(frame: Frame, ins: Instruction) -> None:
     module = frame.cap.realize(frame.stack[-1])
     name = frame.code.co_names[ins.arg]
-    if not hasattr(module.as_constant(), name):
+    if not isinstance(module, PythonModule) or not hasattr(module.module, name):
         raise Unsupported(breaks.IMPORT, f"from {module.describe()} import {name}")
     frame.push(module.getattr(frame.cap, name))
 

@@ -30,6 +30,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import dynamo
 import eager as torch
+from tests.dynamo.programs.flow import x23
 from tests.dynamo.support import Table
 
 PROGRAMS = Table()
@@ -492,3 +493,24 @@ if sys.version_info >= (3, 12):
     @PROGRAMS.program(x)
     def generic_functions_and_classes(log, x):
         return _GENERIC["first"]([x, 1]), _GENERIC["Box"](x).v + 1
+
+
+class StandsIn:
+    def __init__(self, log):
+        self.log = log
+
+    def __getattribute__(self, name):
+        if name == "something":
+            object.__getattribute__(self, "log").append(name)
+            return 3
+        return object.__getattribute__(self, name)
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def an_object_that_stands_in_for_a_module(log, x):
+    sys.modules["stands_in"] = StandsIn(log)
+    try:
+        from stands_in import something
+    finally:
+        del sys.modules["stands_in"]
+    return something, x + 1

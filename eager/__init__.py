@@ -143,7 +143,7 @@ _ON_FIRST_USE = {
         "xpu").split()},
 }  # fmt: skip
 
-_FROM_SUBMODULES = {"vmap": "func", "is_storage": "storage", "TensorType": "jit.annotations"}
+_FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations"}
 
 
 def __getattr__(name: str) -> _Any:

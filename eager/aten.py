@@ -172,12 +172,13 @@ def _log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
     return functional.log_softmax(self.float() if half_to_float else self, dim)
 
 
+_METHODS: Final[Any] = Tensor  # whose methods stand in a table that type checkers do not see
 _HERE_ONLY: Final[dict[str, Callable[..., Any]]] = {
     "slice": _slice, "index": _index, "index_put": _index_put, "index_put_": _index_put_, "_to_copy": _to_copy, "alias": _alias,
-    "sym_size": _size, "sym_stride": _stride, "sym_numel": Tensor.numel, "sym_storage_offset": Tensor.storage_offset,
-    "_softmax": _softmax, "_log_softmax": _log_softmax, "_sparse_addmm": FUNCTIONS["addmm"], "_conj": Tensor.conj,
-    "_unsafe_view": Tensor.view, "_reshape_alias": Tensor.as_strided, "_local_scalar_dense": Tensor.item,
-    "_pin_memory": Tensor.pin_memory, "lift_fresh": _alias, "lift_fresh_copy": Tensor.clone,
+    "sym_size": _size, "sym_stride": _stride, "sym_numel": _METHODS.numel, "sym_storage_offset": _METHODS.storage_offset,
+    "_softmax": _softmax, "_log_softmax": _log_softmax, "_sparse_addmm": FUNCTIONS["addmm"], "_conj": _METHODS.conj,
+    "_unsafe_view": _METHODS.view, "_reshape_alias": _METHODS.as_strided, "_local_scalar_dense": _METHODS.item,
+    "_pin_memory": _METHODS.pin_memory, "lift_fresh": _alias, "lift_fresh_copy": _METHODS.clone,
 }  # fmt: skip
 
 ATEN: Final = _Namespace()

@@ -6,6 +6,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
+from eager.functions.results import takes_out
 from eager.ops.asserting import demand
 from eager.ops.linalg import LinAlgError, check_matrix, check_square
 from eager.ops.matmul import transpose_last
@@ -546,6 +547,9 @@ def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
 
 
 make_refusing(globals())
+for _name in ("cholesky_ex cond eig eigh eigvals eigvalsh lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power matrix_rank "
+              "multi_dot pinv qr slogdet svd svdvals vecdot").split():  # fmt: skip
+    globals()[_name] = takes_out(globals()[_name])
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import eager as torch
+import eager
 from eager import Tensor
 from eager._tensor_str import PRINT_OPTS, _tensor_str
 from eager.aten import OpOverload, OpOverloadPacket
@@ -20,10 +20,12 @@ from eager.distributed.tensor import DTensor
 from eager.distributions.transforms import _clipped_sigmoid
 from eager.futures import Future, collect_all, wait_all
 from eager.nn.parallel.distributed import DistributedDataParallel
+from eager.nn.parallel.scatter_gather import gather, scatter
 from eager.serialization import MAP_LOCATION
-from eager.utils.data.dataloader import DataLoader, _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
+from eager.utils.data.dataloader import DataLoader, _BaseDataLoaderIter, _collate_fn_t, _MultiProcessingDataLoaderIter
 
-aten: Any = torch.ops.aten  # type: ignore[attr-defined]
+torch: Any = eager
+aten: Any = torch.ops.aten
 
 
 def test_overloads_are_one_object_each_and_are_called_by_position() -> None:
@@ -84,6 +86,7 @@ def test_futures_give_values_to_waiting_threads() -> None:
 
 
 def test_futures_raise_what_was_set() -> None:
+    assert torch.Future is Future
     future: Future[int] = Future()
     after = future.then(lambda done: done.wait())
     with pytest.raises(RuntimeError):
@@ -108,7 +111,7 @@ def test_what_needs_several_processes_says_so(make: Callable[[], Any]) -> None:
 
 def test_subclasses_may_take_no_part() -> None:
     class Plain(Tensor):
-        __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[attr-defined]
+        __torch_function__ = torch._C._disabled_torch_function_impl
 
     x = torch.ones(2).as_subclass(Plain)
     assert type(x) is Plain
@@ -124,3 +127,25 @@ def test_names_for_annotations_and_transforms() -> None:
     assert isinstance(batches, _BaseDataLoaderIter)
     assert not isinstance(batches, _MultiProcessingDataLoaderIter)
     assert 0 < float(_clipped_sigmoid(torch.tensor(-1e4))) < float(_clipped_sigmoid(torch.tensor(1e4))) < 1
+    assert _collate_fn_t is not None
+
+
+def test_parts_for_devices_and_their_results() -> None:
+    x = torch.arange(5.0)
+    halves = scatter((x, {"k": x}, 3), ["cpu", "cpu"])
+    assert [h[0].tolist() for h in halves] == [[0.0, 1.0, 2.0], [3.0, 4.0]]
+    assert [h[2] for h in halves] == [3, 3]
+    assert gather([h[1] for h in halves], "cpu")["k"].equal(x)
+
+
+@pytest.mark.parametrize("name", ["cholesky_ex", "eigh", "qr", "svd", "slogdet", "lu_factor_ex", "pinv", "svdvals", "eigvalsh", "cond"])
+def test_linear_algebra_takes_out(name: str) -> None:
+    fn = getattr(torch.linalg, name)
+    a = torch.eye(3) * 2
+    want = fn(a, out=None)
+    single = isinstance(want, Tensor)
+    out = torch.empty_like(want) if single else tuple(torch.empty_like(t) for t in want)
+    got = fn(a, out=out)
+    for w, g, o in zip((want,) if single else want, (got,) if single else got, (out,) if single else out, strict=True):
+        assert g is o
+        assert g.equal(w)

@@ -27,6 +27,10 @@ T_co = TypeVar("T_co", covariant=True)
 _FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
 
 
+_collate_fn_t = Callable[[list[Any]], Any]  # noqa: PYI042 - the name by which libraries annotate with it
+_worker_init_fn_t = Callable[[int], None]  # noqa: PYI042
+
+
 class _DatasetKind:
     """How samples are had from a dataset."""
 

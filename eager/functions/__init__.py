@@ -39,6 +39,7 @@ from eager.functions import (
     symbolic,
     views,
 )
+from eager.functions.former_orders import accept_former_orders
 from eager.functions.keywords import accept_numpy_names
 from eager.functions.results import EXACT_OUT, TAKE_OUT, takes_out, wants_tensor
 from eager.refusal import all_refusing
@@ -61,6 +62,8 @@ FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     accept_numpy_names(_family.FUNCTIONS)
     accept_numpy_names(_family.METHODS)
+    accept_former_orders(_family.FUNCTIONS)
+    accept_former_orders(_family.METHODS)
     FUNCTIONS.update(all_refusing(listed(_family.FUNCTIONS), "eager"))
     attach(all_refusing(listed(_family.METHODS), "eager"))
 for _name in _native.FAST_METHODS:  # with a short way in C before the function, under all names that it has

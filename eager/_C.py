@@ -5,13 +5,14 @@ from eager.autograd import set_grad_enabled
 from eager.dispatch import active_level
 from eager.interception import _disabled_torch_function_impl
 from eager.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from eager.serialization import PyTorchFileReader
 from eager.tensor import Tensor
 
 _TensorMeta = type(Tensor)
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_TensorMeta", "_are_functorch_transforms_active",
-    "_disabled_torch_function_impl", "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "PyTorchFileReader", "_TensorMeta",
+    "_are_functorch_transforms_active", "_disabled_torch_function_impl", "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled",
 ]  # fmt: skip
 
 

@@ -90,7 +90,7 @@ from eager.numerics import (
 from eager.printing import set_printoptions
 from eager.promotion import result_type
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from eager.serialization import load, save  # noqa: E402
+from eager.serialization import PyTorchFileReader, load, save  # noqa: E402
 from eager.tensor import Size, Tensor
 from eager.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from eager.type_info import finfo, iinfo

@@ -16,6 +16,7 @@ from eager.device import CPU, device
 from eager.dtypes import dtype
 from eager.functions import creation
 from eager.ops.table import from_array
+from eager.spec import TensorSpec
 from eager.tensor import Tensor, attach
 
 UntypedStorage = _native.UntypedStorage
@@ -128,6 +129,10 @@ class TypedStorage(metaclass=_StorageMeta):
 
     def _view(self) -> Tensor:
         return _over_storage(self.dtype, self)
+
+    @property
+    def _untyped_storage(self) -> Any:
+        return self.untyped()
 
     def untyped(self) -> Any:
         """The storage of bytes beneath."""
@@ -279,7 +284,35 @@ def _storage_type(self: Tensor) -> Any:
     return STORAGE_TYPES[_storage(self).pickle_storage_type()]
 
 
-attach({"storage": _storage, "storage_type": _storage_type})
+def _set(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Become a view of the memory of a tensor or storage: of all of it, or of `size` elements `stride` apart from an offset on.
+    Without a source, an empty tensor.
+
+    Raises: RuntimeError for another dtype, and for a view that reaches past the storage (torch enlarges it).
+    """
+    d = self.dtype
+    given = source.dtype if isinstance(source, (Tensor, TypedStorage)) else d
+    if given is not d:
+        raise RuntimeError(f"set_: could not set a tensor of {given} to a tensor of {d}")
+    if isinstance(source, Tensor) and size is None:
+        self._set_impl(source)
+        return self
+    if source is None:
+        source, size = creation.empty(0, dtype=d), (0,)
+    storage = source if isinstance(source, UntypedStorage) else source.untyped() if isinstance(source, TypedStorage) else (
+        source.untyped_storage())  # fmt: skip
+    shape = tuple(size) if size is not None else (storage.nbytes() // d.itemsize - storage_offset,)
+    steps = TensorSpec.contiguous(shape, d).strides if stride is None else tuple(stride)
+    last = storage_offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if 0 not in shape else -1
+    if storage_offset < 0 or min(shape, default=0) < 0 or (last + 1) * d.itemsize > storage.nbytes():
+        raise RuntimeError(f"set_: size {list(shape)}, strides {list(steps)} and offset {storage_offset} reach past a storage of "
+                           f"{storage.nbytes()} bytes")  # fmt: skip
+    self._set_impl(_native.make(None, storage, d.code, shape, steps, storage_offset))
+    return self
+
+
+_set.__name__ = _set.__qualname__ = "set_"
+attach({"storage": _storage, "_typed_storage": _storage, "storage_type": _storage_type, "set_": _set})
 
 
 def set_default_tensor_type(t: Any) -> None:

@@ -153,11 +153,6 @@ class Tensor(_native.TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         self._set_impl(value)
 
-    def set_(self, source: Tensor) -> Tensor:
-        """Become a view of what `source` is."""
-        self._set_impl(source)
-        return self
-
     @property
     def _base(self) -> Tensor | None:
         m = self._autograd

@@ -5,7 +5,7 @@ torch still takes them, with one warning, and code of those days is full of them
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from eager import _native
@@ -15,7 +15,7 @@ from eager.callers import warn
 _ALPHA: Final = {"tnt": ("alpha",)}
 _VALUE: Final = {"tntt": ("value",)}
 _BETA: Final = {"nttt": ("beta",), "ntntt": ("beta", "alpha"), "tntt": ("beta",), "tnntt": ("beta", "alpha")}
-_ORDERS: Final = {
+_ORDERS: Final[dict[str, Mapping[str, tuple[str, ...]]]] = {
     **dict.fromkeys(("add", "add_", "sub", "sub_"), _ALPHA),
     **dict.fromkeys(("addcmul", "addcmul_", "addcdiv", "addcdiv_"), _VALUE),
     **{name + suffix: _BETA for name in ("addmm", "addmv", "addr", "addbmm", "baddbmm") for suffix in ("", "_")},
@@ -29,7 +29,7 @@ def accept_former_orders(functions: dict[str, Any]) -> None:
         functions[name] = _reordering(name, functions[name], _ORDERS[name])
 
 
-def _reordering(name: str, fn: Callable[..., Any], orders: dict[str, tuple[str, ...]]) -> Callable[..., Any]:
+def _reordering(name: str, fn: Callable[..., Any], orders: Mapping[str, tuple[str, ...]]) -> Callable[..., Any]:
     fewest = min(map(len, orders))
 
     @functools.wraps(fn)

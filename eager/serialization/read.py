@@ -87,11 +87,11 @@ def load(f: PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = 
         raise AttributeError(f"'{type(f).__name__}' object has no attribute 'read'. You can only torch.load from a file that is "
                              "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it "
                              "instead.")  # fmt: skip
-    data: Any = mapped(f, current.mapping == MAP_SHARED) if mmap else _whole(f)  # type: ignore[arg-type]
+    data: Any = mapped(f, current.mapping == MAP_SHARED) if mmap else whole_file(f)  # type: ignore[arg-type]
     if len(data) == 0:
         raise EOFError(f"Ran out of input: {_what(f)} is empty")
     if bytes(data[:4]) == b"PK\x03\x04":
-        return _load_archive(_Archive(data, f, copy=not mmap), map_location, only, pickle_load_args)
+        return _load_archive(Archive(data, f, copy=not mmap), map_location, only, pickle_load_args)
     if mmap:
         raise RuntimeError("mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True), please "
                            f"torch.save your checkpoint with this option in order to use mmap ({_what(f)}).")  # fmt: skip
@@ -100,7 +100,7 @@ def load(f: PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = 
     raise RuntimeError(f"load: {_what(f)} is no file of torch.save: it begins with {bytes(data[:8])!r}; allowed: a zip archive or a pickle")
 
 
-def _whole(f: Any) -> bytes:
+def whole_file(f: Any) -> bytes:
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return file.read()
@@ -115,7 +115,7 @@ def _what(f: Any) -> str:
 # ---- zip archives ----
 
 
-class _Archive:
+class Archive:
     """The records of a file by name, as bytes or as storages over it."""
 
     def __init__(self, data: Any, f: Any, copy: bool) -> None:
@@ -189,7 +189,7 @@ class _Seekable(io.RawIOBase):
         return piece
 
 
-def _byte_order(archive: _Archive) -> str:
+def _byte_order(archive: Archive) -> str:
     if "byteorder" in archive:
         order = archive.read("byteorder").decode("latin1")
         if order not in ("little", "big"):
@@ -199,7 +199,7 @@ def _byte_order(archive: _Archive) -> str:
     return sys.byteorder if chosen is LoadEndianness.NATIVE else chosen.name.lower()
 
 
-def _load_archive(archive: _Archive, map_location: Any, weights_only: bool, settings: dict[str, Any]) -> Any:
+def _load_archive(archive: Archive, map_location: Any, weights_only: bool, settings: dict[str, Any]) -> Any:
     if "constants.pkl" in archive:
         if weights_only:
             raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``.")
@@ -329,12 +329,12 @@ def _placed(storage: Any, map_location: Any, location: str) -> Any:
 
 def get_unsafe_globals_in_checkpoint(f: PathLike | BinaryIO) -> list[str]:
     """Names in a file that weights_only would refuse. Raises RuntimeError for a file that is no zip archive."""
-    data = _whole(f)
+    data = whole_file(f)
     if data[:4] != b"PK\x03\x04":
         raise RuntimeError("The input must be a checkpoint that was saved with `torch.save(_use_new_zipfile_serialization=True)`")
     strings: list[Any] = []
     found: dict[str, None] = {}
-    for op, arg, _ in pickletools.genops(_Archive(data, f, copy=True).read("data.pkl")):
+    for op, arg, _ in pickletools.genops(Archive(data, f, copy=True).read("data.pkl")):
         if isinstance(arg, str) and "UNICODE" in op.name:
             strings.append(arg)
         if op.name in ("GLOBAL", "STACK_GLOBAL"):

@@ -26,10 +26,13 @@ _warned: list[str] = []  # the name that was warned about
 def accept_former_orders(functions: dict[str, Any]) -> None:
     """Make those functions of a table that had another order of arguments take it too."""
     for name in _ORDERS.keys() & functions.keys():
-        functions[name] = _reordering(name, functions[name], _ORDERS[name])
+        functions[name] = _reordering(name, functions[name])
 
 
-def _reordering(name: str, fn: Callable[..., Any], orders: Mapping[str, tuple[str, ...]]) -> Callable[..., Any]:
+@functools.cache
+def _reordering(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn`, taking the former order too: one function, wherever it stands."""
+    orders = _ORDERS[name]
     fewest = min(map(len, orders))
 
     @functools.wraps(fn)

@@ -76,3 +76,7 @@ def test_other_orders_and_a_number_given_twice_are_refused() -> None:
     for call in (lambda: m(2).addcmul(m(2), 2, m(2)), lambda: m(2).add(2, m(2), alpha=3), lambda: m(2).add(m(2), 2, m(2))):
         with pytest.raises(TypeError):
             call()
+
+
+def test_function_and_method_stay_one() -> None:
+    assert all(getattr(torch, name) is getattr(torch.Tensor, name) for name in ("add", "sub", "addcmul", "addcdiv"))

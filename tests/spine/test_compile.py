@@ -49,6 +49,7 @@ def test_softmax_and_reductions(shape, dim):
     def f(x):
         return torch.softmax(x, dim), x.sum(dim), x.mean(dim, keepdim=True), x.amax(dim)
 
+    torch.manual_seed(0)  # a sum that nearly cancels has no five digits
     x = torch.randn(*shape) * 3
     for got, want in zip(torch.compile(f, fullgraph=True)(x), f(x), strict=True):
         _close(got, want)

@@ -32,45 +32,47 @@ _OVERLOADS: Final = frozenset(
 )  # fmt: skip
 
 
-class OpOverload:
-    """One overload: called as the function that it is."""
+class _Operator:
+    """What is called as a function, and is one object wherever it is copied to. name: as it stands in `aten`."""
 
-    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
-        self.overloadpacket = packet
-        self.namespace = "aten"
-        self._overloadname = overload
-        self._op = packet._op
-        self.__name__ = f"{packet.__name__}.{overload}"
+    def __init__(self, name: str, op: Callable[..., Any]) -> None:
+        self.__name__ = name
         self.__module__ = "eager.ops.aten"
+        self._op = op
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._op(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __deepcopy__(self, memo: Any) -> _Operator:
+        return self
+
+
+class OpOverload(_Operator):
+    """One overload: called as the function that it is."""
+
+    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
+        super().__init__(f"{packet.__name__}.{overload}", packet._op)
+        self.overloadpacket = packet
+        self.namespace = "aten"
+        self._overloadname = overload
 
     def name(self) -> str:
         """Name of the operator, "aten::add.Tensor"; without the overload where it is the only one."""
         return f"{self.overloadpacket._qualname}{'' if self._overloadname == 'default' else '.' + self._overloadname}"
 
-    def __str__(self) -> str:
-        return f"aten.{self.__name__}"
-
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
 
-    def __deepcopy__(self, memo: Any) -> OpOverload:
-        return self
 
-
-class OpOverloadPacket:
+class OpOverloadPacket(_Operator):
     """All overloads of a name. Calling it lets the arguments choose; an attribute is the overload of that name."""
 
     def __init__(self, name: str, op: Callable[..., Any]) -> None:
-        self.__name__ = name
-        self.__module__ = "eager.ops.aten"
+        super().__init__(name, op)
         self._qualname = f"aten::{name}"
-        self._op = op
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._op(*args, **kwargs)
 
     def __getattr__(self, name: str) -> OpOverload:
         if name not in _OVERLOADS:
@@ -83,14 +85,8 @@ class OpOverloadPacket:
         """Names of the overloads that were asked for so far."""
         return [name for name, value in vars(self).items() if isinstance(value, OpOverload)]
 
-    def __str__(self) -> str:
-        return f"aten.{self.__name__}"
-
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self}')>"
-
-    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
-        return self
 
 
 class _Namespace:

@@ -21,7 +21,7 @@ os.environ["TORCHDYNAMO_SUPPRESS_ERRORS"] = "0"  # a bug of the compiler fails t
 
 from hypothesis import settings as hypothesis_settings  # noqa: E402
 
-from eager import _logging  # noqa: E402
+from eager import _logging, random  # noqa: E402
 
 # A loaded machine is no failure; and a run that gates a merge must be the same run every time. Others go on searching.
 hypothesis_settings.register_profile("search", deadline=None, print_blob=True)
@@ -31,6 +31,12 @@ hypothesis_settings.load_profile("gate" if os.environ.get("CI") else "search")
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(_CACHE, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _seed() -> None:
+    """A file draws the same numbers in every run, whichever files its process has run before."""
+    random.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

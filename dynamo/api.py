@@ -15,7 +15,7 @@ from dynamo import _native, breaks, checkpoints, trust
 from dynamo.break_errors import error_on_graph_break
 from dynamo.breaks import BreakRecord
 from dynamo.calls import DISABLED
-from dynamo.compiler import REGIONS, CompiledRegion
+from dynamo.compiler import CompiledRegion, all_regions
 from dynamo.compiler import stance as current_stance
 from dynamo.decode import argument_count
 from dynamo.dynamic import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
@@ -314,7 +314,7 @@ def _check_same_parameters(original: Any, replacement: types.FunctionType) -> No
 
 def reset() -> None:
     """Forget everything compiled in this process, and which breaks and warnings were reported."""
-    for region in list(REGIONS):
+    for region in all_regions():
         region.reset()
     breaks.forget_sites()
     _logging.forget_warnings()
@@ -497,7 +497,7 @@ def explain_guards(compiled: Any, *args: Any, **kwargs: Any) -> GuardExplanation
         compiled, args = compiled._compiled_call, (compiled._orig_mod, *args)
     if isinstance(compiled, types.MethodType):
         compiled, args = compiled.__func__, (compiled.__self__, *args)
-    site = next((s for r in REGIONS for c, s in r.function_sites if c is compiled), None)
+    site = next((s for r in all_regions() for c, s in r.function_sites if c is compiled), None)
     if site is None:
         raise TypeError(f"explain_guards: got a {type(compiled).__name__}; allowed: what compile() gave back")
     slots = _slots(compiled.__wrapped__, args, kwargs) if measured else None
@@ -517,7 +517,7 @@ def _slots(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any,
 
 def statistics() -> Explanation:
     """The sum over everything compiled in this process since the last reset."""
-    found = [region.statistics for region in REGIONS]
+    found = [region.statistics for region in all_regions()]
     return Explanation(
         tuple(g for s in found for g in s.graphs),
         tuple(b for s in found for b in s.breaks),

@@ -11,6 +11,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final, cast
 from weakref import WeakSet
@@ -139,7 +140,14 @@ class Site:
 _frame_numbers = itertools.count()
 
 
-REGIONS: Final[WeakSet[CompiledRegion]] = WeakSet()  # all that there are
+_regions: Final[WeakSet[CompiledRegion]] = WeakSet()  # all that there are
+_regions_lock: Final = Lock()
+
+
+def all_regions() -> list[CompiledRegion]:
+    """Those of this moment: other threads may be making more."""
+    with _regions_lock:
+        return list(_regions)
 
 
 class CompiledRegion:
@@ -154,7 +162,8 @@ class CompiledRegion:
         self._continuations: dict[Any, _native.Dispatcher] = {}
         self._frame_sites: dict[CodeType, Site] = {}
         self._function_sites: list[tuple[_native.CompiledFunction, Site]] = []
-        REGIONS.add(self)
+        with _regions_lock:
+            _regions.add(self)
 
     # -- entries -----------------------------------------------------------------------------------------------
     def function(self, fn: Any, shown: CodeType | None = None) -> _native.CompiledFunction:
@@ -179,12 +188,12 @@ class CompiledRegion:
         return self._function_sites
 
     def reset(self) -> None:
-        """Forget every compiled variant."""
+        """Forget every compiled variant. A capture that another thread is in goes on with the memory that it began with."""
         for compiled, site in self._function_sites:
             compiled.clear_entries()
             site.variants.clear()
             site.attempts, site.over, site.skip, site.looked_at = 0, False, False, False
-            site.dynamic.forget()
+            site.dynamic = Dynamic(self.options.dynamic)
         self.region.clear()
         self._frame_sites.clear()
         self._continuations.clear()
@@ -306,7 +315,8 @@ class CompiledRegion:
 
     def _over_limit(self, site: Site, slots: tuple[Any, ...], limit: int) -> Any:
         site.over = True
-        reason = self.statistics.recompiles[-1] if self.statistics.recompiles else ""
+        recompiles = self.statistics.recompiles  # a reset in another thread puts another list there
+        reason = recompiles[-1] if recompiles else ""
         text = (f"compile: {site.place} was compiled {limit} times, the "
                 f"limit; other calls run eagerly. Last reason: {reason}. See TORCH_LOGS=recompiles")  # fmt: skip
         if self.options.fullgraph:
@@ -417,7 +427,7 @@ class Job:
             cap.make_static(refusal)
             raise
         except CannotStage as refusal:
-            self.site.dynamic.data = False
+            cap.dynamic.data = False
             COMPONENT.log(f"{self.site.label}: breaks at data-dependent calls: {refusal}")
             raise StaticAgain from None
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError

@@ -134,15 +134,6 @@ class Dynamic:
     _positions: dict[str, tuple[Any, ...] | None] = field(default_factory=dict)
     _held: dict[int, int | None] = field(default_factory=dict)  # id of the tensor there; None: it changed
 
-    def forget(self) -> None:
-        """As if nothing had been compiled."""
-        self.static.clear()
-        self.data = True
-        self._tensors.clear()
-        self._numbers.clear()
-        self._positions.clear()
-        self._held.clear()
-
     def stays(self, name: str, position: tuple[Any, ...]) -> bool:
         """Whether the iterator at `name` stood here at every compilation so far. One that did not, because the loop over it
         breaks each time round, is not worth a variant for each position."""

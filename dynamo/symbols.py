@@ -42,6 +42,7 @@ class Symbols:
     strict: dict[Sym, Source]
     number_inputs: list[Sym]
     _alike: dict[tuple[int, ...], SymInt]
+    _static_before: int
 
     if TYPE_CHECKING:
         origin: Origin | None
@@ -51,6 +52,7 @@ class Symbols:
     def begin_symbols(self, dynamic: Dynamic) -> None:
         """Called once, by the capture's constructor."""
         self.dynamic = dynamic
+        self._static_before = len(dynamic.static)
         self.shapes = ShapeEnv(lambda: self.origin)
         self.strict = {}
         self.number_inputs = []
@@ -164,7 +166,6 @@ class Symbols:
     # -- the end -----------------------------------------------------------------------------------------------
     def make_static(self, refusal: NeedsStatic) -> None:
         """Note what a stage cannot have symbolic. Raises: StaticAgain; the refusal, where that would not help."""
-        before = len(self.dynamic.static)
         for s in refusal.symbols:
             known = self.shapes.symbols.get(s)
             if known is None:
@@ -173,7 +174,7 @@ class Symbols:
             dim = -1 if not isinstance(term, GeometrySource) else term.dim if term.kind == "size" else -2 - term.dim
             self.dynamic.static[base_of(term).name, dim] = refusal.why
             LOG.log(f"{term.name} = {known.hint} is static again: {refusal.why}")
-        if len(self.dynamic.static) == before:
+        if len(self.dynamic.static) == self._static_before:  # what another thread noted meanwhile helps as well
             raise refusal
         raise StaticAgain
 

@@ -22,7 +22,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.compiler import REGIONS
+from dynamo.compiler import all_regions
 from eager import Tensor
 from tests.dynamo.support import same
 
@@ -513,7 +513,7 @@ def test_a_message_that_nobody_reads_fixes_no_size() -> None:
     compiled = dynamo.compile(fn, backend="eager", fullgraph=True)
     for n in (2, 3, 4, 5):
         same(fn(torch.ones(n, 2)), compiled(torch.ones(n, 2)))
-    (region,) = (r for r in REGIONS if any(c is compiled for c, _ in r.function_sites))
+    (region,) = (r for r in all_regions() if any(c is compiled for c, _ in r.function_sites))
     assert len(region.statistics.graphs) == 2  # of one size, and of any
     with pytest.raises(AssertionError, match=r"a matrix, not torch.Size\(\[7\]\), 100% of 7 rows of torch.Size\(\[\]\) and 7"):
         compiled(torch.ones(7))
@@ -539,7 +539,7 @@ def test_a_text_of_a_size_is_a_result_without_fixing_it() -> None:
     compiled = dynamo.compile(fn, backend="eager", fullgraph=True)
     for n in (2, 3, 4, 5):
         same(fn(torch.ones(n, 2)), compiled(torch.ones(n, 2)))
-    (region,) = (r for r in REGIONS if any(c is compiled for c, _ in r.function_sites))
+    (region,) = (r for r in all_regions() if any(c is compiled for c, _ in r.function_sites))
     assert len(region.statistics.graphs) == 2
 
 

@@ -15,6 +15,8 @@ import pytest
 
 import dynamo
 import eager as torch
+from dynamo.compiler import CompiledRegion
+from dynamo.dynamic import Dynamic
 from eager import nn
 from tests.dynamo.test_api import _environment
 
@@ -135,6 +137,23 @@ def test_reset_while_others_call() -> None:
         return True
 
     assert all(_at_once(N, work))
+
+
+def test_a_reset_amid_a_capture(monkeypatch) -> None:
+    """Whatever point of a capture another thread resets at, that capture ends as it would have."""
+    points = [(Dynamic, "see"), (Dynamic, "dims"), (Dynamic, "int_is_symbolic"), (CompiledRegion, "_explain_recompile")]
+    for owner, name in points:
+
+        def then_reset(self, *args, _do=getattr(owner, name)):
+            found = _do(self, *args)
+            dynamo.reset()
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, then_reset)
+            compiled = dynamo.compile(lambda x, k: x * k + x.shape[0], backend="eager")
+            for n in (3, 4, 5):
+                assert compiled(torch.ones(n), n).tolist() == [2.0 * n] * n
 
 
 def test_tasks_of_asyncio_and_context_variables() -> None:

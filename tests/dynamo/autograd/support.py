@@ -14,7 +14,7 @@ from typing import Any
 
 import dynamo
 import eager as torch
-from dynamo.compiler import REGIONS
+from dynamo.compiler import all_regions
 from eager import Tensor, _settings
 
 Compile = Callable[..., Any]
@@ -110,7 +110,7 @@ def check(program: Program, backend: str) -> None:
     with _settings.scope(capture_suppress_errors=False):
         got = program.run(compiled)
     same(expected, copy.deepcopy(_detached(got)))
-    fallbacks = [f for region in REGIONS for f in region.statistics.fallbacks if f.startswith("compile:")]
+    fallbacks = [f for region in all_regions() for f in region.statistics.fallbacks if f.startswith("compile:")]
     assert not fallbacks, fallbacks
 
 

@@ -142,15 +142,18 @@ def test_reset_while_others_call() -> None:
 def test_a_reset_amid_a_capture(monkeypatch) -> None:
     """Whatever point of a capture another thread resets at, that capture ends as it would have."""
     points = [(Dynamic, "see"), (Dynamic, "dims"), (Dynamic, "int_is_symbolic"), (CompiledRegion, "_explain_recompile")]
-    for owner, name in points:
 
-        def then_reset(self, *args, _do=getattr(owner, name)):
-            found = _do(self, *args)
+    def then_reset(do):
+        def wrapped(*args):
+            found = do(*args)
             dynamo.reset()
             return found
 
+        return wrapped
+
+    for owner, name in points:
         with monkeypatch.context() as patch:
-            patch.setattr(owner, name, then_reset)
+            patch.setattr(owner, name, then_reset(getattr(owner, name)))
             compiled = dynamo.compile(lambda x, k: x * k + x.shape[0], backend="eager")
             for n in (3, 4, 5):
                 assert compiled(torch.ones(n), n).tolist() == [2.0 * n] * n

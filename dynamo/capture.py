@@ -135,7 +135,7 @@ class Capture(  # type: ignore[misc]
         self.mutations = 0
         self.outside = 0  # of them, changes to what is not the captured program's own
         self.unrolled = 0
-        self.writes_inputs = False
+        self.first_written: TensorValue | None = None  # of the inputs
         self.effect_nodes: set[Node] = set()
         self.may_refuse = False  # one of the calls may refuse its data
         self.is_refusal_handled = False  # the program has an `except` or its like around one of the following

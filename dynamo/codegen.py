@@ -410,20 +410,25 @@ class CodeGen:
         return [self.source(cap.shapes.symbols[s].source) for s in cap.number_inputs]
 
     def _guarded_call(self, call: str) -> list[str]:
-        handler = None if self.cap.writes_inputs else self.plan.on_graph_error(self.cap.may_refuse)
-        caught = "Exception"
-        if self.cap.is_refusal_handled:
+        cap, written = self.cap, self.cap.first_written
+        handler = self.plan.on_graph_error(cap.may_refuse) if written is None or cap.may_refuse else None
+        caught, before, check = "Exception", [], []
+        if handler is not None and written is not None:  # the program can run once more as long as nothing was written to
+            first, version = self.fresh("written"), self.fresh("version")
+            before = [f"{first} = {self.source_of(written)}", f"{version} = {first}._version"]
+            check = [f"    if {first}._version != {version}:", "        raise"]
+        if cap.is_refusal_handled:
             handler = self.plan.on_refusal()
-        elif handler is None and self.cap.data_calls.nodes:
+        elif handler is None and cap.data_calls.nodes:
             handler, caught = self.plan.on_refusal(), self.bind(AssumptionFailed, "AssumptionFailed")
         if handler is None:
             return [call]
         slots = "".join(n + ", " for n in self._slot_names)
         self.uses_function = self.uses_function or not self.plan.is_continuation
         name = self.bind(handler, "on_graph_error")
-        initial = (f"{self.helper('set_grad_enabled')}({self.cap.initial_grad_mode}); "
-                   f"{self.helper('switch_autocast')}({self.cap.initial_autocast})")  # fmt: skip
-        return ["try:", "    " + call, f"except {caught} as _error:", "    " + initial,
+        initial = (f"{self.helper('set_grad_enabled')}({cap.initial_grad_mode}); "
+                   f"{self.helper('switch_autocast')}({cap.initial_autocast})")  # fmt: skip
+        return [*before, "try:", "    " + call, f"except {caught} as _error:", *check, "    " + initial,
                 f"    return {name}(_error, ({slots}){', _fn' * (not self.plan.is_continuation)})"]  # fmt: skip
 
     def _compile(self, lines: list[tuple[str, int]], end: Finished | Stop) -> FunctionType:

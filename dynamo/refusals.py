@@ -2,7 +2,8 @@
 
 The graph runs before the program's own effects are replayed, so a refusal comes at the wrong place. Where nothing handles it,
 that is made good by running the program once more, without the graph, for the error at its line. The same gives what a
-handler makes of it, as long as the graph writes to nothing outside.
+handler makes of it, as long as the graph writes to nothing outside. A graph that does, and is not handled, has written
+nothing yet where it was compiled to write at its end; the version of the first tensor that it writes to tells.
 """
 
 from __future__ import annotations

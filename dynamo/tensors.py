@@ -111,7 +111,7 @@ class TensorCalls:
     guards: GuardSet
     inputs: list[TensorValue]
     mode: FakeMode
-    writes_inputs: bool
+    first_written: TensorValue | None
     grad_mode: bool
     effect_nodes: set[Node]
     fallible: dict[Node, Node]
@@ -335,8 +335,13 @@ class TensorCalls:
         if self.grad_mode:
             for v in targets:
                 _refuse_forbidden(v)
-        self.writes_inputs = True
+        if self.first_written is None:
+            self.first_written = targets[0]
         self._refuse_handled_write()
+
+    @property
+    def writes_inputs(self) -> bool:
+        return self.first_written is not None
 
     def _refuse_handled_write(self) -> None:
         """What the program makes of data that a call refuses is found by running it again: nothing may have been written to."""

@@ -41,6 +41,7 @@ from inductor.substitute import free_axes
 from inductor.toolchain import compile_workers
 
 KERNEL_CODE: Final = _logging.artifact("kernel_code")
+_FAIL: Final = "rt->fail(rt, (int)FJ_CHECKS[0] - 1, FJ_CHECKS[1]);"
 CHECK_BYTES: Final = 64  # at the start of the arena of a program with checks
 
 
@@ -300,6 +301,8 @@ class _Compiler:
                     codes.append(self._extern(d))
                 continue
             codes.append(self._single(i, step.member))
+        if self.program.checks and self.program.writes:
+            codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
         codes += [self._write(i, w) for i, w in enumerate(self.program.writes)]
         return _segments(codes)
 
@@ -489,7 +492,7 @@ def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:
 def codes_segments(codes: Sequence[_Code], checked: bool) -> str:
     """The `extern "C"` functions: one per run of native steps between extern calls."""
     before = "  FJ_CHECKS[0] = 0;\n" if checked else ""
-    after = "  if (FJ_CHECKS[0]) rt->fail(rt, (int)FJ_CHECKS[0] - 1, FJ_CHECKS[1]);\n" if checked else ""
+    after = f"  if (FJ_CHECKS[0]) {_FAIL}\n" if checked else ""
     text, number, run = "", 0, []
     for c in [*codes, _Code(extern=A.ExternCall("", (), ()))]:
         if c.extern is None:

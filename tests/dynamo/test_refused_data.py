@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,38 @@ def test_a_write_is_refused_although_nobody_reads_what_was_written() -> None:
     assert compiled(Z).tolist() == [1, 2]
     with pytest.raises(IndexError, match="index 8 is out of bounds"):
         compiled(I)
+
+
+def _amid_writes(net: Any, x: Any, w: Any, i: Any, log: list[str]) -> Any:
+    log.append("begun")
+    rows = F.embedding(i, w)
+    x.add_(net(rows).sum().detach())
+    log.append("written")
+    picked = rows.sum(1)[i]
+    x.mul_(2)
+    log.append("ended")
+    return picked + x.sum()
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
+@pytest.mark.parametrize(("grad", "i"), [(g, i) for g in (False, True) for i in ([0, 9], [0, 3], [0, 1])])
+def test_what_came_before_a_refusal_among_writes_has_happened(backend: str, grad: bool, i: list[int]) -> None:
+    """The graph writes to its inputs at its end: a call that is refused has written nothing, and the program runs once more."""
+
+    def outcome(fn: Callable[..., Any]) -> Any:
+        net = torch.nn.BatchNorm1d(3)
+        x, w, log = torch.zeros(2), torch.arange(12.0).view(4, 3).requires_grad_(grad), []
+        try:
+            told: Any = fn(net, x, w, torch.tensor(i), log).tolist()
+        except IndexError as error:
+            told = str(error), [n for _, n in traceback.walk_tb(error.__traceback__) if _.f_code is _amid_writes.__code__]
+        return told, log, x.tolist(), net.running_mean.tolist(), net.num_batches_tracked.item()
+
+    plain = outcome(_amid_writes)
+    assert plain[1] == {9: ["begun"], 3: ["begun", "written"], 1: ["begun", "written", "ended"]}[i[1]]
+    assert outcome(dynamo.compile(_amid_writes, backend=backend)) == plain
+    if i == [0, 1]:  # and it is one graph
+        dynamo.compile(_amid_writes, backend=backend, fullgraph=True)(torch.nn.BatchNorm1d(3), X + 0, torch.ones(4, 3), Z, [])
 
 
 @pytest.mark.parametrize("around", ["except", "finally", "suppress", "callee", "no_grad"])

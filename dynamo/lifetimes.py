@@ -157,7 +157,7 @@ def may_be_watched(
 def _is_referable(real: Any, depth: int) -> bool:
     """Whether there can be weak references to an existing object or to a part of it, or it is one, which can be counted."""
     kind = type(real)
-    if issubclass(kind, (type, ModuleType, Tensor, Module)):
+    if issubclass(kind, (ModuleType, Tensor, Module)):
         return False
     if kind in ProxyTypes or issubclass(kind, ReferenceType) or kind.__weakrefoffset__:
         return True

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from eager import nn
+from eager.autograd.engine import grad
+from eager.autograd.grad_mode import set_grad_enabled
 from eager.functions import FUNCTIONS
 from eager.nn import functional
+from eager.ops.table import OPS
 from eager.tensor import Tensor
 
 __all__ = ["ATEN", "OpOverload", "OpOverloadPacket"]
@@ -168,6 +171,20 @@ def _log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
     return functional.log_softmax(self.float() if half_to_float else self, dim)
 
 
+def _convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: list[int] | None, stride: Any,
+                          padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int,
+                          output_mask: list[bool]) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # fmt: skip
+    """Gradients for the input, the weight and the bias, as far as `output_mask` wants them."""
+    wanted = [t.detach().requires_grad_(want) for t, want in zip((input, weight), output_mask, strict=False)]
+    with set_grad_enabled(True):
+        y = OPS["convolution"](*wanted, None, stride, padding, dilation, transposed, output_padding, groups)
+    asked = [t for t in wanted if t.requires_grad]
+    found = iter(grad(y, asked, grad_output) if asked else ())
+    of_input, of_weight = (next(found) if t.requires_grad else None for t in wanted)
+    of_bias = grad_output.sum([0, *range(2, grad_output.ndim)]) if output_mask[2] else None
+    return of_input, of_weight, of_bias
+
+
 _METHODS: Final[Any] = Tensor  # whose methods stand in a table that type checkers do not see
 _HERE_ONLY: Final[dict[str, Callable[..., Any]]] = {
     "slice": _slice, "index": _index, "index_put": _index_put, "index_put_": _index_put_, "_to_copy": _to_copy, "alias": _alias,
@@ -175,6 +192,7 @@ _HERE_ONLY: Final[dict[str, Callable[..., Any]]] = {
     "_softmax": _softmax, "_log_softmax": _log_softmax, "_sparse_addmm": FUNCTIONS["addmm"], "_conj": _METHODS.conj,
     "_unsafe_view": _METHODS.view, "_reshape_alias": _METHODS.as_strided, "_local_scalar_dense": _METHODS.item,
     "_pin_memory": _METHODS.pin_memory, "lift_fresh": _alias, "lift_fresh_copy": _METHODS.clone,
+    "convolution_backward": _convolution_backward,
 }  # fmt: skip
 
 ATEN: Final = _Namespace()

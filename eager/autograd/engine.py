@@ -210,6 +210,11 @@ def _run(outputs: list[Any], grads: list[Any], retain: bool, create_graph: bool,
     return run.captured
 
 
+def in_backward() -> bool:
+    """Whether this thread runs a backward pass."""
+    return per_thread.callbacks is not None
+
+
 def queue_callback(fn: Callable[[], None]) -> None:
     """Call `fn` when the running backward pass is done. Raises RuntimeError outside of one."""
     if per_thread.callbacks is None:
@@ -300,4 +305,4 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     return tuple(result)
 
 
-__all__ = ["GradientEdge", "backward", "grad", "queue_callback", "reachable"]
+__all__ = ["GradientEdge", "backward", "grad", "in_backward", "queue_callback", "reachable"]

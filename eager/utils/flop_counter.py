@@ -1,0 +1,254 @@
+"""`torch.utils.flop_counter`: how many floating-point operations the products, convolutions and attentions of a block take.
+
+A multiplication and its addition count as two; what is pointwise is not counted. Ops come from `TorchDispatchMode` and are counted
+under the names of torch's operator library (`torch.ops.aten.mm`), each for every module that is running. Differs from torch where
+torch counts nothing for want of a formula: matrix-vector products count as `mm`, the cells of recurrent layers as the products
+they make, attention on any device. A product with an addend counts under the product's name. The backward of a grouped convolution counts its two convolutions, each as many as forward.
+"""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from math import prod
+from typing import Any, Final
+
+from eager.aten import ATEN, OpOverloadPacket
+from eager.ops.table import Op
+from eager.tensor import Tensor
+from eager.utils._python_dispatch import TorchDispatchMode
+from eager.utils._pytree import tree_map
+from eager.utils.module_tracker import ModuleTracker
+
+__all__ = ["FlopCounterMode", "register_flop_formula"]
+
+Shape = Sequence[int]
+Formula = Callable[..., int]
+
+# By operator: the formula, called as the operator is, with `out_val=` its result.
+flop_registry: Final[dict[Any, Formula]] = {}
+
+
+def get_shape(value: Any) -> Any:
+    return value.shape if isinstance(value, Tensor) else value
+
+
+def shape_wrapper(formula: Formula) -> Formula:
+    """`formula`, which takes shapes for tensors and `out_shape=`, as one that takes tensors and `out_val=`."""
+
+    @wraps(formula)
+    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        shapes, named, out_shape = tree_map(get_shape, (args, kwargs, out_val))
+        return formula(*shapes, out_shape=out_shape, **named)
+
+    return of_tensors
+
+
+def _as_registered(formula: Formula, get_raw: bool) -> Formula:
+    return formula if get_raw else shape_wrapper(formula)
+
+
+def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Formula], Formula]:
+    """Decorator: count `targets`, one operator of `torch.ops.aten` or several, by the function.
+
+    It is called as the operator is, with shapes in the place of tensors and the result's shape as `out_shape`; with get_raw,
+    with the tensors and the result as `out_val`. Raises: ValueError for what is no operator; RuntimeError for one that has one.
+    """
+
+    def register(formula: Formula) -> Formula:
+        for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if not isinstance(target, OpOverloadPacket):
+                raise ValueError(f"register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. "
+                                 f"torch.ops.mylib.foo), got {target} which is of type {type(target)}")  # fmt: skip
+            if target in flop_registry:
+                raise RuntimeError(f"duplicate registrations for {target}")
+            flop_registry[target] = _as_registered(formula, get_raw)
+        return formula
+
+    return register
+
+
+@register_flop_formula(ATEN.mm)
+def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    """(m, k) by (k, n)."""
+    m, k = a_shape
+    k2, n = b_shape
+    assert k == k2
+    return m * n * 2 * k
+
+
+@register_flop_formula(ATEN.addmm)
+def addmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
+    return mm_flop(a_shape, b_shape)
+
+
+@register_flop_formula(ATEN.bmm)
+def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
+    """(b, m, k) by (b, k, n)."""
+    b, m, k = a_shape
+    b2, k2, n = b_shape
+    assert (b, k) == (b2, k2)
+    return b * m * n * 2 * k
+
+
+@register_flop_formula(ATEN.baddbmm)
+def baddbmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
+    return bmm_flop(a_shape, b_shape)
+
+
+def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed: bool = False) -> int:
+    """(batch, channels, *sizes) with a weight of (out, in / groups, *kernel); transposed: (in, out / groups, *kernel)."""
+    return 2 * x_shape[0] * prod((x_shape if transposed else out_shape)[2:]) * prod(w_shape)
+
+
+@register_flop_formula(ATEN.convolution)
+def conv_flop(x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
+              *args: Any, out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
+    return conv_flop_count(x_shape, w_shape, out_shape, transposed)
+
+
+def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
+    """(batch, heads, queries, d), (batch, heads, keys, d) and (batch, heads, keys, e): both products."""
+    *lead, queries, d = query_shape
+    keys, e = value_shape[-2:]
+    return prod(lead) * queries * keys * 2 * (d + e)
+
+
+def sdpa_backward_flop_count(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
+    """Five products: the scores once more, and two for each product of the forward."""
+    *lead, queries, d = query_shape
+    keys, e = value_shape[-2:]
+    return prod(lead) * queries * keys * 2 * (3 * d + 2 * e)
+
+
+def _of_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[str, tuple[Tensor, ...]]:
+    """The product of torch's library that a linear map is, over all leading dims at once."""
+    out, into = weight.shape
+    both = x.new_empty((x.numel() // max(into, 1), into), device="meta"), weight.new_empty((into, out), device="meta")
+    return ("mm", both) if bias is None else ("addmm", (bias, *both))
+
+
+class FlopCounterMode:
+    """Counts the operations of its block, forward and backward, for every module.
+
+    mods: ignored, as in torch. depth: levels of modules in the table. display: print it at the end of the block.
+    custom_mapping: further formulas, by operator (see `register_flop_formula`); one with an attribute `_get_raw` takes tensors.
+    """
+
+    def __init__(self, mods: Any = None, depth: int | None = 2, display: bool = True,
+                 custom_mapping: dict[Any, Any] | None = None) -> None:  # fmt: skip
+        self.depth = depth
+        self.display = display
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
+        custom = {k: _as_registered(f, getattr(f, "_get_raw", False)) for k, f in (custom_mapping or {}).items()}
+        self.flop_registry: dict[Any, Formula] = {**flop_registry, **custom}
+        self.mod_tracker = ModuleTracker()
+        self.mode: _Counting | None = None
+
+    def __enter__(self) -> FlopCounterMode:
+        self.flop_counts.clear()
+        self.mod_tracker.__enter__()
+        self.mode = _Counting(self)
+        self.mode.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self.mode is not None
+        self.mode.__exit__(*exc)
+        self.mode = None
+        self.mod_tracker.__exit__(*exc)
+        if self.display:
+            print(self.get_table(self.depth))
+
+    def get_total_flops(self) -> int:
+        """Of the block so far."""
+        return sum(self.flop_counts["Global"].values())
+
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
+        """By module name ("Global" for all) and operator."""
+        return {module: dict(counts) for module, counts in self.flop_counts.items()}
+
+    def get_table(self, depth: int | None = None) -> str:
+        """A line for each module, down to `depth` levels (the mode's by default), operators below it, with their share."""
+        depth = self.depth if depth is None else depth
+        depth = 999999 if depth is None else depth
+        total = self.get_total_flops()
+        rows: list[tuple[str, ...]] = []
+        shown = sorted(m for m in self.flop_counts if m != "Global" and m.count(".") < depth)
+        # "Global" says nothing new where one module does everything.
+        if total and not any(sum(self.flop_counts[m].values()) >= total for m in shown):
+            shown = ["Global", *shown]
+        for module in shown:
+            rows += self._rows(module, total)
+        return _table(("Module", "FLOP", "% Total"), rows or [("Global", "0", "0%")])
+
+    def _rows(self, module: str, total: int) -> Iterable[tuple[str, ...]]:
+        counts = self.flop_counts[module]
+        unit = _unit(total)
+        yield module, _scaled(sum(counts.values()), unit), _share(sum(counts.values()), total)
+        for op, n in counts.items():
+            yield f"- {op}", _scaled(n, unit), _share(n, total)
+
+    def count(self, op: Op, args: tuple[Any, ...], out: Any) -> None:
+        """Note one call of an op of the library's table."""
+        found = self._counted(op, args, out)
+        if found is not None:
+            key, flops = found
+            for module in self.mod_tracker.parents:
+                self.flop_counts[module][key] += flops
+
+    def _counted(self, op: Op, args: tuple[Any, ...], out: Any) -> tuple[Any, int] | None:
+        name = op.name
+        if name == "linear":
+            name, args = _of_linear(*args)
+        elif name == "attention":
+            return ATEN.scaled_dot_product_attention, sdpa_flop_count(*(t.shape for t in args[:3]))
+        elif name == "attention_backward":
+            return ATEN.scaled_dot_product_attention, sdpa_backward_flop_count(*(t.shape for t in args[:4]))
+        elif name == "conv_weight":  # of (batch, channels, *sizes) and (batch, channels, *windows)
+            return ATEN.convolution_backward, conv_flop_count(args[0].shape, out.shape, args[1].shape)
+        elif name == "convolution" and self.mod_tracker.is_bw:
+            return ATEN.convolution_backward, self.flop_registry[ATEN.convolution](*args, out_val=out)
+        key = getattr(ATEN, name, None)
+        formula = self.flop_registry.get(key)
+        return None if formula is None else (key, formula(*args, out_val=out))
+
+
+class _Counting(TorchDispatchMode):
+    def __init__(self, counter: FlopCounterMode) -> None:
+        self.counter = counter
+
+    def __torch_dispatch__(self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
+        out = func(*args, **(kwargs or {}))
+        self.counter.count(func, args, out)
+        return out
+
+
+# ---- text ----
+
+_UNITS: Final = ("", "K", "M", "B", "T")
+
+
+def _unit(n: int) -> int:
+    """Index of the largest unit that leaves `n` at 10 or more."""
+    return max(0, min((len(str(n)) - 2) // 3, len(_UNITS) - 1))
+
+
+def _scaled(n: int, unit: int) -> str:
+    return f"{n / 1000**unit:.3f}{_UNITS[unit]}"
+
+
+def _share(n: int, total: int) -> str:
+    return f"{n / total:.2%}" if total else "0%"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Columns under a rule; all but the first to the right."""
+    widths = [max(len(title) + 2, *map(len, cells)) for title, *cells in zip(head, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *others = (cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(cells, widths, strict=True)))
+        return "  ".join([first, *others]).rstrip()
+
+    return "\n".join([line(head), line(["-" * w for w in widths]), *map(line, rows)])

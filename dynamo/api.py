@@ -20,7 +20,7 @@ from dynamo.compiler import stance as current_stance
 from dynamo.decode import argument_count
 from dynamo.dynamic import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
 from dynamo.guards import Failure, Guard, guard_cost_ns, when
-from dynamo.module import OptimizedModule
+from dynamo.module import OptimizedModule, compiled_with
 from eager import _logging, _settings
 from eager.compiler import is_compiling
 from eager.nn import Module
@@ -85,7 +85,7 @@ def compile(  # noqa: A001 - torch's name
     region = CompiledRegion(*_backend(backend), request)
     if request.options and isinstance(backend, str):
         backends.check_options(backend, request.options)
-    return _compiled(model, region)
+    return compiled_with(model, region)
 
 
 def _backend(backend: Any) -> tuple[Any, str]:
@@ -128,33 +128,6 @@ def _adapt(backend: Callable[..., Any]) -> Callable[..., Any]:
         return backend(gm, example_inputs, **given)
 
     return torch_form
-
-
-def _compiled(model: Any, region: CompiledRegion) -> Any:
-    if isinstance(model, OptimizedModule):
-        model = model._orig_mod
-    if isinstance(model, Module):
-        return OptimizedModule(model, region)
-    if isinstance(model, _native.CompiledFunction):
-        return region.function(model.__wrapped__)
-    if isinstance(model, types.FunctionType):
-        return region.function(model)
-    if isinstance(model, types.MethodType):
-        inner = model.__func__
-        return types.MethodType(_compiled(inner, region), model.__self__)
-    if isinstance(model, functools.partial):
-        return functools.partial(_compiled(model.func, region), *model.args, **model.keywords)
-    if isinstance(model, type):
-        raise TypeError(f"compile: got the class {model.__name__}; allowed: a function, a Module or another callable object")
-    call = type(model).__call__
-    if isinstance(call, types.FunctionType):
-        return types.MethodType(region.function(call), model)
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        return model(*args, **kwargs)
-
-    functools.update_wrapper(called, model, assigned=("__name__", "__doc__"), updated=())
-    return region.function(called)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
@@ -446,7 +419,7 @@ def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
     region = CompiledRegion(*_backend("eager"), CompileOptions())
     inner = fn._orig_mod if isinstance(fn, OptimizedModule) else fn
-    _compiled(inner, region)(*args, **kwargs)
+    compiled_with(inner, region)(*args, **kwargs)
     s = region.statistics
     return Explanation(tuple(s.graphs), tuple(s.breaks), tuple(s.guards), tuple(s.recompiles), tuple(s.fallbacks),
                        s.compile_time_s)  # fmt: skip

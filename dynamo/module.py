@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import types
+from collections.abc import Callable
 from typing import Any
 
+from dynamo import _native
 from dynamo.compiler import CompiledRegion
 from eager.nn import Module
 from fxir.backends import Backend
@@ -45,6 +49,11 @@ class OptimizedModule(Module):
         if module is not None:
             module.training = mode
 
+    @property
+    def dynamo_ctx(self) -> Callable[[Any], Any]:
+        """Compiles a function or method as this module was compiled: libraries call it on other methods of the original."""
+        return functools.partial(compiled_with, region=self.__dict__["_region"])
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A copy, pickled or deep, is compiled in the same way, anew."""
         region: CompiledRegion = self.__dict__["_region"]
@@ -83,3 +92,31 @@ class OptimizedModule(Module):
 
     def __repr__(self) -> str:
         return f"OptimizedModule(\n  (_orig_mod): {self._modules['_orig_mod']!r}\n)"
+
+
+def compiled_with(model: Any, region: CompiledRegion) -> Any:
+    """The compiled form, in `region`, of a function, method, partial, Module or other callable. Raises: TypeError for a class."""
+    if isinstance(model, OptimizedModule):
+        model = model._orig_mod
+    if isinstance(model, Module):
+        return OptimizedModule(model, region)
+    if isinstance(model, _native.CompiledFunction):
+        return region.function(model.__wrapped__)
+    if isinstance(model, types.FunctionType):
+        return region.function(model)
+    if isinstance(model, types.MethodType):
+        inner = model.__func__
+        return types.MethodType(compiled_with(inner, region), model.__self__)
+    if isinstance(model, functools.partial):
+        return functools.partial(compiled_with(model.func, region), *model.args, **model.keywords)
+    if isinstance(model, type):
+        raise TypeError(f"compile: got the class {model.__name__}; allowed: a function, a Module or another callable object")
+    call = type(model).__call__
+    if isinstance(call, types.FunctionType):
+        return types.MethodType(region.function(call), model)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return model(*args, **kwargs)
+
+    functools.update_wrapper(called, model, assigned=("__name__", "__doc__"), updated=())
+    return region.function(called)

@@ -1,9 +1,15 @@
 """torch._C: of the names of torch's native module, those that libraries call in the code of their models."""
 from __future__ import annotations
 
+from typing import Any
+
 from eager.autograd import set_grad_enabled
+from eager.device import device
 from eager.dispatch import active_level
+from eager.dtypes import dtype
+from eager.functions.convert import parse_to
 from eager.interception import _disabled_torch_function_impl
+from eager.nn import functional
 from eager.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from eager.serialization import PyTorchFileReader
 from eager.tensor import Tensor
@@ -11,9 +17,39 @@ from eager.tensor import Tensor
 _TensorMeta = type(Tensor)
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "PyTorchFileReader", "_TensorMeta",
-    "_are_functorch_transforms_active", "_disabled_torch_function_impl", "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "PyTorchFileReader",
+    "_TensorMeta",
+    "_are_functorch_transforms_active",
+    "_disabled_torch_function_impl",
+    "_get_tracing_state",
+    "_log_api_usage_once",
+    "_nn",
+    "_set_grad_enabled",
 ]  # fmt: skip
+
+
+class _Functional:
+    """`torch._C._nn`: functions of `nn.functional`, and how the arguments of `Module.to` are read."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(functional, name)
+        except AttributeError:
+            raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'") from None
+
+    @staticmethod
+    def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, bool, Any]:
+        """(device, dtype, non_blocking, memory_format). Raises: RuntimeError for copy=, TypeError for what is none of them."""
+        if "copy" in kwargs:
+            raise RuntimeError(".to() does not accept copy argument")
+        non_blocking = kwargs.get("non_blocking", next((a for a in args if isinstance(a, bool)), False))
+        where, kind, _, memory_format = parse_to(args, kwargs)
+        return where, kind, bool(non_blocking), memory_format
+
+
+_nn = _Functional()
 
 
 def _log_api_usage_once(event: str) -> None:

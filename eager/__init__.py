@@ -143,7 +143,8 @@ _ON_FIRST_USE = {
         "xpu").split()},
 }  # fmt: skip
 
-_FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations"}
+_FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations",
+                    "ScriptModule": "jit", "ScriptFunction": "jit"}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:

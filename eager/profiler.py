@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from eager import cuda
-from eager.autograd.profiler import EventList, FunctionEventAvg, record_function
+from eager.autograd.profiler import EventList, FunctionEventAvg, kineto_available, record_function
 from eager.autograd.profiler import profile as _Recorder  # noqa: N813 - a class, whatever torch calls it
 
 
@@ -196,5 +196,5 @@ class profile:  # noqa: N801 - torch's name
         raise NotImplementedError("profile.export_stacks: stacks are not recorded")
 
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
+__all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
            "tensorboard_trace_handler"]  # fmt: skip

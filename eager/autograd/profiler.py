@@ -247,4 +247,34 @@ class record_function:  # noqa: N801 - torch's name
         return wrapper
 
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+class emit_nvtx:  # noqa: N801 - torch's name
+    """A block whose ops are ranges for NVIDIA's profilers. Raises: NotImplementedError at the block, unless enabled=False."""
+
+    _tool = "NVTX"
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+
+    def __enter__(self) -> emit_nvtx:
+        if self.enabled:
+            raise NotImplementedError(f"{type(self).__name__}: ranges of {self._tool} are not implemented; "
+                                      "allowed: autograd.profiler.profile, which times the ops itself")  # fmt: skip
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+class emit_itt(emit_nvtx):  # noqa: N801 - torch's name
+    """As emit_nvtx, for Intel's profilers."""
+
+    _tool = "ITT"
+
+
+def kineto_available() -> bool:
+    """Whether torch's own tracing library is there. It is not: ops are timed by this module."""
+    return False
+
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]

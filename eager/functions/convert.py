@@ -20,8 +20,9 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | No
     copy = bool(kwargs.pop("copy", False))
     fmt = kwargs.pop("memory_format", None)
     kwargs.pop("non_blocking", None)
-    if "other" in kwargs:
-        args = (kwargs.pop("other"), *args)
+    for name in ("other", "tensor"):
+        if name in kwargs:
+            args = (kwargs.pop(name), *args)
     if kwargs:
         raise TypeError(f"to() received an invalid keyword argument: {next(iter(kwargs))}")
     flags = []

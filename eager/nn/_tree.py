@@ -8,6 +8,7 @@ from eager import _native
 from eager.device import device
 from eager.dtypes import bfloat16 as bfloat16_type
 from eager.dtypes import dtype, float16, float32, float64
+from eager.functions.convert import parse_to
 from eager.nn._base import ModuleBase
 from eager.nn._hooks import HookedModule
 from eager.nn.parameter import Parameter, is_lazy
@@ -210,7 +211,7 @@ class TreeModule(HookedModule):
         Only floating and complex parameters and buffers are cast; all are moved.
         Raises: TypeError for an integer dtype.
         """
-        where, kind, memory_format = _parse_to(args, kwargs)
+        where, kind, _, memory_format = parse_to(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
 
@@ -272,28 +273,3 @@ def _empty_like_on(where: Any) -> Callable[[Tensor], Tensor]:
         return t.new_empty(tuple(t.shape), device=target)
 
     return make
-
-
-def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | None, dtype | None, Any]:
-    """Device, dtype and memory format from the arguments of `to`."""
-    where = kwargs.get("device")
-    kind = kwargs.get("dtype")
-    other = kwargs.get("tensor", kwargs.get("other"))
-    for a in args:
-        if isinstance(a, dtype):
-            kind = a
-        elif isinstance(a, Tensor):
-            other = a
-        elif isinstance(a, bool) or a is None:
-            continue  # non_blocking, copy
-        elif isinstance(a, (str, int, device)):
-            where = a
-        else:
-            raise TypeError(f"to() received an invalid argument of type {a.__class__.__name__}; allowed: a device, a "
-                            "dtype, or a tensor")  # fmt: skip
-    unknown = set(kwargs) - {"device", "dtype", "tensor", "other", "non_blocking", "copy", "memory_format"}
-    if unknown:
-        raise TypeError(f"to() got an unexpected keyword argument '{sorted(unknown)[0]}'")
-    if other is not None:
-        where, kind = other.device, other.dtype
-    return None if where is None else device(where), kind, kwargs.get("memory_format")

@@ -3,7 +3,8 @@
 A multiplication and its addition count as two; what is pointwise is not counted. Ops come from `TorchDispatchMode` and are counted
 under the names of torch's operator library (`torch.ops.aten.mm`), each for every module that is running. Differs from torch where
 torch counts nothing for want of a formula: matrix-vector products count as `mm`, the cells of recurrent layers as the products
-they make, attention on any device. A product with an addend counts under the product's name. The backward of a grouped convolution counts its two convolutions, each as many as forward.
+they make, attention on any device. A product with an addend counts under the product's name. The backward of a grouped
+convolution counts its two convolutions, each as many as forward.
 """
 from __future__ import annotations
 

@@ -168,6 +168,26 @@ def test_a_compiled_module_behaves_as_the_module() -> None:
         compiled.nonesuch  # noqa: B018
 
 
+def test_another_method_compiled_as_its_module_was() -> None:
+    seen: list[int] = []
+
+    def backend(gm, examples):
+        seen.append(len(examples))
+        return gm.forward
+
+    class Net(nn.Linear):
+        def step(self, x):
+            return self(x).sum()
+
+    net = Net(3, 2)
+    compiled = dynamo.compile(net, backend=backend)
+    step = compiled.dynamo_ctx(net.step)
+    x = torch.ones(4, 3)
+    assert step.__self__ is net and torch.equal(step(x), net.step(x)) and len(seen) == 1
+    assert torch.equal(compiled.dynamo_ctx(lambda y: net(y) + 1)(x), net(x) + 1) and len(seen) == 2
+
+
+
 def test_changes_of_a_module_are_seen() -> None:
     net = Net()
     backend = Recorder()

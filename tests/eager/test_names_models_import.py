@@ -140,3 +140,33 @@ def test_compiling_is_supported_where_kernels_are_made():
     from dynamo.utils import is_compile_supported
 
     assert is_compile_supported("cpu") and is_compile_supported("cuda") == torch.cuda.is_available() and not is_compile_supported("mps")
+
+
+def test_how_the_arguments_of_to_are_read():
+    parse = torch._C._nn._parse_to
+    x = torch.ones(2, dtype=torch.float64)
+    assert parse(x) == parse(tensor=x) == (torch.device("cpu"), torch.float64, False, None)
+    assert parse("cpu", torch.half, True) == (torch.device("cpu"), torch.float16, True, None)
+    assert parse(None) == parse() == (None, None, False, None)
+    assert parse(non_blocking=True, memory_format=torch.channels_last) == (None, None, True, torch.channels_last)
+    with pytest.raises(RuntimeError, match=r"\.to\(\) does not accept copy argument"):
+        parse("cpu", copy=True)
+    assert torch._C._nn.gelu is torch.nn.functional.gelu
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        torch._C._nn.nothing  # noqa: B018
+    assert torch.nn.Linear(2, 2).to(tensor=x).weight.dtype is torch.float64
+    with pytest.raises(TypeError, match="float; allowed: a dtype, a device or a tensor"):
+        torch.nn.Linear(2, 2).to(3.5)
+
+
+def test_profilers_of_vendors_are_named_and_refuse_at_their_block():
+    profiler = torch.autograd.profiler
+    assert not profiler.kineto_available() and not torch.profiler.kineto_available()
+    with profiler.emit_nvtx(enabled=False), profiler.emit_itt(enabled=False):
+        pass
+    with pytest.raises(NotImplementedError, match="emit_itt: ranges of ITT are not implemented"), profiler.emit_itt():
+        pass
+
+
+def test_script_modules_at_the_top():
+    assert torch.ScriptModule is torch.jit.ScriptModule and torch.ScriptFunction is torch.jit.ScriptFunction

@@ -98,7 +98,7 @@ from eager.version import __version__
 
 _host.configure()
 _ops.aten = _ATEN  # type: ignore[attr-defined]  # as torch.ops.aten: `ops` stands below what it names
-for _d in _dtypes.ALL:
+for _d in (*_dtypes.ALL, *_dtypes.NAMES_ONLY):
     globals()[_d.name] = _d
 for _name, _d in _dtypes.ALIASES.items():
     globals()[_name] = _d

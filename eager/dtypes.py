@@ -52,7 +52,7 @@ class dtype:  # noqa: N801 - torch's name
         return self.category <= Category.INT
 
     def to_real(self) -> dtype:
-        return {complex64: float32, complex128: float64}.get(self, self)
+        return {complex32: float16, complex64: float32, complex128: float64}.get(self, self)
 
     def to_complex(self) -> dtype:
         if self.is_float8:
@@ -91,10 +91,36 @@ ALL: tuple[dtype, ...] = (
     bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64,
     complex64, complex128, uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu,
 )  # fmt: skip
+
+
+class _NameOnly(dtype):
+    """A type that code may compare with and ask about, and of which there are no tensors. Raises: NotImplementedError for one."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, itemsize: int, category: Category, signed: bool = True) -> None:
+        self.name = name
+        self.itemsize = itemsize
+        self.category = category
+        self.is_signed = signed
+        self.is_float8 = self.in_numpy = False
+
+    def _no_tensors(self) -> Any:
+        raise NotImplementedError(f"tensors of {self!r} are not implemented; allowed: {', '.join(d.name for d in ALL)}")
+
+    code = numpy = property(_no_tensors)  # type: ignore[assignment]
+
+
+complex32 = _NameOnly("complex32", 4, Category.COMPLEX)
+NAMES_ONLY: tuple[dtype, ...] = (
+    complex32, _NameOnly("float4_e2m1fn_x2", 1, Category.FLOAT),
+    *(_NameOnly(f"int{bits}", 1, Category.INT) for bits in range(1, 8)),
+    *(_NameOnly(f"uint{bits}", 1, Category.INT, False) for bits in range(1, 8)),
+)  # fmt: skip
 _BY_NUMPY = {d.numpy: d for d in ALL}
-_BY_NAME = {d.name: d for d in ALL}
+_BY_NAME = {d.name: d for d in (*ALL, *NAMES_ONLY)}
 ALIASES = {"float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16,
-           "cfloat": complex64, "cdouble": complex128}  # fmt: skip
+           "cfloat": complex64, "cdouble": complex128, "chalf": complex32}  # fmt: skip
 
 # What torch takes for a dtype as well, wherever it takes one.
 OF_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}

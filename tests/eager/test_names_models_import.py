@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 import eager as torch
@@ -170,3 +173,18 @@ def test_profilers_of_vendors_are_named_and_refuse_at_their_block():
 
 def test_script_modules_at_the_top():
     assert torch.ScriptModule is torch.jit.ScriptModule and torch.ScriptFunction is torch.jit.ScriptFunction
+
+
+def test_types_without_tensors_are_names_to_compare_with():
+    d = torch.complex32
+    assert torch.chalf is d and isinstance(d, torch.dtype) and repr(d) == "torch.complex32"
+    assert d.is_complex and d.itemsize == 4 and not torch.int4.is_complex and not torch.uint3.is_signed
+    assert pickle.loads(pickle.dumps(d)) is d and copy.deepcopy(torch.uint7) is torch.uint7
+    assert torch.promote_types(torch.float32, d) is torch.complex64 and torch.promote_types(d, torch.float64) is torch.complex128
+    x = torch.ones(2)
+    for make in (lambda: torch.zeros(2, dtype=d), lambda: x.to(d), lambda: x.view(torch.int4), lambda: torch.nn.Linear(2, 2, dtype=d),
+                 lambda: torch.empty(2, dtype=d, device="meta"), lambda: torch.compile(lambda t: t.to(d))(x)):  # fmt: skip
+        with pytest.raises(NotImplementedError, match=r"tensors of torch\.(complex32|int4) are not implemented; allowed: bool, "):
+            make()
+    same = torch.compile(lambda t: t + 1 if t.dtype not in (torch.complex32, torch.int4) else t, fullgraph=True)
+    assert same(x).tolist() == [2, 2]

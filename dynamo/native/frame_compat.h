@@ -216,6 +216,14 @@ static inline int frame_stack_size(Frame *f, PyCodeObject *code, int depth)
 
 static inline Frame *frame_of_object(PyFrameObject *object) { return object->f_frame; }
 
+/* Drops the copy of its variables that a finished frame keeps since a trace function was called for it: emptying a frame leaves
+ * that as it is. From 3.13 on there is none. */
+#if PY_VERSION_HEX >= 0x030D0000
+static inline void frame_drop_copy(PyFrameObject *object) { (void)object; }
+#else
+static inline void frame_drop_copy(PyFrameObject *object) { Py_CLEAR(object->f_frame->f_locals); }
+#endif
+
 /* The frame object of a frame that is about to run from its middle: a new reference, or NULL, with or without an error. */
 static inline PyFrameObject *frame_object(PyThreadState *ts, Frame *f)
 {

@@ -273,7 +273,7 @@ def activate() -> None:
             reported = _reported(namespace, name, fn)
             body = fn if isinstance(fn, types.FunctionType) else fn.__wrapped__
             if isinstance(body, types.FunctionType) and body.__code__.co_name != _ASKS:
-                _replace_body(body, _quiet_handler if name in _QUIET else _handler, reported)
+                _replace_body(body, _einsum_handler if name == "einsum" else _quiet_handler if name in _QUIET else _handler, reported)
         for fn in _COMPUTES:
             _replace_body(fn, _quiet_handler, None)
         Op._call = _op_call(Op._call)  # type: ignore[method-assign]
@@ -301,6 +301,17 @@ def _handler(original: Callable[..., Any], reported: Any) -> Handler:
         if asked or (state.modes and not state.modes_off):
             return ask(reported, asked, args, kwargs)
         return original(*args, **kwargs)
+
+    return handle
+
+
+def _einsum_handler(original: Callable[..., Any], reported: Any) -> Handler:
+    """Who is asked gets operands one by one, however they were given."""
+    handle_spread = _handler(original, reported)
+
+    def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        lone = len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (list, tuple))
+        return handle_spread((args[0], *args[1]) if lone else args, kwargs)
 
     return handle
 

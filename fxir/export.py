@@ -130,7 +130,7 @@ def _read_node(graph: Graph, entry: dict[str, Any], nodes: list[Node]) -> Node:
     target = _read_target(entry["target"], entry["name"]) if entry["op"] == "call_function" else entry["target"]
     info = NodeInfo(_read_spec(entry["spec"]), origin)
     args, kwargs = _read_value(entry["args"], nodes), _read_value(entry["kwargs"], nodes)
-    return graph.create_node(entry["op"], target, args, kwargs, entry["name"], info)
+    return graph.create_node(entry["op"], target, args, kwargs, entry["name"], info=info)
 
 
 def _target(node: Node) -> dict[str, str]:

@@ -6,6 +6,7 @@ Owns `Graph` and `GraphSignature`. A graph is a straight line: every node reads 
 from __future__ import annotations
 
 import builtins
+import inspect
 import keyword
 import operator
 import re
@@ -123,8 +124,8 @@ class Graph:
         return self.find(op, target)
 
     def lint(self) -> None:
-        """Raise GraphError where the graph is not well formed."""
-        verify(self)
+        """Raise GraphError where the graph is not well formed. One made by hand gets its values with its GraphModule."""
+        verify(self, carried=bool(self.root) or type(self.root) is not dict)
 
     def python_code(self, root_module: str = "self") -> PythonCode:
         """The source of the graph as a function `forward(self, ...)`. root_module: "self", the only name there is."""
@@ -145,62 +146,71 @@ class Graph:
         self,
         op: str,
         target: Target,
-        args: tuple[Argument, ...] = (),
+        args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
         name: str | None = None,
+        type_expr: Any = None,
+        *,
         info: NodeInfo = NO_INFO,
     ) -> Node:
-        """Insert a node at the cursor (the end, unless inside `inserting_before`/`inserting_after`)."""
-        node = Node(self, self._unique_name(name or _name_hint(op, target)), op, target, args, kwargs or {}, info)
+        """Insert a node at the cursor (the end, unless inside `inserting_before`/`inserting_after`). type_expr: its `type`."""
+        node = Node(self, self._unique_name(name or _name_hint(op, target)), op, target, args or (), kwargs or {}, info)
+        node.type = type_expr
         self._link(node, self._cursor)
         return node
 
-    def placeholder(self, name: str, *default: Argument, info: NodeInfo = NO_INFO) -> Node:
-        """An input. An optional second argument is its default value."""
-        return self.create_node("placeholder", name, default, name=name, info=info)
+    def placeholder(
+        self, name: str, type_expr: Any = None, default_value: Any = inspect.Signature.empty, *, info: NodeInfo = NO_INFO
+    ) -> Node:
+        """An input, with a default unless that is `Signature.empty`."""
+        default = () if default_value is inspect.Signature.empty else (default_value,)
+        return self.create_node("placeholder", name, default, None, name, type_expr, info=info)
 
-    def get_attr(self, key: str, *, info: NodeInfo = NO_INFO) -> Node:
-        """A read of `root[key]`."""
-        return self.create_node("get_attr", key, info=info)
+    def get_attr(self, qualified_name: str, type_expr: Any = None, *, info: NodeInfo = NO_INFO) -> Node:
+        """A read of `root[qualified_name]`."""
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr, info=info)
 
     def call_function(
         self,
-        target: Callable[..., Any],
-        args: tuple[Argument, ...] = (),
+        the_function: Callable[..., Any],
+        args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
-        *,
+        type_expr: Any = None,
         name: str | None = None,
+        *,
         info: NodeInfo = NO_INFO,
     ) -> Node:
-        """target(*args, **kwargs)."""
-        return self.create_node("call_function", target, args, kwargs, name, info)
+        """the_function(*args, **kwargs)."""
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr, info=info)
 
     def call_method(
         self,
-        target: str,
-        args: tuple[Argument, ...],
+        method_name: str,
+        args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
         *,
         info: NodeInfo = NO_INFO,
     ) -> Node:
-        """args[0].target(*args[1:], **kwargs)."""
-        return self.create_node("call_method", target, args, kwargs, info=info)
+        """args[0].method_name(*args[1:], **kwargs)."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr, info=info)
 
     def call_module(
         self,
-        target: str,
-        args: tuple[Argument, ...],
+        module_name: str,
+        args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
         *,
         info: NodeInfo = NO_INFO,
     ) -> Node:
-        """root[target](*args, **kwargs)."""
-        return self.create_node("call_module", target, args, kwargs, info=info)
+        """root[module_name](*args, **kwargs)."""
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr, info=info)
 
-    def output(self, value: Argument, *, info: NodeInfo = NO_INFO) -> Node:
+    def output(self, result: Argument, type_expr: Any = None, *, info: NodeInfo = NO_INFO) -> Node:
         """What the graph returns. Always the last node, whatever the cursor."""
         with self.inserting_before(self._sentinel):
-            return self.create_node("output", "output", (value,), info=info)
+            return self.create_node("output", "output", (result,), type_expr=type_expr, info=info)
 
     def add_constant(self, value: Any, hint: str = "_constant") -> str:
         """Put `value` in root under a fresh key starting with `hint`; returns the key."""
@@ -286,7 +296,7 @@ class Graph:
     def copy_node(self, node: Node, fn: Callable[[Node], Argument]) -> Node:
         """A copy of `node` at the cursor, its node arguments passed through `fn`. Does not copy root values."""
         return self.create_node(
-            node.op, node.target, map_nodes(node.args, fn), map_nodes(node.kwargs, fn), node.name, node.info
+            node.op, node.target, map_nodes(node.args, fn), map_nodes(node.kwargs, fn), node.name, node.type, info=node.info
         )
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda n: n) -> Node:

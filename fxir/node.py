@@ -103,10 +103,13 @@ class Node:
     - "output": args[0] is what the graph returns.
 
     `args` and `kwargs` are read-only values: assign a new one to change them, which keeps `users` right.
+    `type` is the annotation that whoever made the node gave it, or None; nothing here reads it.
     `users` is an insertion-ordered dict of the nodes that read this one.
     """
 
-    __slots__ = (
+    __slots__ = (  # "__dict__" for the marks that rewriters of graphs put on nodes
+        "__dict__",
+        "__weakref__",
         "_args",
         "_erased",
         "_inputs",
@@ -119,6 +122,7 @@ class Node:
         "name",
         "op",
         "target",
+        "type",
         "users",
     )
 
@@ -142,6 +146,7 @@ class Node:
         self.name = name
         self.op = op
         self.target = target
+        self.type: Any = None
         self.users: dict[Node, None] = {}
         self.info = info
         self._args: tuple[Argument, ...] = ()

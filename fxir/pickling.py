@@ -49,5 +49,5 @@ def unpack(nodes: list[PackedNode], root: dict[str, Any]) -> Graph:
     for n in nodes:
         target = OPS[n.target.name] if isinstance(n.target, _Reference) else n.target
         args, kwargs = map_instances((n.args, n.kwargs), _Reference, lambda r: made[r.name])
-        made[n.name] = graph.create_node(n.op, target, args, kwargs, n.name, n.info)
+        made[n.name] = graph.create_node(n.op, target, args, kwargs, n.name, info=n.info)
     return graph

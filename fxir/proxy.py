@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import eager.overrides  # noqa: F401 - switches on __torch_function__, by which functions meet proxies
-from fxir.node import Node, map_instances
+from fxir.node import Argument, Node
 
 if TYPE_CHECKING:
     from fxir.graph import Graph
-    from fxir.tracer import Tracer
 
 
 class TraceError(ValueError):
@@ -23,9 +22,9 @@ class TraceError(ValueError):
 class Proxy:
     """Stands for the value of `node` while a program is traced."""
 
-    def __init__(self, node: Node, tracer: Tracer | None = None) -> None:
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
-        self.tracer: Any = GraphAppender(node.graph) if tracer is None else tracer
+        self.tracer: TracerBase = GraphAppendingTracer(node.graph) if tracer is None else tracer
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
@@ -43,11 +42,13 @@ class Proxy:
         instruction = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
         if instruction is not None and instruction.opname == "UNPACK_SEQUENCE":
             return iter([operator.getitem(self, i) for i in range(instruction.argval)])
-        raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
-                         "**kwargs function argument")  # fmt: skip
+        return self.tracer.iter(self)
 
     def __bool__(self) -> bool:
-        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+        return self.tracer.to_bool(self)
+
+    def keys(self) -> Any:
+        return self.tracer.keys(self)
 
     def __len__(self) -> int:
         raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "
@@ -66,18 +67,57 @@ class Proxy:
         return tracer.create_proxy("call_function", func, args, kwargs or {})
 
 
-class GraphAppender:
+class TracerBase:
+    """What proxies ask: it makes the nodes, in `graph`, and says what a proxy is where Python wants a value."""
+
+    graph: Graph
+
+    def create_node(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
+                    type_expr: Any = None) -> Node:  # fmt: skip
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        return Proxy(node, self)
+
+    def create_proxy(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
+                     type_expr: Any = None, proxy_factory_fn: Callable[[Node], Proxy] | None = None) -> Proxy:  # fmt: skip
+        """A new node, and the proxy for its value. proxy_factory_fn: makes the proxy, in the place of `self.proxy`."""
+        node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
+        return (proxy_factory_fn or self.proxy)(node)
+
+    def create_arg(self, a: Any) -> Argument:
+        """`a` as an argument of a node."""
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return type(a)(*map(self.create_arg, a))
+        if isinstance(a, tuple | list):
+            return type(a)(map(self.create_arg, a))
+        if isinstance(a, dict):
+            return {k: self.create_arg(v) for k, v in a.items()}
+        if isinstance(a, slice):
+            return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
+        return a
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """`bool(obj)`. Raises: TraceError."""
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, obj: Proxy) -> Iterator[Any]:
+        """`iter(obj)`, where it is not unpacked into a known number of names. Raises: TraceError."""
+        raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
+                         "**kwargs function argument")  # fmt: skip
+
+    def keys(self, obj: Proxy) -> Any:
+        """`obj.keys()`, which a call with **obj begins with."""
+        return Attribute(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
     """The tracer of a proxy that was made by hand: what is done to it goes to the end of its node's graph."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-
-    def create_proxy(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
-        return Proxy(self.graph.create_node(kind, target, _node_of(args), _node_of(kwargs)), self)  # type: ignore[arg-type]
-
-
-def _node_of(value: Any) -> Any:
-    return map_instances(value, Proxy, lambda p: p.node)
 
 
 class Attribute(Proxy):

@@ -20,7 +20,7 @@ from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 from fxir.leaves import LEAVES
 from fxir.node import Argument
-from fxir.proxy import Attribute, Proxy, holds_proxy
+from fxir.proxy import Attribute, Proxy, TracerBase, holds_proxy
 
 _MISSING = object()
 
@@ -31,7 +31,7 @@ def check_concrete(given: Any, traced: Any, name: str) -> None:
         raise AssertionError(f"{name} has been specialized to have value {traced!r} but got another value")
 
 
-class Tracer:
+class Tracer(TracerBase):
     """Traces a Module or function into a Graph. Subclass it to say which modules are leaves (`is_leaf_module`)."""
 
     def __init__(self, autowrap_modules: tuple[Any, ...] = (), autowrap_functions: tuple[Callable[..., Any], ...] = ()) -> None:
@@ -59,33 +59,11 @@ class Tracer:
             return self.create_proxy("call_module", name, args, kwargs)
         return forward(*args, **kwargs)
 
-    def proxy(self, node: Any) -> Proxy:
-        return Proxy(node, self)
-
     def create_arg(self, a: Any) -> Argument:
-        """`a` as an argument of a node. Raises: NotImplementedError for what a graph cannot hold."""
-        if isinstance(a, Proxy):
-            return a.node
-        if isinstance(a, tuple) and hasattr(a, "_fields"):
-            return type(a)(*map(self.create_arg, a))
-        if isinstance(a, tuple | list):
-            return type(a)(map(self.create_arg, a))
-        if isinstance(a, dict):
-            return {k: self.create_arg(v) for k, v in a.items()}
-        if isinstance(a, slice):
-            return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
+        """`a` as an argument of a node: a tensor is read from the root."""
         if isinstance(a, Tensor):
             return self.create_node("get_attr", self._name_of(a), (), {})
-        return a
-
-    def create_node(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
-                    type_expr: Any = None) -> Any:  # fmt: skip
-        return self.graph.create_node(kind, target, args, kwargs, name)
-
-    def create_proxy(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
-                     type_expr: Any = None) -> Proxy:  # fmt: skip
-        """A new node, and the proxy for its value."""
-        return self.proxy(self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr))
+        return super().create_arg(a)
 
     # -- tracing -----------------------------------------------------------------------------------------------
     def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
@@ -109,12 +87,12 @@ class Tracer:
         for p in list(inspect.signature(fn).parameters.values())[skip:]:
             if p.name in concrete:
                 value = concrete[p.name]
-                given = self.graph.placeholder(p.name, value)
+                given = self.graph.placeholder(p.name, default_value=value)
                 self.graph.call_function(check_concrete, (given, value, p.name))
             elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 continue  # nothing is passed: a graph has a fixed number of inputs
             else:
-                value = self.proxy(self.graph.placeholder(p.name, *(() if p.default is p.empty else (p.default,))))
+                value = self.proxy(self.graph.placeholder(p.name, default_value=p.default))
             if p.kind is p.KEYWORD_ONLY:
                 kwargs[p.name] = value
             else:

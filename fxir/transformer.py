@@ -20,7 +20,7 @@ class Transformer(Interpreter):
         self.new_graph = self.tracer.graph = Graph()
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return Proxy(self.new_graph.placeholder(target, *args), self.tracer)
+        return Proxy(self.new_graph.create_node("placeholder", target, args), self.tracer)
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.tracer.create_proxy("get_attr", target, (), {})

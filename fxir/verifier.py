@@ -18,11 +18,12 @@ class GraphError(RuntimeError):
     """A graph breaks one of its invariants: a bug of the pass that last touched it."""
 
 
-def verify(graph: Graph, *, functional: bool = False, specs: bool = False) -> Graph:
+def verify(graph: Graph, *, functional: bool = False, specs: bool = False, carried: bool = True) -> Graph:
     """Check every invariant of `graph`; returns it, so a call can be wrapped around a pass.
 
     functional: also hold the contract of graphs given to backends (targets are Ops, none in place, no kwargs,
     every node has a spec, flat tuple output, a signature that fits the outputs).
+    carried: also that root has what nodes name.
     specs: also recompute each Op's spec from its arguments; it must be equal, strides included.
     Raises: GraphError.
     """
@@ -30,6 +31,8 @@ def verify(graph: Graph, *, functional: bool = False, specs: bool = False) -> Gr
     _check_order(graph)
     for node in graph.nodes:
         _check_node(graph, node)
+        if carried and node.op in ("get_attr", "call_module") and node.target not in graph.root:
+            _fail(node, f"the graph carries no value {node.target!r}")
     if functional:
         _check_functional(graph)
     if specs:
@@ -104,8 +107,6 @@ def _check_node(graph: Graph, node: Node) -> None:
         _fail(node, f"target {node.target!r} is not callable")
     if node.op != "call_function" and not isinstance(node.target, str):
         _fail(node, f"target {node.target!r} is not a str")
-    if node.op in ("get_attr", "call_module") and node.target not in graph.root:
-        _fail(node, f"the graph carries no value {node.target!r}")
     if node.op == "call_method" and not node.args:
         _fail(node, "a method call needs the object as its first argument")
     if node.op == "output" and (len(node.args) != 1 or node.kwargs):

@@ -260,6 +260,74 @@ def test_proxies_by_hand_append_to_their_graph_and_shapes_are_noted() -> None:
     assert {n.meta["tensor_meta"].shape for n in graph.nodes if n.op != "output"} == {X.shape}
 
 
+def test_a_graph_by_hand_is_well_formed_before_it_has_its_values() -> None:
+    graph = fx.Graph()
+    tracer = fx.proxy.GraphAppendingTracer(graph)
+    x = fx.Proxy(graph.placeholder("x", torch.Tensor, default_value=None), tracer)
+    w = fx.Proxy(graph.get_attr("w", torch.Tensor), tracer=tracer)
+    y = graph.call_function(torch.add, (x.node, w.node), type_expr=torch.Tensor, name="total")
+    z = tracer.create_proxy("call_method", "mul", (fx.Proxy(y), 2), {}, proxy_factory_fn=lambda n: fx.Proxy(n, tracer))
+    graph.output(graph.create_node("call_function", torch.relu, (z.node,), None, "last", torch.Tensor), torch.Tensor)
+    graph.lint()
+    assert isinstance(tracer, fx.proxy.TracerBase) and isinstance(fx.Tracer(), fx.proxy.TracerBase)
+    assert [n.type for n in graph.nodes] == [torch.Tensor, torch.Tensor, torch.Tensor, None, torch.Tensor, torch.Tensor]
+    y.in_a_chain = True  # whoever rewrites graphs may mark nodes
+    root = torch.nn.Module()
+    root.w = torch.ones(3)
+    gm = fx.GraphModule(root, graph)
+    gm.graph.lint()
+    assert torch.equal(gm(X), torch.relu((X + 1) * 2)) and y.name == "total"
+    assert [n.type for n in copy.deepcopy(graph).nodes if n.name == "total"] == [torch.Tensor]
+    with gm.graph.inserting_before(gm.graph.output_node):
+        gm.graph.get_attr("nothing")
+    with pytest.raises(Exception, match="the graph carries no value 'nothing'"):
+        gm.graph.lint()
+
+
+def test_a_tracer_may_say_what_a_proxy_is_worth() -> None:
+    class Lenient(fx.Tracer):
+        def to_bool(self, obj: Any) -> bool:
+            return True
+
+        def iter(self, obj: Any) -> Any:
+            return iter([obj[0], obj[1]])
+
+        def keys(self, obj: Any) -> Any:
+            return ["left"]
+
+    def program(x: Any) -> Any:
+        total = x.sum() if x else x
+        for part in x:
+            total = total + part
+        return total, dict(**x)
+
+    graph = Lenient().trace(program)
+    assert [n.target for n in graph.nodes if n.op == "call_method"] == ["sum"]
+    assert [n.args[1] for n in graph.nodes if n.target is operator.getitem] == [0, 1, "left"]
+    for wrong in (lambda x: 1 if x else 2, lambda x: [*x], lambda x: len(x)):
+        with pytest.raises((ValueError, RuntimeError), match=r"control flow|iterated|'len' is not supported"):
+            fx.symbolic_trace(wrong)
+
+
+def test_operands_of_einsum_in_a_sequence_are_arguments_of_the_node() -> None:
+    gm = fx.symbolic_trace(lambda x, y: torch.einsum("ij,kj->ik", (x, y)))
+    (node,) = (n for n in gm.graph.nodes if n.target is torch.einsum)
+    assert [a if isinstance(a, str) else a.name for a in node.args] == ["ij,kj->ik", "x", "y"]
+    assert torch.equal(gm(X, X), X @ X.T)
+
+
+def test_an_assertion_about_a_traced_value_is_a_node() -> None:
+    def program(x: Any) -> Any:
+        torch._assert(x.shape[0] == 4, "four rows")
+        return x + 1
+
+    gm = fx.symbolic_trace(program)
+    assert any(n.target is torch._assert for n in gm.graph.nodes)
+    assert gm.graph.eliminate_dead_code() in (0, False) and torch.equal(gm(torch.ones(4, 2)), torch.ones(4, 2) + 1)
+    with pytest.raises(AssertionError, match="four rows"):
+        gm(torch.ones(3, 2))
+
+
 class Pair(NamedTuple):
     left: Any
     right: Any

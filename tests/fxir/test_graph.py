@@ -37,7 +37,7 @@ def everything():
     root = {"w": eager.randn(3, 4), "scale.by": lambda t, by=1: t * by}
     g = Graph(root)
     x = g.placeholder("x")
-    k = g.placeholder("k", 2.5)
+    k = g.placeholder("k", default_value=2.5)
     w = g.get_attr("w")
     a = g.call_function(eager.add, (x, w), {"alpha": 2})
     b = g.call_method("view", (a, (-1,)))

@@ -14,6 +14,7 @@ from eager.functions import (
     copies,
     creation,
     dlpack,
+    einsum,
     foreach,
     indexing,
     joining,
@@ -46,7 +47,7 @@ from eager.refusal import all_refusing
 from eager.tensor import Tensor, attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, random, matmul, indexing, joining, shape, sorting,
-            convolution, pooling, resampling, linalg,
+            convolution, pooling, resampling, einsum, linalg,
             complex_numbers, special, copies, foreach, properties, sampling, segments, spectral, statistics, lowrank,
             lobpcg, removed, symbolic)  # fmt: skip
 # in-place forms that are functions as well

@@ -1,7 +1,7 @@
-"""Linear algebra in the main namespace: einsum and other contractions, norms, distances, and aliases of `eager.linalg`."""
+"""Linear algebra in the main namespace: contractions, norms, distances, and aliases of `eager.linalg`."""
 from __future__ import annotations
 
-import string
+import math
 from typing import Any
 
 from eager import _native, dtypes, linalg, return_types
@@ -15,150 +15,6 @@ TensorBase = _native.TensorBase
 
 def _out(result: Any, out: Any) -> Any:
     return result if out is None else write_out(out, result)
-
-
-# ---- einsum ----
-
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
-
-
-def _from_lists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
-    """`einsum(x, [0, 1], y, [1, 2], [0, 2])` as an equation."""
-
-    def label(axes: Any) -> str:
-        return "".join("..." if a is Ellipsis else _LETTERS[a] for a in axes)
-
-    pairs, last = (args[:-1], args[-1]) if len(args) % 2 else (args, None)
-    equation = ",".join(label(axes) for axes in pairs[1::2])
-    return equation + ("" if last is None else "->" + label(last)), list(pairs[::2])
-
-
-def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[str]]:
-    """Labels of each operand's dims and of the result's. Dims under an ellipsis are labelled by digits from the right."""
-    inputs, arrow, output = equation.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    if len(terms) != len(operands):
-        raise RuntimeError(f"einsum(): {'fewer' if len(terms) > len(operands) else 'more'} operands were provided than specified in "
-                           f"the equation: {len(operands)} for {equation!r}")  # fmt: skip
-    labels, widest = [], 0
-    for i, (term, x) in enumerate(zip(terms, operands, strict=True)):
-        head, dots, tail = term.partition("...")
-        for c in head + tail:
-            if c not in _LETTERS:
-                raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in "
-                                   "[a-zA-Z]")  # fmt: skip
-        width = x.ndim - len(head) - len(tail)
-        if width < 0 or (width and not dots):
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(head) + len(tail)}) does not match the number "
-                               f"of dimensions ({x.ndim}) for operand {i}" + ("" if dots else " and no ellipsis was given"))  # fmt: skip
-        widest = max(widest, width)
-        labels.append([*head, *(str(k) for k in range(width - 1, -1, -1)), *tail])
-    spread = [str(k) for k in range(widest - 1, -1, -1)]
-    if arrow:
-        head, dots, tail = output.partition("...")
-        result = [*head, *(spread if dots else []), *tail]
-    else:
-        every = [c for term in labels for c in term if c in _LETTERS]
-        result = spread + sorted(c for c in set(every) if every.count(c) == 1)
-    for c in result:
-        if result.count(c) > 1:
-            raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
-        if all(c not in term for term in labels):
-            raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
-    return labels, result
-
-
-def _without_repeats(x: Any, labels: list[str]) -> tuple[Any, list[str]]:
-    """Repeated labels become diagonals."""
-    while len(set(labels)) < len(labels):
-        c = next(c for c in labels if labels.count(c) > 1)
-        first = labels.index(c)
-        second = labels.index(c, first + 1)
-        if x.shape[first] != x.shape[second]:
-            raise RuntimeError(f"einsum(): subscript {c} is repeated for operand but the sizes don't match, {x.shape[second]} != "
-                               f"{x.shape[first]}")  # fmt: skip
-        x = OPS["diagonal"](x, 0, first, second)
-        labels = [v for i, v in enumerate(labels) if i not in (first, second)] + [c]
-    return x, labels
-
-
-def _summed(x: Any, labels: list[str], keep: set[str]) -> tuple[Any, list[str]]:
-    """Labels that nothing else needs are summed out."""
-    gone = tuple(i for i, c in enumerate(labels) if c not in keep)
-    if not gone:
-        return x, labels
-    return OPS["sum"](x, gone, False, None), [c for c in labels if c in keep]
-
-
-def _arranged(x: Any, labels: list[str], order: list[str]) -> Any:
-    return OPS["permute"](x, tuple(labels.index(c) for c in order))
-
-
-def _contract(x: Any, a: list[str], y: Any, b: list[str], keep: set[str]) -> tuple[Any, list[str]]:
-    """Product of two operands, summed over labels in both that are not in `keep`: one batched matrix product."""
-    x, a = _summed(x, a, keep | set(b))
-    y, b = _summed(y, b, keep | set(a))
-    sizes = dict(zip(a, x.shape, strict=True))
-    for c, n in zip(b, y.shape, strict=True):
-        have = sizes.get(c, n)
-        if have != n and 1 not in (have, n):
-            raise RuntimeError(f"einsum(): operands do not broadcast with remapped shapes [original->remapped]: subscript {c} has sizes "
-                               f"{have} and {n}")  # fmt: skip
-        sizes[c] = max(have, n) if 0 not in (have, n) else 0
-    both = [c for c in a if c in b]
-    batch, inner = [c for c in both if c in keep], [c for c in both if c not in keep]
-    left, right = [c for c in a if c not in b], [c for c in b if c not in a]
-
-    def grouped(t: Any, labels: list[str], order: list[str], groups: list[list[str]]) -> Any:
-        t = OPS["expand"](_arranged(t, labels, order), tuple(sizes[c] for c in order))
-        shape = []
-        for group in groups:
-            n = 1
-            for c in group:
-                n *= sizes[c]
-            shape.append(n)
-        return t.reshape(tuple(shape))
-
-    if not inner:
-        order = batch + left + right
-        x = _arranged(x, a, batch + left).reshape(*(x.shape[a.index(c)] for c in batch + left), *(1,) * len(right))
-        y = _arranged(y, b, batch + right).reshape(*(y.shape[b.index(c)] for c in batch), *(1,) * len(left),
-                                                   *(y.shape[b.index(c)] for c in right))  # fmt: skip
-        return x * y, order
-    xm = grouped(x, a, batch + left + inner, [batch, left, inner])
-    ym = grouped(y, b, batch + inner + right, [batch, inner, right])
-    if batch:
-        z = OPS["bmm"](xm, ym)
-    else:
-        z = OPS["mm"](OPS["squeeze"](xm, (0,)), OPS["squeeze"](ym, (0,)))
-    order = batch + left + right
-    return z.reshape(tuple(sizes[c] for c in order)), order
-
-
-def einsum(*args: Any) -> Any:
-    """Sum of products by an equation: `einsum("ij,jk->ik", x, y)`; "..." broadcasts the dims it stands for.
-
-    Operands are contracted from left to right. Raises RuntimeError where equation and operands do not fit.
-    """
-    if not args:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its "
-                         "subscripts list")  # fmt: skip
-    if isinstance(args[0], str):
-        equation, operands = args[0], list(args[1:])
-        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-            operands = list(operands[0])
-    else:
-        equation, operands = _from_lists(args)
-    if not operands:
-        raise RuntimeError("einsum(): at least one operand is required")
-    labels, result = _parse(equation, operands)
-    x, current = _without_repeats(operands[0], labels[0])
-    for i in range(1, len(operands)):
-        y, theirs = _without_repeats(operands[i], labels[i])
-        later = {c for term in labels[i + 1 :] for c in term}
-        x, current = _contract(x, current, y, theirs, set(result) | later)
-    x, current = _summed(x, current, set(result))
-    return _arranged(x, current, result)
 
 
 # ---- other contractions ----
@@ -188,12 +44,13 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
         elif a.shape[i] != b.shape[j]:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
                                f"{b.shape[j]} in dim {j}")  # fmt: skip
-    mine = list(_LETTERS[: a.ndim])
-    theirs = list(_LETTERS[a.ndim : a.ndim + b.ndim])
-    for i, j in zip(dims_a, dims_b, strict=True):
-        theirs[j] = mine[i]
-    keep = {c for i, c in enumerate(mine) if i not in dims_a} | {c for j, c in enumerate(theirs) if j not in dims_b}
-    return _out(_contract(a, mine, b, theirs, keep)[0], out)
+    kept_a = [d for d in range(a.ndim) if d not in dims_a]
+    kept_b = [d for d in range(b.ndim) if d not in dims_b]
+    shape = (*(a.shape[d] for d in kept_a), *(b.shape[d] for d in kept_b))
+    inner = math.prod(a.shape[d] for d in dims_a)
+    left = OPS["permute"](a, (*kept_a, *dims_a)).reshape(math.prod(shape[: len(kept_a)]), inner)
+    right = OPS["permute"](b, (*dims_b, *kept_b)).reshape(inner, math.prod(shape[len(kept_a) :]))
+    return _out(OPS["mm"](left, right).reshape(shape), out)
 
 
 def inner(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
@@ -447,7 +304,7 @@ _ALIASES = {"inverse": linalg.inv, "det": linalg.det, "slogdet": linalg.slogdet,
             "lu_solve": lu_solve, "geqrf": geqrf, "ormqr": ormqr, "orgqr": linalg.householder_product}  # fmt: skip
 _BOTH = {"tensordot": tensordot, "inner": inner, "vdot": vdot, "kron": kron, "cross": cross, "norm": norm, "dist": dist,
          "renorm": renorm, "cov": cov, "corrcoef": corrcoef, **_ALIASES}  # fmt: skip
-FUNCTIONS: dict[str, Any] = {**_BOTH, "einsum": einsum, "chain_matmul": chain_matmul, "cdist": cdist, "linalg": linalg,
+FUNCTIONS: dict[str, Any] = {**_BOTH, "chain_matmul": chain_matmul, "cdist": cdist, "linalg": linalg,
                              "lu_unpack": lu_unpack,
                              "norm_except_dim": norm_except_dim, "frobenius_norm": frobenius_norm, "nuclear_norm": nuclear_norm}
 METHODS: dict[str, Any] = dict(_BOTH)

@@ -145,6 +145,24 @@ static int kind_of(const Shape *r, const TensorObject *t, long *columns)
     return kind;
 }
 
+/* Whether an operand's layout leaves the result row-major. One of the result's shape does. Beside a broadcast, the strides of
+ * all dims order those of the result, of dims of size 1 too unless they are spread (`_order_of_dims` in eager/spec.py). */
+static bool keeps_rows(const Shape *r, const TensorObject *t)
+{
+    int64_t expected = 1;
+    for (int i = tensor_ndim(t) - 1; i >= 0; i--) {
+        int64_t size = tensor_sizes(t)[i];
+        if (size == 1 && r->sizes[r->ndim - tensor_ndim(t) + i] == 1 && tensor_strides(t)[i] != expected) return false;
+        expected *= size;
+    }
+    return true;
+}
+
+static bool is_whole(const Shape *r, const TensorObject *t)
+{
+    return tensor_ndim(t) == r->ndim && !memcmp(tensor_sizes(t), r->sizes, sizeof(int64_t) * (size_t)r->ndim) && !spread(t);
+}
+
 typedef struct {
     Loop loop;
     Pointwise ctx;
@@ -207,6 +225,13 @@ static bool read_operands(PyObject *const *args, Rows *rows, const TensorObject 
         if (!broadcast(shape, t)) return false;
     }
     if (!first) return false;
+    bool whole = true, rows_kept = true;
+    for (int i = 0; i < rows->arity; i++) {
+        if (!tensors[i]) continue;
+        whole = whole && is_whole(shape, tensors[i]);
+        rows_kept = rows_kept && keeps_rows(shape, tensors[i]);
+    }
+    if (!whole && !rows_kept) return false;
     shape->count = 1;
     for (int i = 0; i < shape->ndim; i++) shape->count *= (long)shape->sizes[i];
     return true;

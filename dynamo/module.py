@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from dynamo import _native
+from dynamo import _native, trust
 from dynamo.compiler import CompiledRegion
 from eager.nn import Module
 from fxir.backends import Backend
@@ -102,7 +102,7 @@ def compiled_with(model: Any, region: CompiledRegion) -> Any:
         return OptimizedModule(model, region)
     if isinstance(model, _native.CompiledFunction):
         return region.function(model.__wrapped__)
-    if isinstance(model, types.FunctionType):
+    if isinstance(model, types.FunctionType) and id(model) not in trust.graph_functions():  # one of those is a node, not a program
         return region.function(model)
     if isinstance(model, types.MethodType):
         inner = model.__func__

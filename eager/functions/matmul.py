@@ -53,7 +53,7 @@ def _added(input: Any, beta: Any, product: Any) -> Any:
     """beta * input + product, where `input` broadcasts to the product and not the other way; of beta = 0 the product alone."""
     if tuple(input.shape) != tuple(product.shape):
         input = OPS["expand"](input, tuple(product.shape))
-    return product if beta == 0 else _scaled(input, beta) + product
+    return product if beta == 0 else product + _scaled(input, beta)  # the product first: it says how the result lies
 
 
 def _same_dtype(input: Any, other: Any) -> None:

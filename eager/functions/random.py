@@ -81,7 +81,7 @@ def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_gr
 
 def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None, device: Any = None, **kw: Any) -> Any:
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
+    return _in_layout(input, randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device))
 
 
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, device: Any = None, **kw: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
+from eager.ops.shape import suggested_spec
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare
 from eager.spec import SpecLike, TensorSpec, normalize_dim
 
@@ -474,11 +475,7 @@ def _per_channel(t: Any, ndim: int) -> Any:
 def _batch_norm_meta(x: SpecLike, weight: Any, bias: Any, eps: float) -> Any:
     require_floating("batch_norm", x.dtype)
     stat = TensorSpec.contiguous((x.shape[1],), accumulator(x.dtype), x.device)
-    return TensorSpec(tuple(x.shape), x.dtype, _dense_like(x), x.device), stat, stat
-
-
-def _dense_like(x: SpecLike) -> tuple[int, ...]:
-    return TensorSpec.contiguous(tuple(x.shape), x.dtype).strides
+    return suggested_spec(x, x.shape), stat, stat
 
 
 def _batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:

@@ -479,3 +479,11 @@ def test_lines_of_graphs_are_the_users_also_within_our_modules() -> None:
     (text,) = [r.message for r in records if r.name == "graph_code"]
     assert text.startswith(Net.forward.__qualname__)  # not the function of ours that calls the module
     assert text.count(f"{__file__}:{line}") == 1  # said once for neighbours
+
+
+def test_a_function_of_the_library_is_a_program_of_one_call() -> None:
+    a, b, c = torch.ones(2, 3, 5), torch.ones(2, 3, 4), torch.ones(2, 4, 5)
+    compiled = dynamo.compile(torch.baddbmm, fullgraph=True)
+    assert torch.equal(compiled(a, b, c, beta=2), torch.baddbmm(a, b, c, beta=2)) and compiled.__name__ == "baddbmm"
+    (graph,) = dynamo.explain(torch.nn.functional.softmax, c, dim=-1).graphs
+    assert len([n for n in graph.graph.nodes if n.op == "call_function"]) == 1

@@ -71,3 +71,47 @@ def test_strides_of_dims_of_one_element_have_a_say_beside_a_broadcast() -> None:
     assert (one * row).stride() == (row + one).stride() == (1, 1)
     assert (row * row).stride() == torch.exp(row).stride() == (3, 1)
     assert (one * torch.ones(1, 3)).stride() == (3, 1)
+
+
+def _reversed(*shape: int) -> torch.Tensor:
+    """A tensor whose first dim is the innermost."""
+    return torch.randn(*shape[::-1]).permute(*range(len(shape) - 1, -1, -1))
+
+
+def _channels_last(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape).contiguous(memory_format=torch.channels_last)
+
+
+F = torch.nn.functional
+LAYOUTS = {
+    "addmm": (lambda c, a, b: torch.addmm(c, a, b), (_reversed(3, 2), _reversed(3, 4), _reversed(4, 2)), (2, 1)),
+    "addmm of a column": (lambda c, a, b: torch.addmm(c, a, b, beta=2), (_reversed(3, 1), _reversed(3, 4), _reversed(4, 2)), (2, 1)),
+    "baddbmm": (torch.baddbmm, (_reversed(2, 3, 5), _reversed(2, 3, 4), _reversed(2, 4, 5)), (15, 5, 1)),
+    "addbmm": (torch.addbmm, (_reversed(3, 5), _reversed(2, 3, 4), _reversed(2, 4, 5)), (5, 1)),
+    "logsigmoid": (F.logsigmoid, (_reversed(5, 4),), (4, 1)),
+    "dropout": (F.dropout, (_reversed(2, 5, 4),), (1, 2, 10)),
+    "dropout of heads": (lambda x: F.dropout(x.transpose(1, 2), 0.3), (torch.randn(2, 3, 4, 5),), (60, 5, 20, 1)),
+    "dropout of what has gaps": (F.dropout, (torch.randn(4, 6)[:, ::2],), (3, 1)),
+    "alpha_dropout": (lambda x: F.alpha_dropout(x, training=True), (_channels_last(2, 3, 4, 5),), (60, 1, 15, 3)),
+    "dropout1d": (lambda x: F.dropout1d(x, training=True), (_reversed(2, 5, 4),), (1, 2, 10)),
+    "rrelu": (lambda x: F.rrelu(x, training=True), (_reversed(5, 4),), (4, 1)),
+    "randint_like": (lambda x: torch.randint_like(x, 5), (_reversed(5, 4),), (1, 5)),
+    "one_hot": (lambda i: F.one_hot(i, 4), (torch.zeros(2, 3, dtype=torch.int64).t(),), (8, 4, 1)),
+    **{f"batch_norm {'in training' if training else 'in use'}, {name}":
+       (lambda x, training=training: F.batch_norm(x, torch.zeros(4), torch.ones(4), training=training), (x,), strides)
+       for training in (True, False)
+       for name, x, strides in (
+           ("2 dims", _reversed(5, 4), (4, 1)), ("3 dims", _reversed(5, 4, 3), (12, 3, 1)),
+           ("of a sequence", torch.randn(5, 3, 4).transpose(1, 2), (12, 3, 1)), ("4 dims", _reversed(5, 4, 3, 2), (24, 6, 2, 1)),
+           ("channels last", _channels_last(5, 4, 3, 2), (24, 1, 8, 4)))},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_functions_of_tensors_in_other_layouts(name: str, compiled: bool) -> None:
+    fn, given, strides = LAYOUTS[name]
+    y = (torch.compile(fn, fullgraph=True) if compiled else fn)(*given)
+    assert y.stride() == strides
+    if not any(random in name for random in ("drop", "rand", "rrelu")):
+        torch.testing.assert_close(y, fn(*(t.contiguous() for t in given)))

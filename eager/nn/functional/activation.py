@@ -110,7 +110,7 @@ def tanh(input: Tensor) -> Tensor:
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)) without overflow."""
-    return OPS["log_sigmoid"](input)
+    return OPS["log_sigmoid"](input.contiguous())
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -232,6 +232,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     state = state_for(input.numel(), None, input.device)
     u = cast_to(OPS["philox_uniform"](state, tuple(input.shape), dtypes.float32), input.dtype)
     slope = u * (upper - lower) + lower
+    input = input if inplace else input.contiguous()
     return _into(input, _leaky, slope) if inplace else _leaky(input, slope)
 
 

@@ -8,6 +8,7 @@ from eager import dtypes
 from eager.dtypes import scalar_name
 from eager.ops.table import OPS
 from eager.random import state_for
+from eager.spec import preserve_strides
 
 Tensor = Any
 
@@ -18,9 +19,14 @@ def _check_probability(p: float) -> None:
 
 
 def _keep(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    """Bool mask of `shape`, True with probability 1 - p."""
+    """Bool mask of `shape`, True with probability 1 - p. It lies as `like` does, and so does what is selected by it."""
     state = state_for(math.prod(shape), None, like.device)
-    return OPS["philox_uniform"](state, shape, dtypes.float32) >= p
+    if like.is_contiguous():
+        return OPS["philox_uniform"](state, shape, dtypes.float32) >= p
+    strides = preserve_strides(like)
+    order = sorted(range(len(shape)), key=lambda d: strides[d], reverse=True)
+    drawn = OPS["philox_uniform"](state, tuple(shape[d] for d in order), dtypes.float32) >= p
+    return OPS["permute"](drawn, tuple(order.index(d) for d in range(len(shape))))
 
 
 def _drop(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:

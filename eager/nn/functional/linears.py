@@ -171,7 +171,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     demand(tensor >= 0, RuntimeError, "Class values must be non-negative.")
     demand(tensor < num_classes, RuntimeError, "Class values must be smaller than num_classes.")
     columns = OPS["arange"](0, num_classes, 1, dtypes.int64, tensor.device)
-    return cast_to(tensor.unsqueeze(-1) == columns, dtypes.int64)
+    return cast_to(tensor.contiguous().unsqueeze(-1) == columns, dtypes.int64)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 
 from eager import _native
 from eager.ops.nn import accumulator, check_parameter_dtypes
+from eager.ops.shape import is_channels_last
 from eager.ops.table import OPS, cast_to
 from eager.symint import times_ratio
 
@@ -124,6 +125,8 @@ def _batch_norm_eval(input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | 
         scale = scale * weight
     shift = -mean * scale if bias is None else bias - mean * scale
     shape = (1, -1, *(1,) * (input.ndim - 2))
+    if not is_channels_last(input):  # the only other layout that the result may have
+        input = input.contiguous()
     y = cast_to(input, scale.dtype) * scale.view(shape) + shift.view(shape)
     return cast_to(y, input.dtype)
 

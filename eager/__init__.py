@@ -144,7 +144,8 @@ _ON_FIRST_USE = {
 }  # fmt: skip
 
 _FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations",
-                    "ScriptModule": "jit", "ScriptFunction": "jit"}  # fmt: skip
+                    "ScriptModule": "jit", "ScriptFunction": "jit", "cond": "_higher_order_ops",
+                    "while_loop": "_higher_order_ops"}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 import functools
+import sys
 import types
 from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamo import breaks, trust
+from dynamo import _native, breaks, trust
 from dynamo.errors import Raised, Unsupported
 from dynamo.sources import (
     AttrSource,
@@ -54,6 +55,8 @@ _OWN_GETATTRIBUTE: Final = frozenset(
      types.SimpleNamespace.__getattribute__,
      *(base.__getattribute__ for base in CONTAINER_BASES)}
 )  # fmt: skip
+# Callables whose `__get__` gives a method, as a function's does.
+_BOUND_AS_METHODS: Final = (types.FunctionType, functools._lru_cache_wrapper, _native.CompiledFunction)
 _METHOD_DESCRIPTORS: Final = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
@@ -366,8 +369,7 @@ class AttributeAccess:
         if isinstance(raw, staticmethod):
             return self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}"))
         if isinstance(raw, classmethod):
-            func = self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}"))
-            return BoundMethod(self.wrap_class(obj, cls), func)
+            return self._class_method(self.wrap_class(obj, cls), cls, name, raw.__func__)
         if isinstance(raw, functools.cached_property):
             return self._cached_property(obj, cls, name, raw)
         if isinstance(raw, property):
@@ -516,12 +518,20 @@ class AttributeAccess:
             return self._missing_class_attribute(value, name)
         return self._class_entry(value, name, raw)
 
+    def _class_method(self, owner: Value, cls: type, name: str, func: Any) -> Value:
+        """What a classmethod of `func` gives for the class `owner`. Before 3.13 it asks `func` in turn, where that is a
+        descriptor: another classmethod, a property, a bound method, which need not give a method of the class."""
+        asked = sys.version_info < (3, 13) and hasattr(type(func), "__get__") and not isinstance(func, _BOUND_AS_METHODS)
+        if asked or not callable(func):
+            raise Unsupported(breaks.ATTRIBUTE, f"{cls.__name__}.{name} (a classmethod of a {type(func).__name__})")
+        return BoundMethod(owner, self.wrap(func, ConstSource(func, f"{cls.__name__}.{name}")))
+
     def _class_entry(self, value: ClassValue, name: str, raw: Any) -> Value:
         cls = value.cls
         if isinstance(raw, staticmethod):
             return self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}"))
         if isinstance(raw, classmethod):
-            return BoundMethod(value, self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}")))
+            return self._class_method(value, cls, name, raw.__func__)
         if isinstance(raw, types.ClassMethodDescriptorType):
             return self.wrap_static(getattr(cls, name))
         if type(raw) is enum.property:
@@ -599,8 +609,8 @@ class AttributeAccess:
                 if isinstance(obj, ClassValue) and start is obj.cls and not isinstance(raw, classmethod):
                     return self._class_entry(ClassValue(base, obj.source), name, raw)
                 if isinstance(raw, classmethod):
-                    func = self.wrap(raw.__func__, ConstSource(raw.__func__, f"{base.__name__}.{name}"))
-                    return BoundMethod(obj if isinstance(obj, ClassValue) else self.wrap_static(start), func)
+                    owner = obj if isinstance(obj, ClassValue) else self.wrap_static(start)
+                    return self._class_method(owner, base, name, raw.__func__)
                 if is_data_descriptor(raw) and not isinstance(raw, property):
                     raise Unsupported(breaks.ATTRIBUTE, f"super().{name}")
                 return self._bind(obj, base, name, raw)

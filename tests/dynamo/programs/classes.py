@@ -6,6 +6,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import enum
+import functools
 import typing
 
 from tests.dynamo.programs.flow import x23
@@ -441,4 +442,53 @@ def attributes_that_classes_have_of_type(log, x):
     log.append((ShadowsType.__flags__ == 3, type(type.__dictoffset__), type(int.__basicsize__)))
     log.append([getattr(c, "__abstractmethods__", "none") for c in (type, int, ShadowsType)])
     log.append([getattr(c, "__type_params__", "none") for c in (type, int, ShadowsType)])
+    return x + 1
+
+
+class Wrapping:
+    """Class methods of what is no plain function: before CPython 3.13 a descriptor in one is asked in turn."""
+
+    seen: typing.ClassVar[list] = []
+
+    @classmethod
+    @classmethod
+    def twice(cls):
+        return cls.__name__
+
+    @classmethod
+    @property
+    def named(cls):
+        return cls.__name__
+
+    @classmethod
+    @staticmethod
+    def unbound(*args):
+        return [getattr(a, "__name__", a) for a in args]
+
+    @classmethod
+    @functools.lru_cache
+    def cached(cls, k):
+        return cls.__name__, k
+
+    collected = classmethod(seen.append)
+    length = classmethod(len)
+
+
+class WrappingToo(Wrapping):
+    @classmethod
+    def twice(cls):
+        return "over", super().twice()
+
+
+@PROGRAMS.program(lambda: (x23(),))
+def class_methods_of_what_is_no_function(log, x):
+    Wrapping.seen.clear()
+    for look in (lambda: Wrapping.twice(), lambda: Wrapping().twice(), lambda: WrappingToo.twice(), lambda: Wrapping.named,
+                 lambda: Wrapping.unbound(1), lambda: WrappingToo().unbound(2), lambda: Wrapping.cached(3), lambda: WrappingToo().cached(3),
+                 lambda: Wrapping.collected(), lambda: Wrapping.collected(4), lambda: Wrapping.length()):  # fmt: skip
+        try:
+            log.append(str(look()).split(" at 0x")[0])
+        except TypeError as error:
+            log.append(str(error))
+    log.append([getattr(v, "__name__", v) for v in Wrapping.seen])
     return x + 1

@@ -286,6 +286,19 @@ def a_class_is_among_its_bases_subclasses_as_long_as_its_variable(log, x):
     return x + 1
 
 
+@PROGRAMS.program(lambda: (x23(),))
+def a_class_dies_with_its_variable(log, x):
+    class Local:
+        pass
+
+    ref = weakref.ref(Local, lambda r: log.append("gone"))
+    print(end="")
+    Local = None  # noqa: F841 - the last hold
+    gc.collect()
+    log.append(ref() is None)
+    return x + 1
+
+
 def _held_by_keys():
     def made():
         cycles = [Short() for _ in range(3)]

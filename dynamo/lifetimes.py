@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 _DEPTH: Final = 3
 _WIDTH: Final = 64
-_QUIET: Final = (int, float, complex, str, bytes, bytearray, type(None), ModuleType, Tensor, slice, range)
-_QUALNAME: Final[Any] = type.__dict__["__qualname__"]  # as type has it: a metaclass may run code
+_QUIET: Final = (int, float, complex, str, bytes, bytearray, type(None), type, ModuleType, Tensor, slice, range)
 _CONTAINERS: Final[tuple[Any, ...]] = (list, tuple, set, frozenset, deque)
 # They hold nothing that goes on when it is dropped.
 _ITERABLES: Final[tuple[Any, ...]] = ((), [], "", b"", range(0), {}, {}.items(), {}.values(), set())
@@ -42,8 +41,6 @@ def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
     """Whether the end of an existing object may run code or be seen: its own, or that of something it holds."""
     kind = type(real)
     # Asked of the class: isinstance would ask the object, which a weak proxy passes on to one that may be gone.
-    if issubclass(kind, type):  # a class of a module does not end; its bases refer weakly to every one, by one reference
-        return "<locals>" in _QUALNAME.__get__(real) and getweakrefcount(real) > 1
     if issubclass(kind, _QUIET) or kind in _PASSIVE_ITERATORS:
         return False
     if kind in ProxyTypes or issubclass(kind, ReferenceType):
@@ -160,7 +157,7 @@ def may_be_watched(
 def _is_referable(real: Any, depth: int) -> bool:
     """Whether there can be weak references to an existing object or to a part of it, or it is one, which can be counted."""
     kind = type(real)
-    if issubclass(kind, (ModuleType, Tensor, Module)):
+    if issubclass(kind, (type, ModuleType, Tensor, Module)):
         return False
     if kind in ProxyTypes or issubclass(kind, ReferenceType) or kind.__weakrefoffset__:
         return True

@@ -272,33 +272,6 @@ def what_a_weak_reference_may_see_lives_as_long_as_its_variable(log, x, given):
     return x + 1, ref() is not None, part() is not None, of_local() is not None, watched() is given
 
 
-@PROGRAMS.program(lambda: (x23(),))
-def a_class_is_among_its_bases_subclasses_as_long_as_its_variable(log, x):
-    class Base:
-        pass
-
-    class Derived(Base):
-        pass
-
-    print(end="")
-    gc.collect()
-    log.append([c.__name__ for c in Base.__subclasses__()])
-    return x + 1
-
-
-@PROGRAMS.program(lambda: (x23(),))
-def a_class_dies_with_its_variable(log, x):
-    class Local:
-        pass
-
-    ref = weakref.ref(Local, lambda r: log.append("gone"))
-    print(end="")
-    Local = None  # noqa: F841 - the last hold
-    gc.collect()
-    log.append(ref() is None)
-    return x + 1
-
-
 def _held_by_keys():
     def made():
         cycles = [Short() for _ in range(3)]

@@ -17,16 +17,8 @@ from eager.tensor import Tensor
 _TensorMeta = type(Tensor)
 
 __all__ = [
-    "DisableTorchFunction",
-    "DisableTorchFunctionSubclass",
-    "PyTorchFileReader",
-    "_TensorMeta",
-    "_are_functorch_transforms_active",
-    "_disabled_torch_function_impl",
-    "_get_tracing_state",
-    "_log_api_usage_once",
-    "_nn",
-    "_set_grad_enabled",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "PyTorchFileReader", "_TensorMeta", "_are_functorch_transforms_active",
+    "_disabled_torch_function_impl", "_get_tracing_state", "_log_api_usage_once", "_nn", "_set_grad_enabled",
 ]  # fmt: skip
 
 

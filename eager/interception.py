@@ -273,7 +273,7 @@ def activate() -> None:
             reported = _reported(namespace, name, fn)
             body = fn if isinstance(fn, types.FunctionType) else fn.__wrapped__
             if isinstance(body, types.FunctionType) and body.__code__.co_name != _ASKS:
-                _replace_body(body, _einsum_handler if name == "einsum" else _quiet_handler if name in _QUIET else _handler, reported)
+                _replace_body(body, _HANDLERS.get(name, _handler), reported)
         for fn in _COMPUTES:
             _replace_body(fn, _quiet_handler, None)
         Op._call = _op_call(Op._call)  # type: ignore[method-assign]
@@ -324,6 +324,9 @@ def _quiet_handler(original: Callable[..., Any], reported: Any) -> Handler:
             return original(*args, **kwargs)
 
     return handle
+
+
+_HANDLERS: Final = {"einsum": _einsum_handler, **dict.fromkeys(_QUIET, _quiet_handler)}
 
 
 def _op_call(original: Callable[..., Any]) -> Callable[..., Any]:

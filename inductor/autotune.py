@@ -3,7 +3,8 @@
 Owns: timing, the winners' files, the search under a time budget. Must not know: the loop IR; how a graph is
 compiled is handed in as a function.
 
-Everything measured computes the same values, so a wrong measurement costs time and never a result.
+Everything measured computes the same values, so a wrong measurement costs time and never a result. That is checked:
+a matrix kernel whose product is not that of the default is never taken, nor one that this version would not measure.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ from inductor.toolchain import CompileError, Toolchain
 __all__ = ["Winners", "knob_variants", "measure", "synthetic_inputs", "tune_gemms", "tune_knobs"]
 
 _LOG = _logging.artifact("autotuning")
+_COMPONENT = _logging.component("inductor")
 _ROUNDS = 7
 _SLICE_S = 0.004  # one timing of one variant: long against the clock, short against a scheduler's slice
 _MARGIN = 0.97  # a variant must be this much faster than the default to replace it: the rest is noise
-_FORMAT = 2
+_FORMAT = 3
 
 
 # --------------------------------------------------------------------------- timing
@@ -113,7 +115,7 @@ class Winners(Mapping[Request, GemmChoice]):
 
     def __init__(self, folder: Path, tools: Toolchain, threads: int) -> None:
         self._folder = folder
-        self._tools = tools.key()
+        self._tools = tools
         self._threads = threads
         self._known: dict[Request, GemmChoice | None] = {}
 
@@ -138,13 +140,19 @@ class Winners(Mapping[Request, GemmChoice]):
         records.write(path, text, asdict(choice))
 
     def _place(self, request: Request) -> tuple[str, Path]:
-        text = _Question(request, self._tools, self._threads).text()
+        text = _Question(request, self._tools.key(), self._threads).text()
         return text, self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.json"
 
     def _read(self, request: Request) -> GemmChoice | None:
         text, path = self._place(request)
         found = records.read(path, text)
-        return None if found is None else GemmChoice(**found)
+        if found is None:
+            return None
+        for choice in gemm.candidates(request, self._tools, host.has_blas()):
+            if asdict(choice) == found:
+                return choice
+        _COMPONENT.log(f"{path}: {found} is no choice of this version for {_describe(request)}; it is measured again")
+        return None
 
 
 def _clearly_fastest(seconds: Mapping[str, float]) -> str:
@@ -185,11 +193,19 @@ def _tune_gemm(request: Request, tools: Toolchain, winners: Winners, objects: Pa
         specs = _operand_specs(request.problem)
         inputs = synthetic_inputs(specs[:2])
         variants: dict[str, Callable[[], object]] = {}
+        default: np.ndarray | None = None
         for i, choice in enumerate(choices):
             graph = loader.load(_gemm_plan(request, choice, i, specs, tools), library, {}, name=f"variant {choice}")
+            product = graph(*inputs)[0]._array
+            default = product.copy() if default is None else default
+            same = _same_product(default, product, request.problem.k)
+            product.fill(np.nan)  # the next one may get this memory, and must not find the answer there
+            if not same:
+                _COMPONENT.warning(f"{_describe(request)}: {choice} computes another product than {choices[0]}; not used")
+                continue
             variants[str(i)] = lambda graph=graph: graph(*inputs)  # type: ignore[misc]
         seconds = measure(variants, deadline)
-    order = sorted(range(len(choices)), key=lambda i: seconds[str(i)])
+    order = sorted(map(int, seconds), key=lambda i: seconds[str(i)])
     winners.remember(request, choices[int(_clearly_fastest(seconds))])
     if _LOG.enabled:
         p = request.problem
@@ -199,6 +215,11 @@ def _tune_gemm(request: Request, tools: Toolchain, winners: Winners, objects: Pa
             t = seconds[str(i)]
             lines.append(f"  {t * 1e6:10.1f} us {flops / t / 1e9:7.1f} GFLOP/s  {choices[i]}")
         _LOG.log("\n".join(lines))
+
+
+def _same_product(a: np.ndarray, b: np.ndarray, k: int) -> bool:
+    """Whether they differ by no more than sums of `k` products of normal numbers may, added up in another order."""
+    return bool(np.abs(a - b).max(initial=0) <= 32 * k * np.finfo(a.dtype).eps)
 
 
 def _operand_specs(p: GemmProblem) -> tuple[Spec, Spec, Spec]:

@@ -22,8 +22,8 @@ __all__ = ["GemmChoice", "Request", "candidates", "choose", "collect", "decided"
 class GemmChoice:
     """A way to compute one product. kernel: "blas" or "template"; the rest is the template's.
 
-    rows, vectors: the tile. mc, nc, kc: block sizes. direct, a_direct: b, a are read where they
-    lie, without packing.
+    rows, vectors: the tile. mc, nc, kc: block sizes, of which the core makes nc whole panels. direct, a_direct: b, a are
+    read where they lie, without packing.
     """
 
     kernel: str
@@ -120,7 +120,8 @@ def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmC
     for rows, vectors in _TILES[tools.simd_bits]:
         for depth in (192, 384):
             choice = _template(request, tools, rows, vectors, depth)
-            taller = replace(choice, mc=choice.mc * 2, nc=max(_panel(request.problem, tools, vectors), choice.nc // 2))
+            panel = _panel(request.problem, tools, vectors)
+            taller = replace(choice, mc=choice.mc * 2, nc=max(panel, choice.nc // 2 // panel * panel))
             swapped = replace(choice, a_direct=not choice.a_direct)
             found += [variant for variant in (choice, taller, swapped) if variant not in found]
     return found

@@ -366,7 +366,7 @@ extern "C" void @SYMBOL@(const GemmTask *g, const Runtime *rt) {
   if (g->m <= 0 || g->n <= 0 || g->batch <= 0) return;
   int parallel = rt->threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
   int shared = g->batch == 1 || g->b_step == 0;
-  Job job = {g, rt, (const T *)g->packed, g->mc, g->nc, 0, 0, 0};
+  Job job = {g, rt, (const T *)g->packed, g->mc, round_up(g->nc, NR), 0, 0, 0};
   if (!job.panels && shared && !g->direct) {
     long n_panels = (g->n + NR - 1) / NR;
     T *panels = (T *)rt->scratch(rt, 1, n_panels * g->k * NR * (long)sizeof(T));

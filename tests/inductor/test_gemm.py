@@ -126,14 +126,12 @@ def test_transposed_operands_and_row_padding(folder: Path, ta: bool, tb: bool, p
         assert close(run(folder, p, template(p, *TILES[0], a_direct=a_direct), packed))
 
 
-@pytest.mark.parametrize("blocks", [(14, 64, 16), (28, 32, 7), (1000, 1000, 1000), (14, 96, 100)])
+@pytest.mark.parametrize("blocks", [(14, 64, 16), (28, 32, 7), (1000, 1000, 1000), (14, 96, 100), (9, 50, 33)])
 @pytest.mark.parametrize("packed", [False, True])
 def test_any_blocking_gives_the_same_result(folder: Path, blocks: tuple[int, int, int], packed: bool) -> None:
     mc, nc, kc = blocks
-    nc = max(nc, TILES[0][1] * toolchain.toolchain().simd_bits // 32)
-    panel = TILES[0][1] * toolchain.toolchain().simd_bits // 32
     p = problem(150, 130, 100)
-    assert close(run(folder, p, template(p, *TILES[0], mc=mc, nc=nc // panel * panel, kc=kc), packed))
+    assert close(run(folder, p, template(p, *TILES[0], mc=mc, nc=nc, kc=kc), packed))
 
 
 @pytest.mark.parametrize("n", [5, 32, 40, 96])
@@ -248,3 +246,18 @@ def test_candidates_are_distinct_and_start_with_the_rule_of_thumb() -> None:
     found = gemm.candidates(request, tools, True)
     assert found[0] == gemm.rule_of_thumb(request, tools, True) and GemmChoice("blas") in found
     assert len(set(found)) == len(found) > 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("march", [None, "x86-64-v2", "x86-64-v3"])
+def test_every_candidate_computes_the_product(folder: Path, dtype: str, packed: bool, march: str | None) -> None:
+    """Several blocks of columns of every panel width: 1.5 blocks of 512, and a few columns more."""
+    if march is not None and "__SSE4_2__" not in toolchain.toolchain().isa:
+        pytest.skip("not an x86 CPU")
+    with _settings.scope(**({} if march is None else {"cpu_march": march})):
+        tools = toolchain.toolchain()
+        for tb in (False, True):
+            p = problem(33, 777, 40, dtype=dtype, tb=tb)
+            for choice in gemm.candidates(Request(p, packed), tools, has_blas=False):
+                assert close(run(folder, p, choice, packed, tools=tools)), choice

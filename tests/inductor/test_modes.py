@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,32 @@ def test_a_product_keeps_the_rule_of_thumb_unless_another_is_clearly_faster(tmp_
         monkeypatch.setattr(autotune, "measure", lambda variants, _, share=share: dict.fromkeys(variants, 1.0) | {"2": share})
         autotune._tune_gemm(request, tools, store, tmp_path / "objects", 20.0)
         assert store[request] == gemm.candidates(request, tools, True)[taken]
+
+
+def test_a_kernel_that_computes_another_product_is_never_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    request, tools, store = Request(SMALL, False, fused=True), toolchain.toolchain(), winners(tmp_path / "autotune")
+    render, wrong = gemm.render, gemm.candidates(request, tools, True)[2]
+
+    def shortened(p: GemmProblem, name: str, epilogue: str | None, tools: Any, choice: GemmChoice, *rest: Any) -> Any:
+        return render(replace(p, k=p.k - 1) if choice == wrong else p, name, epilogue, tools, choice, *rest)
+
+    monkeypatch.setattr(gemm, "render", shortened)
+    monkeypatch.setattr(autotune, "measure", lambda variants, _: dict.fromkeys(variants, 1.0) | {"3": 0.9})
+    autotune._tune_gemm(request, tools, store, tmp_path / "objects", 20.0)
+    assert store[request] == gemm.candidates(request, tools, True)[3]
+    (warning,) = [r.message for r in caplog.records if "another product" in r.message]
+    assert str(wrong) in warning
+
+
+def test_a_stored_kernel_that_this_version_would_not_measure_does_not_count(tmp_path: Path) -> None:
+    request, tools = Request(SMALL, False), toolchain.toolchain()
+    choice = gemm.candidates(request, tools, True)[2]
+    winners(tmp_path).remember(request, choice)
+    assert winners(tmp_path)[request] == choice
+    winners(tmp_path).remember(request, replace(choice, nc=choice.nc + 1))
+    assert request not in winners(tmp_path)
 
 
 def test_packed_products_are_measured_packed(tmp_path: Path) -> None:

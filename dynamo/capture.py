@@ -138,6 +138,7 @@ class Capture(  # type: ignore[misc]
         self.first_written: TensorValue | None = None  # of the inputs
         self.effect_nodes: set[Node] = set()
         self.may_refuse = False  # one of the calls may refuse its data
+        self.uses_generators = False  # one of the calls draws from a default generator
         self.is_refusal_handled = False  # the program has an `except` or its like around one of the following
         self.fallible: dict[Node, Node] = {}  # calls that may refuse data, each with a tensor that shows it was made
         self.grad_mode: bool = eager.is_grad_enabled()

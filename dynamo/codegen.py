@@ -423,6 +423,12 @@ class CodeGen:
             handler, caught = self.plan.on_refusal(), self.bind(AssumptionFailed, "AssumptionFailed")
         if handler is None:
             return [call]
+        for used, read, restore in ((cap.uses_generators, "generators_at", "generators_back"),
+                                    (cap.draws, "random_state", "set_random_state")):  # fmt: skip
+            if used:  # it draws the same numbers then
+                state = self.fresh("state")
+                before.append(f"{state} = {self.helper(read)}()")
+                check.append(f"    {self.helper(restore)}({state})")
         slots = "".join(n + ", " for n in self._slot_names)
         self.uses_function = self.uses_function or not self.plan.is_continuation
         name = self.bind(handler, "on_graph_error")

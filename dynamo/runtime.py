@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import random
 import sys
 from collections import OrderedDict, deque
 from types import FunctionType, MethodType, SimpleNamespace, WrapperDescriptorType
@@ -18,6 +19,7 @@ from dynamo.sources import content_item, type_attribute
 from dynamo.tracebacks import adopt, caught, tidy_traceback, traceback_of, with_tracebacks
 from eager import _native as eager_native
 from eager import ambient
+from eager.random import go_back, places
 
 
 def advanced(iterator: Any, n: int) -> Any:
@@ -181,6 +183,8 @@ HELPERS: Final[dict[str, Any]] = {
     "exception_link": exception_link,
     "exception_new": exception_new,
     "forbid": forbid,
+    "generators_at": places,
+    "generators_back": go_back,
     "import_module": import_module,
     "iterator_owner": _native.iterator_owner,
     "list_replace": list_replace,
@@ -189,10 +193,12 @@ HELPERS: Final[dict[str, Any]] = {
     "object_new": object_new,
     "object_setattr": object.__setattr__,
     "owner": object,
+    "random_state": random.getstate,
     "read_only": read_only,
     "resume": _native.resume,
     "set_annotations": set_annotations,
     "set_grad_enabled": eager_native.set_grad_enabled,
+    "set_random_state": random.setstate,
     "skipped": skipped,
     "stepped": stepped,
     "switch_autocast": ambient.switch_autocast,

@@ -116,6 +116,7 @@ class TensorCalls:
     effect_nodes: set[Node]
     fallible: dict[Node, Node]
     may_refuse: bool
+    uses_generators: bool
     is_refusal_handled: bool
     frames: list[Frame]
     transforming: bool
@@ -229,6 +230,7 @@ class TensorCalls:
         if written:
             self._wrote(written)
         self.may_refuse = self.may_refuse or self.mode.fallible
+        self.uses_generators = self.uses_generators or self.mode.effectful
         if self.mode.fallible and not self.is_refusal_handled and is_handled(self.frames):
             self.is_refusal_handled = True
             self._refuse_handled_write()

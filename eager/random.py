@@ -112,6 +112,26 @@ def cuda_generator(index: int) -> Generator:
     return found
 
 
+def default_generators() -> list[Generator]:
+    """The default generators of all devices that were drawn from or seeded."""
+    return [default_generator, *_cuda_generators.values()]
+
+
+def places() -> list[tuple[Generator, int, int]]:
+    """Where each of them stands in its stream; see `go_back`."""
+    return [(g, g._seed, g._offset) for g in default_generators()]
+
+
+def go_back(places: list[tuple[Generator, int, int]]) -> None:
+    """Make the default generators draw again what they drew since then. One that was not used before starts anew."""
+    known = {id(g) for g, _, _ in places}
+    for g in _cuda_generators.values():
+        if id(g) not in known:
+            g.manual_seed(g.initial_seed())
+    for g, seed, offset in places:
+        g._seed, g._offset = seed, offset
+
+
 def seed_cuda(seed: int) -> None:
     """Seed the default generators of all CUDA devices, and of those not used so far."""
     global _cuda_seed

@@ -12,7 +12,6 @@ symbol is known; AssumptionFailed then tells the caller to run the program uncom
 from __future__ import annotations
 
 import operator
-import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ from typing import Any, Final
 
 from eager import _native, ambient
 from eager._logging import component
-from eager.random import default_generator
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
 from fxir.expr import Sym
@@ -104,8 +102,7 @@ def staged(
                 for n in step.nodes:
                     env[n] = _run(n, env, values, gm.root)
     cut.place_checks(shapes)
-    draws = any(getattr(n.target, "__module__", "") == "random" or n.target is random.random for n in calls.nodes)
-    return Staged(gm, cut.steps, cut.sources(shapes), draws)
+    return Staged(gm, cut.steps, cut.sources(shapes))
 
 
 def _compiled(inner: GraphModule, given: list[Any], compile_: Compile, shapes: ShapeEnv) -> Callable[..., Any]:
@@ -206,19 +203,12 @@ class Staged:
     gm: GraphModule
     steps: list[_Step]
     sources: dict[Sym, SymbolSource]
-    draws: bool  # whether a step draws from Python's generator
 
     def __call__(self, *args: Any) -> Any:
-        drawn = default_generator._seed, default_generator._offset
-        state = random.getstate() if self.draws else None
         try:
             return self._run(args)
-        except Exception as failed:
-            if state is not None:
-                random.setstate(state)  # the program runs again from its start
-            if isinstance(failed, AssumptionFailed):
-                default_generator._seed, default_generator._offset = drawn
-                LOG.log(f"runs uncompiled: {failed}")
+        except AssumptionFailed as failed:
+            LOG.log(f"runs uncompiled: {failed}")
             raise
 
     def _run(self, args: tuple[Any, ...]) -> Any:

@@ -2,7 +2,10 @@
  *
  * Fresh pages cost 4 to 12 times as much to write as pages already mapped, so blocks that
  * tensors give back are kept by size class and handed out again. Blocks are 64-byte aligned.
- * All entry points run under the GIL, which is the lock. */
+ * All entry points run under the GIL, which is the lock.
+ *
+ * Built with -DEAGER_POISON_MEMORY (CFLAGS), memory comes filled with ones, which are NaN as floating-point numbers: the
+ * test suite then finds what reads memory that nobody wrote. */
 #define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
 #include "internal.h"
@@ -94,7 +97,7 @@ void *pool_alloc(int64_t nbytes)
     }
     live_bytes += rounded;
     if (live_bytes > peak_bytes) peak_bytes = live_bytes;
-    return block;
+    return poisoned(block, (size_t)rounded);
 }
 
 void pool_free(void *memory, int64_t nbytes)

@@ -31,8 +31,17 @@ struct Runtime {
 /* The one table of the process, in the function table of tensor.h. `fail` is set by who runs checked code. */
 extern Runtime g_runtime;
 
-/* allocator.c: 64-byte aligned memory of a multiple of 64 bytes, for free(); NULL where there is none */
+/* allocator.c: 64-byte aligned memory of a multiple of 64 bytes, for free(); NULL where there is none. poisoned: see there */
 void *fresh_memory(size_t nbytes);
+static inline void *poisoned(void *memory, size_t nbytes)
+{
+#ifdef EAGER_POISON_MEMORY
+    __builtin_memset(memory, 0xff, nbytes);
+#else
+    (void)nbytes;
+#endif
+    return memory;
+}
 
 /* threads.c */
 void threads_set(int threads);

@@ -220,7 +220,7 @@ void *threads_scratch(const Runtime *rt, int slot, long nbytes)
         s->nbytes = s->memory ? size : 0;
         pthread_setspecific(scratch_key, scratch_slots);
     }
-    return s->memory;
+    return s->memory ? poisoned(s->memory, (size_t)s->nbytes) : NULL;
 }
 
 /* ------------------------------------------------------------------ set-up */

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -169,6 +170,37 @@ def test_what_handles_a_refusal_runs(around: str, writes: bool, broken: bool) ->
     compiled = dynamo.compile(fn)
     for m in (EYE, -EYE, EYE):
         assert outcome(compiled, m) == outcome(fn, m)
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("handled", [False, True])
+def test_numbers_drawn_before_a_refusal_are_drawn_once(backend: str, writes: bool, handled: bool) -> None:
+    weight, x, state = torch.ones(3, 2), torch.ones(8), torch.zeros(2)
+
+    def program(i: torch.Tensor) -> torch.Tensor:
+        if writes:
+            state.add_(1)
+        y = F.dropout(x)
+        if not handled:
+            return y + random.random() + F.embedding(i, weight).sum()
+        try:
+            return y + F.embedding(i, weight).sum()
+        except IndexError:
+            return y
+
+    def draws(fn: Callable[..., Any]) -> list[Any]:
+        torch.manual_seed(0)
+        random.seed(0)
+        found = []
+        for i in (0, 5, 1):
+            with contextlib.suppress(IndexError):
+                found.append(fn(torch.tensor([i])))
+            found.append(torch.rand(2))
+        return [t.tolist() for t in found] + [random.random()]
+
+    assert draws(dynamo.compile(program, backend=backend)) == draws(program)
+
 
 
 def test_what_is_kept_for_its_refusal_has_no_part_in_the_gradient() -> None:

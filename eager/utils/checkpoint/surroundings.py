@@ -12,11 +12,6 @@ from eager.random import Generator
 from eager.tensor import Tensor
 
 
-def _generators() -> list[Generator]:
-    """The default generators of all devices that were drawn from or seeded."""
-    return [random.default_generator, *random._cuda_generators.values()]
-
-
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """A snapshot of this thread's surroundings; `random_states` is None where draws need not be repeated."""
@@ -27,7 +22,7 @@ class Surroundings:
 
     @staticmethod
     def now(with_random: bool) -> Surroundings:
-        states = tuple((g, g.get_state()) for g in _generators()) if with_random else None
+        states = tuple((g, g.get_state()) for g in random.default_generators()) if with_random else None
         return Surroundings(ambient.autocast(), ambient.device(), states)
 
     @contextlib.contextmanager

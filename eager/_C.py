@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 from eager.autograd import set_grad_enabled
 from eager.device import device
 from eager.dispatch import active_level
@@ -17,8 +18,9 @@ from eager.tensor import Tensor
 _TensorMeta = type(Tensor)
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "PyTorchFileReader", "_TensorMeta", "_are_functorch_transforms_active",
-    "_disabled_torch_function_impl", "_get_tracing_state", "_log_api_usage_once", "_nn", "_set_grad_enabled",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "PyTorchFileReader",
+    "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active", "_disabled_torch_function_impl",
+    "_get_tracing_state", "_log_api_usage_once", "_nn", "_set_grad_enabled",
 ]  # fmt: skip
 
 

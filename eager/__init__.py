@@ -39,9 +39,8 @@ from eager.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from eager.checks import SymBool, SymFloat, SymInt
+from eager.checks import SymBool, SymFloat, SymInt, _assert
 from eager.checks import assert_async as _assert_async
-from eager.checks import assert_true as _assert
 from eager.checks import check as _check
 from eager.checks import check_index as _check_index
 from eager.checks import check_is_size as _check_is_size

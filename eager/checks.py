@@ -85,11 +85,11 @@ def check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int 
         check(i <= max, message)
 
 
-def assert_true(condition: Any, message: str) -> Any:
+def _assert(condition: Any, message: str) -> Any:
     """`torch._assert`. Raises: AssertionError with `message` unless `condition` is true."""
     ask = None if isinstance(condition, bool | Tensor) else getattr(type(condition), "__torch_function__", None)
     if ask is not None:  # a value that is being traced, say
-        return ask(assert_true, (type(condition),), (condition, message))
+        return ask(_assert, (type(condition),), (condition, message))
     if not condition:
         raise AssertionError(message)
     return None

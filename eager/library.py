@@ -17,6 +17,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from eager import _native, compiler, dispatch, ops
@@ -36,6 +37,7 @@ _TYPES: Final = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str
 _TORCH_TYPES: Final = {"SymInt": "int", "ScalarType": "dtype", "Device": "device", "Tensor": "Tensor", "Scalar": "Scalar"}
 _LIST_PLURALS: Final = {"Tensor": "Tensor[]", "Tensor?": "Tensor?[]", "int": "int[]"}
 _NAMESPACES: dict[str, types.ModuleType] = {}
+_WAITING: dict[str, list[Callable[[CustomOpDef], object]]] = {}  # what is registered for ops that nobody has declared yet
 
 
 class CustomOpDef(Op):
@@ -344,7 +346,19 @@ def _add(qualname: str, schema: str) -> CustomOpDef:
         if not hasattr(ops, namespace):
             setattr(ops, namespace, _NAMESPACES[namespace])
     setattr(_NAMESPACES[namespace], name, op)
+    for register in _WAITING.pop(qualname, ()):
+        register(op)
     return op
+
+
+def _when_declared(op: Any, register: Callable[[CustomOpDef], object]) -> None:
+    """Now, or once somebody declares the op of that name: fake rules may come before the library that has the op."""
+    name = op.removesuffix(".default") if isinstance(op, str) else ""
+    if "::" in name and name.replace("::", "__") not in OPS:
+        _check_name(name)
+        _WAITING.setdefault(name, []).append(register)
+    else:
+        register(_find(op))
 
 
 def _check_name(qualname: str) -> None:
@@ -388,17 +402,20 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
     """The implementation of an op for kinds of device ("cpu", "cuda", "default"; dispatch keys as in torch). A decorator."""
     if func is None:
         return lambda f: impl(qualname, types, f, lib=lib) or f
-    op = _find(qualname)
     for key in (types,) if isinstance(types, str) else types:
         if key in ("Meta", "meta"):
-            op.register_fake(func)
+            _when_declared(qualname, lambda op: op.register_fake(func))
         elif key in ("default", "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
-            op.register_kernel(None, func)
+            _when_declared(qualname, lambda op: op.register_kernel(None, func))
         elif key.lower() in ("cpu", "cuda"):
-            op.register_kernel(key.lower(), func)
+            _when_declared(qualname, partial(_register_kernel, key.lower(), func))
         else:
             raise NotImplementedError(f"library.impl: dispatch key {key!r}; supported: CPU, CUDA, Meta, CompositeExplicitAutograd")
     return None
+
+
+def _register_kernel(kind: str, func: Callable[..., Any], op: CustomOpDef) -> None:
+    op.register_kernel(kind, func)
 
 
 def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *,
@@ -409,8 +426,11 @@ def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Cal
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1,
                   allow_override: bool = False) -> Any:  # fmt: skip
-    """`CustomOpDef.register_fake` by name; a decorator without `func`."""
-    return _find(op).register_fake if func is None else _find(op).register_fake(func)
+    """`CustomOpDef.register_fake` by name, also of an op that is declared later; a decorator without `func`."""
+    if func is None:
+        return lambda f: register_fake(op, f)
+    _when_declared(op, lambda found: found.register_fake(func))
+    return func
 
 
 def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None,

@@ -64,6 +64,7 @@ class Graph:
         self.symbols: dict[Sym, SymbolSource] = {}
         self.shapes: ShapeEnv | None = None
         self.version = 0
+        self._tracer_cls: type | None = None  # who traced it
         self._names: set[str] = set()
         self._counters: dict[str, int] = {}
         self._len = 0
@@ -388,7 +389,7 @@ class Graph:
         self.touch()
 
     def _unique_name(self, hint: str) -> str:
-        base = _NOT_IDENTIFIER.sub("_", hint).strip("_") or "value"
+        base = _NOT_IDENTIFIER.sub("_", hint.strip("_") if hint.startswith("__") else hint).rstrip("_") or "value"
         if base[0].isdigit():
             base = f"_{base}"
         name = base
@@ -476,15 +477,17 @@ _EFFECT_KINDS = frozenset({"INPLACE", "EFFECT"})
 def is_effectful(node: Node) -> bool:
     """Whether erasing `node` may be noticed although nobody reads it.
 
-    Ops tell by their kind (in-place and effect ones). Of other callables only Python's operators are known to be
-    pure; anything else, modules and methods included, is kept.
+    Ops tell by their kind (in-place and effect ones), methods by their name, modules by their `_is_impure`, as in torch.fx.
+    Of other callables only Python's operators are known to be pure; anything else is kept.
     """
     if node.op in ("placeholder", "output"):
         return True
     if node.op == "get_attr":
         return False
-    if node.op != "call_function":
-        return True
+    if node.op == "call_method":
+        return str(node.target).endswith("_")
+    if node.op == "call_module":
+        return bool(getattr(node.graph.root[str(node.target)], "_is_impure", False))
     kind = getattr(node.target, "kind", None)
     if kind is not None and hasattr(kind, "name"):
         return kind.name in _EFFECT_KINDS

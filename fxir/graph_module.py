@@ -10,6 +10,7 @@ from types import MethodType
 from typing import Any, Final
 
 from eager.nn import Module, Parameter
+from eager.tensor import Tensor
 from fxir.graph import Graph
 from fxir.pickling import pack, unpack
 from fxir.printer import PythonCode, print_python
@@ -97,6 +98,9 @@ class GraphModule(Module):
 
     @graph.setter
     def graph(self, graph: Graph) -> None:
+        if "_graph" not in self.__dict__:  # of a subclass that makes its parts itself
+            self.__dict__.update(_graph=graph, name=type(self).__name__, _code=None, _forward=None)
+            graph.root = _Carried(self)
         carried = self.graph.root
         graph.root = _Carried(self) if isinstance(carried, _Carried) else {**carried, **graph.root}
         self.__dict__.update(_graph=graph, _version=-1)
@@ -219,3 +223,31 @@ class GraphModule(Module):
 
     def __repr__(self) -> str:
         return f"GraphModule({self.name}, {len(self.graph)} nodes, {len(self.root)} carried values)"
+
+
+# torch.fx's names for what subclasses elsewhere build on.
+
+_USER_PRESERVED_ATTRIBUTES_KEY: Final = "_user_preserved_attributes"  # of `meta`: attributes that a copy keeps
+
+
+class _CodeOnlyModule(Module):
+    """A module that has these attributes and nothing else: what a GraphModule is copied from."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
+
+
+def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
+    """Give `to_module` what `from_module` has as `target`, "part.of.it", with empty modules on the way to it."""
+    *path, name = target.split(".")
+    for part in path:
+        from_module = getattr(from_module, part)
+        if not isinstance(getattr(to_module, part, None), Module):
+            setattr(to_module, part, Module())
+        to_module = getattr(to_module, part)
+    value = getattr(from_module, name)
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        to_module.register_buffer(name, value)
+    else:
+        setattr(to_module, name, value)

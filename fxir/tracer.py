@@ -73,6 +73,7 @@ class Tracer(TracerBase):
         """
         self.root = root if isinstance(root, Module) else Module()
         self.graph = Graph()
+        self.graph._tracer_cls = type(self)
         fn = type(root).forward if isinstance(root, Module) else root
         first = (root,) if isinstance(root, Module) else ()
         args, kwargs = self._arguments(fn, len(first), concrete_args or {})
@@ -87,12 +88,12 @@ class Tracer(TracerBase):
         for p in list(inspect.signature(fn).parameters.values())[skip:]:
             if p.name in concrete:
                 value = concrete[p.name]
-                given = self.graph.placeholder(p.name, default_value=value)
-                self.graph.call_function(check_concrete, (given, value, p.name))
+                given = self.create_proxy("placeholder", p.name, (value,), {})
+                self.create_proxy("call_function", check_concrete, (given, value, p.name), {})
             elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 continue  # nothing is passed: a graph has a fixed number of inputs
             else:
-                value = self.proxy(self.graph.placeholder(p.name, default_value=p.default))
+                value = self.create_proxy("placeholder", p.name, () if p.default is p.empty else (p.default,), {})
             if p.kind is p.KEYWORD_ONLY:
                 kwargs[p.name] = value
             else:
@@ -116,7 +117,18 @@ class Tracer(TracerBase):
     @contextmanager
     def _patched(self) -> Iterator[None]:
         """Calls of modules, reads of parameters and wrapped functions come to this tracer in the block."""
-        tracer, call = self, Module.__call__
+        tracer, call, read = self, Module.__call__, Module.__getattr__
+        proxies: dict[int, Proxy] = {}
+        names = {id(p): name for name, p in self.root.named_parameters()}
+
+        def module_getattr(module: Module, name: str) -> Any:
+            """A parameter is read in the graph, once: what is computed of parameters alone is part of it too."""
+            value = read(module, name)
+            if id(value) not in names:
+                return value
+            if id(value) not in proxies:
+                proxies[id(value)] = tracer.create_proxy("get_attr", names[id(value)], (), {})
+            return proxies[id(value)]
 
         def module_call(module: Module, *args: Any, **kwargs: Any) -> Any:
             return tracer.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)
@@ -126,10 +138,12 @@ class Tracer(TracerBase):
         for (space, name), old in zip(places, before, strict=True):
             space[name] = self._keeping_whole(getattr(builtins, name, None) if old is _MISSING else old)
         Module.__call__ = module_call  # type: ignore[method-assign, assignment]
+        Module.__getattr__ = module_getattr  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:
             Module.__call__ = call  # type: ignore[method-assign]
+            Module.__getattr__ = read  # type: ignore[method-assign]
             for (space, name), old in zip(places, before, strict=True):
                 if old is _MISSING:
                     del space[name]

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes
+from eager.dtypes import scalar_name
+from eager.functions import taps
 from eager.ops.shape import is_channels_last
 from eager.ops.table import OPS
 from eager.symint import as_count
@@ -21,9 +23,9 @@ _MANY_TAPS = 8  # from here on a product with the dense matrix is cheaper than s
 
 def _weighted(x: Any, dim: int, positions: Any, weights: Any) -> Any:
     """Sum over taps of x at positions[tap] times weights[tap], along `dim`. positions, weights: (taps, out)."""
-    taps, out = positions.shape
+    count, out = positions.shape
     n = x.shape[dim]
-    if taps > _MANY_TAPS:
+    if count > _MANY_TAPS:
         matrix = np.zeros((out, n))
         np.add.at(matrix, (np.arange(out)[None], positions), weights)
         table = OPS["float_table"](tuple(matrix.reshape(-1).tolist()), x.dtype, x.device).reshape(out, n)
@@ -38,71 +40,22 @@ def _weighted(x: Any, dim: int, positions: Any, weights: Any) -> Any:
     return total
 
 
-def _ratio(n: int, out: int, scale: float | None, align_corners: bool) -> float:
-    """Input steps per output step."""
-    if align_corners:
-        return (n - 1) / (out - 1) if out > 1 else 0.0
-    return 1.0 / scale if scale else n / out
+def _weighted_bytes(x: Any, dim: int, positions: Any, weights: Any) -> Any:
+    """`_weighted` of bytes, rounded once: whole numbers, so that the sums are exact in double precision."""
+    whole, bits = taps.fixed_point(positions, weights)
+    total = _weighted(OPS["to_dtype"](x, dtypes.float64), dim, positions, whole) + 0.5 * (1 << bits)
+    return OPS["to_dtype"](OPS["clamp"](OPS["floor"](total * 0.5**bits), 0, 255), dtypes.uint8)
 
 
 def _nearest(x: Any, dim: int, out: int, scale: float | None, exact: bool) -> Any:
     n = x.shape[dim]
-    ratio = np.float32(_ratio(n, out, scale, False))  # torch counts in single precision here
+    ratio = np.float32(taps.ratio(n, out, scale, False))  # torch counts in single precision here
     i = np.arange(out, dtype=np.float32)
     at = np.minimum(np.floor((i + np.float32(0.5 if exact else 0.0)) * ratio).astype(np.int64), n - 1)
     return OPS["index_select"](x, dim, OPS["int_table"](tuple(at.tolist()), x.device))
 
 
-def _source(n: int, out: int, scale: float | None, align_corners: bool, cubic: bool) -> Any:
-    """Where each output lies in the input."""
-    ratio = _ratio(n, out, scale, align_corners)
-    i = np.arange(out, dtype=np.float64)
-    at = i * ratio if align_corners else (i + 0.5) * ratio - 0.5
-    return at if cubic else np.maximum(at, 0.0)
-
-
-def _linear(x: Any, dim: int, out: int, scale: float | None, align_corners: bool) -> Any:
-    n = x.shape[dim]
-    at = _source(n, out, scale, align_corners, False)
-    low = np.minimum(np.floor(at).astype(np.int64), n - 1)
-    weight = np.where(low < n - 1, at - low, 0.0)
-    return _weighted(x, dim, np.stack([low, np.minimum(low + 1, n - 1)]), np.stack([1.0 - weight, weight]))
-
-
-def _cubic_kernel(t: Any, a: float) -> Any:
-    """Keys' cubic convolution kernel with parameter `a`, at distances t >= 0 (IEEE ASSP 29, 1981)."""
-    near = ((a + 2) * t - (a + 3)) * t * t + 1
-    far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
-
-
-def _cubic(x: Any, dim: int, out: int, scale: float | None, align_corners: bool) -> Any:
-    n = x.shape[dim]
-    at = _source(n, out, scale, align_corners, True)
-    base = np.floor(at).astype(np.int64)
-    positions = np.stack([np.clip(base + k, 0, n - 1) for k in (-1, 0, 1, 2)])
-    weights = np.stack([_cubic_kernel(np.abs(at - (base + k)), -0.75) for k in (-1, 0, 1, 2)])
-    return _weighted(x, dim, positions, weights)
-
-
-def _antialiased(x: Any, dim: int, out: int, scale: float | None, align_corners: bool, cubic: bool) -> Any:
-    """The filter stretched over all inputs that an output covers."""
-    n = x.shape[dim]
-    ratio = _ratio(n, out, scale, align_corners)
-    stretch, radius = max(ratio, 1.0), 2.0 if cubic else 1.0
-    support = radius * stretch
-    centers = ratio * (np.arange(out) + 0.5)
-    taps = math.ceil(support) * 2 + 1
-    starts = np.maximum((centers - support + 0.5).astype(np.int64), 0)
-    ends = np.minimum((centers + support + 0.5).astype(np.int64), n)
-    positions = starts[None] + np.arange(taps)[:, None]
-    distance = np.abs((positions - centers + 0.5) / stretch)
-    weights = _cubic_kernel(distance, -0.5) if cubic else np.maximum(1.0 - distance, 0.0)
-    weights = np.where(positions < ends, weights, 0.0)
-    return _weighted(x, dim, np.minimum(positions, n - 1), weights / weights.sum(0))
-
-
-_BY_DIMS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+_BY_DIMS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}
 
 
 def _sizes(x: Any, size: Any, scale_factor: Any, recompute: bool | None) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
@@ -131,8 +84,9 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
                 recompute_scale_factor: bool | None = None, antialias: bool = False) -> Any:  # fmt: skip
     """Resize the spatial dims of (b, c, *spatial) to `size`, or by `scale_factor`.
 
-    mode: nearest, nearest-exact, area, linear (3-d input), bilinear and bicubic (4-d), trilinear (5-d).
-    Raises: ValueError for sizes that do not fit, NotImplementedError for a mode that the input's dims do not have.
+    mode: nearest, nearest-exact, area, linear (3-d input), bilinear, bicubic and lanczos (4-d), trilinear (5-d).
+    Bytes (uint8) are resized with weights of 16 bits, as Pillow does it.
+    Raises: ValueError for sizes that do not fit, NotImplementedError for a mode that the input's dims or dtype do not have.
     """
     interpolating = mode in _BY_DIMS
     if not interpolating and align_corners is not None:
@@ -145,31 +99,43 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
         raise NotImplementedError("Input Error: Only 3D, 4D and 5D input Tensors supported (got "
                                   f"{input.ndim}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | "
                                   f"nearest-exact (got {mode})")  # fmt: skip
-    if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+    if antialias and mode not in ("bilinear", "bicubic", "lanczos"):
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ValueError(f"Lanczos mode {'does not support align_corners=True' if align_corners else 'requires antialias=True'}")
     wanted, scales = _sizes(input, size, scale_factor, recompute_scale_factor)
     if any(n < 1 for n in (*wanted, *input.shape[2:])):
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input {list(input.shape[2:])} output "
                            f"{list(wanted)}")  # fmt: skip
     result = OPS["adaptive_avg_pool"](input, wanted) if mode == "area" else _along_dims(
         input, wanted, scales, mode, bool(align_corners), antialias)  # fmt: skip
-    return OPS["clone"](result, "channels_last") if is_channels_last(input) and input.ndim == 4 else result
+    return OPS["clone"](result, "channels_last") if is_channels_last(input) and input.ndim == 4 else result.contiguous()
 
 
 def _along_dims(x: Any, wanted: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Any:
-    half = x.dtype if x.dtype.is_floating_point and x.dtype.itemsize == 2 and mode in _BY_DIMS else None
+    dims = list(zip(range(2, x.ndim), wanted, scales, strict=True))
+    if mode.startswith("nearest"):
+        for dim, out, scale in dims:
+            x = _nearest(x, dim, out, scale, mode == "nearest-exact")
+        return x
+    if x.dtype is dtypes.uint8 and _BY_DIMS[mode] == 2:
+        for dim, out, scale in reversed(dims):
+            if out != x.shape[dim]:
+                x = _weighted_bytes(x, dim, *_taps(x.shape[dim], out, scale, mode, align_corners, antialias))
+        return x
+    if not x.dtype.is_floating_point:
+        raise NotImplementedError(f"\"compute_indices_weights_{mode}\" not implemented for '{scalar_name(x.dtype)}'")
+    half = x.dtype if x.dtype.itemsize == 2 else None
     result = OPS["to_dtype"](x, dtypes.float32) if half else x
-    for i, (out, scale) in enumerate(zip(wanted, scales, strict=True)):
-        dim = i + 2
-        if mode.startswith("nearest"):
-            result = _nearest(result, dim, out, scale, mode == "nearest-exact")
-        elif antialias:
-            result = _antialiased(result, dim, out, scale, align_corners, mode == "bicubic")
-        elif mode == "bicubic":
-            result = _cubic(result, dim, out, scale, align_corners)
-        else:
-            result = _linear(result, dim, out, scale, align_corners)
+    for dim, out, scale in dims:
+        result = _weighted(result, dim, *_taps(x.shape[dim], out, scale, mode, align_corners, antialias))
     return OPS["to_dtype"](result, half) if half else result
+
+
+def _taps(n: int, out: int, scale: float | None, mode: str, align_corners: bool, antialias: bool) -> taps.Taps:
+    if antialias:
+        return taps.antialiased(mode, n, out, scale, align_corners)
+    return (taps.cubic if mode == "bicubic" else taps.linear)(n, out, scale, align_corners)
 
 
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Any:  # noqa: A002

@@ -43,3 +43,42 @@ def test_draws_and_sums_of_distributions() -> None:
     torch.manual_seed(3)
     assert torch.distributions.Normal(torch.zeros(2, 3).double(), 1.0).rsample().tolist() == drawn.tolist()
     assert _sum_rightmost(torch.ones(2, 3, 4), 2).tolist() == [12.0, 12.0] and DEFAULT_PROTOCOL == 2
+
+
+def test_fake_rules_may_come_before_the_op_that_they_are_of() -> None:
+    def rule(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    assert torch.library.register_fake("waits_test::twice", rule) is rule
+
+    @torch.library.impl("waits_test::twice", "CPU")
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    with pytest.raises(AttributeError):
+        torch.ops.waits_test.twice  # noqa: B018
+    torch.library.define("waits_test::twice", "(Tensor x) -> Tensor")
+    run = torch.compile(torch.ops.waits_test.twice, fullgraph=True)
+    assert run(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(ValueError, match="namespace::name"):
+        torch.library.register_fake("waits_test::two::three", rule)
+
+
+def test_libraries_of_compiled_operators_cannot_be_loaded() -> None:
+    with pytest.raises(OSError, match=r"ops\.load_library: some\.so: no libtorch"):
+        torch.ops.load_library("some.so")
+
+
+def test_dispatch_keys_are_names() -> None:
+    key, keys = torch._C.DispatchKey, torch._C.DispatchKeySet
+    both = keys(key.AutocastCPU) | keys(key.AutocastCUDA)
+    assert both.has(key.AutocastCPU) and not both.has(key.CPU) and list(both - keys(key.AutocastCPU)) == [key.AutocastCUDA]
+    assert both & keys(key.AutocastCPU) == keys(key.AutocastCPU) and both.remove(key.AutocastCPU).add(key.CPU).has(key.CPU)
+    with pytest.raises(NotImplementedError, match="not dispatched by key"), torch._C._ExcludeDispatchKeyGuard(both):
+        pass
+
+
+def test_what_torch_library_was_before() -> None:
+    import eager._custom_ops as before
+
+    assert before.get_ctx is torch.library.get_ctx and before.impl_abstract is torch.library.register_fake

@@ -350,6 +350,13 @@ for _mode in ("bilinear", "bicubic"):
         for _size in ((3, 4), (12, 5)):
             add(f"antialias_{_mode}_{_corners}_{_size[0]}", lambda t, r, m=_mode, c=_corners, s=_size: t.nn.functional.interpolate(
                 r(1, 2, 8, 9), size=s, mode=m, align_corners=c, antialias=True))  # fmt: skip
+add("antialias_lanczos", lambda t, r: t.nn.functional.interpolate(r(1, 2, 8, 9), size=(3, 5), mode="lanczos", antialias=True))
+for _mode, _corners, _antialias in (("bilinear", False, False), ("bilinear", True, False), ("bilinear", False, True),
+                                    ("bicubic", False, False), ("bicubic", True, True), ("lanczos", False, True)):  # fmt: skip
+    for _size in ((3, 4), (12, 5)):
+        _how = {"size": _size, "mode": _mode, "align_corners": _corners, "antialias": _antialias}
+        add(f"bytes_{_mode}_{_corners}_{_antialias}_{_size[0]}",
+            lambda t, r, how=_how: t.nn.functional.interpolate(r.int(2, 3, 8, 9, high=256).to(t.uint8), **how))  # fmt: skip
 add("antialias_scale", lambda t, r: t.nn.functional.interpolate(r(1, 2, 8, 9), scale_factor=0.4, mode="bilinear", antialias=True))
 
 

@@ -1,0 +1,7 @@
+"""`torch._custom_ops`: what `torch.library` was before; libraries still take its names."""
+from __future__ import annotations
+
+from eager.library import custom_op, get_ctx, impl
+from eager.library import register_fake as impl_abstract
+
+__all__ = ["custom_op", "get_ctx", "impl", "impl_abstract"]

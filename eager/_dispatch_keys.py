@@ -1,0 +1,74 @@
+"""torch's dispatch keys as names: libraries say with them for what they register. Nothing here is dispatched by them."""
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import NoReturn
+
+_KEYS = ("Undefined CPU CUDA XPU MPS Meta QuantizedCPU QuantizedCUDA SparseCPU SparseCUDA SparseCsrCPU SparseCsrCUDA NestedTensorCPU "
+         "NestedTensorCUDA BackendSelect Python PythonTLSSnapshot FuncTorchDynamicLayerFrontMode FuncTorchDynamicLayerBackMode "
+         "FuncTorchBatched FuncTorchVmapMode FuncTorchGradWrapper Batched VmapMode Functionalize Named Conjugate Negative ZeroTensor "
+         "ADInplaceOrView Autograd AutogradOther AutogradFunctionality AutogradCPU AutogradCUDA AutogradXPU AutogradMeta "
+         "AutogradNestedTensor AutocastCPU AutocastCUDA AutocastXPU Tracer CompositeImplicitAutograd CompositeExplicitAutograd "
+         "CompositeExplicitAutogradNonFunctional PreDispatch")  # fmt: skip
+
+DispatchKey = enum.Enum("DispatchKey", _KEYS, module=__name__)  # type: ignore[misc]
+DispatchKey.__doc__ = "What an implementation of an op is for."
+
+
+class DispatchKeySet:
+    """A set of keys; `|`, `&`, `-`, `has`."""
+
+    def __init__(self, *keys: DispatchKey) -> None:
+        self._keys = frozenset(keys)
+
+    @staticmethod
+    def _of(keys: frozenset[DispatchKey]) -> DispatchKeySet:
+        return DispatchKeySet(*keys)
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return self._of(self._keys | other._keys)
+
+    def __and__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return self._of(self._keys & other._keys)
+
+    def __sub__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return self._of(self._keys - other._keys)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DispatchKeySet) and self._keys == other._keys
+
+    def __hash__(self) -> int:
+        return hash(self._keys)
+
+    def __iter__(self) -> Iterator[DispatchKey]:
+        return iter(sorted(self._keys, key=lambda key: key.value))
+
+    def __repr__(self) -> str:
+        return f"DispatchKeySet({', '.join(key.name for key in self)})"
+
+    def has(self, key: DispatchKey) -> bool:
+        """Whether `key` is one of them."""
+        return key in self._keys
+
+    def add(self, key: DispatchKey) -> DispatchKeySet:
+        """The set with `key`."""
+        return self._of(self._keys | {key})
+
+    def remove(self, key: DispatchKey) -> DispatchKeySet:
+        """The set without `key`."""
+        return self._of(self._keys - {key})
+
+
+class _ExcludeDispatchKeyGuard:
+    """`with _ExcludeDispatchKeyGuard(keys)`. Raises NotImplementedError when it is entered: no dispatch is there to narrow."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        self._keys = keys
+
+    def __enter__(self) -> NoReturn:
+        raise NotImplementedError(f"torch._C._ExcludeDispatchKeyGuard({self._keys}): ops are not dispatched by key; `torch.autocast` and "
+                                  "`torch.no_grad` switch off what their keys stand for")  # fmt: skip
+
+    def __exit__(self, *error: object) -> None:
+        return None

@@ -40,7 +40,7 @@ from dynamo.values.base import Value
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
 from dynamo.values.containers import ContainerObject, value_of_scalar
 from dynamo.values.iterators import CallIterator
-from dynamo.values.objects import BuiltinMethod, ClassValue, UserObject
+from dynamo.values.objects import BuiltinMethod, ClassValue, Giving, UserObject
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.symint import SymIntValue, host_value
 from dynamo.values.tensor import TensorMethod, TensorValue
@@ -146,7 +146,10 @@ def _id(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 def _hash(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value, UserObject) and isinstance(getattr(value.cls, "__hash__", None), types.FunctionType):
-        return cap.call_method(value, "__hash__", [], {})
+        given = cap.realize(cap.call_method(value, "__hash__", [], {}))
+        if not given.is_constant:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{given.describe()} as a hash")
+        return Constant(cap.host(hash, Giving(given.as_constant())))
     if isinstance(value, ContainerObject) and cap.class_lookup(value.cls, "__hash__") is value.base.__hash__:
         value = value_of_scalar(cap, value)
     if isinstance(value, UserObject) and issubclass(value.cls, enum.Enum):

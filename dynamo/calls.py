@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import enum
 import functools
+import operator
 import types
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +28,7 @@ from dynamo.values.containers import ContainerObject, container_base, new_contai
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.ndarray import NdArrayValue
-from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
+from dynamo.values.objects import BuiltinValue, ClassValue, Giving, UserObject
 from dynamo.values.sequences import RangeValue, Sequence, TupleValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, is_python_class
@@ -406,15 +407,29 @@ class Calls:
             if not self.class_has(value.cls, "__len__"):
                 self.raise_(TypeError, f"object of type '{value.cls.__name__}' has no len()")  # type: ignore[attr-defined]
             result = self.realize(self.call_method(value, "__len__", [], {}))
-            return Constant(self.host(len, _Sized(self.index_constant(result))))  # type: ignore[attr-defined]
+            return Constant(self.host(len, Giving(self.index_constant(result))))  # type: ignore[attr-defined]
         raise Unsupported(breaks.OPAQUE_OBJECT, f"len of {value.describe()}")
 
     def length_hint(self, value: Value) -> None:
-        """What list() and extend() ask an iterable first: only the effects of a user's __len__ matter."""
+        """What list() and extend() ask an iterable first. The number does not matter; effects do, and errors but TypeErrors."""
         if not isinstance(value, UserObject):
             return
-        name = "__len__" if self.class_has(value.cls, "__len__") else "__length_hint__"
-        self.call_method(value, name, [], {})
+        try:
+            if self.class_has(value.cls, "__len__"):
+                self.length(value)
+                return
+        except Raised as error:
+            if not issubclass(error.value.python_type(), TypeError):
+                raise
+        if not self.class_has(value.cls, "__length_hint__"):
+            return
+        try:
+            hint = self.realize(self.call_method(value, "__length_hint__", [], {}))
+        except Raised as error:
+            if not issubclass(error.value.python_type(), TypeError):
+                raise
+            return
+        self.host(operator.length_hint, _Hinted(hint.as_constant()))  # type: ignore[attr-defined]
 
     def get_attribute(self, value: Value, name: str, default: Value | None) -> Value:
         """getattr(value, name[, default])"""
@@ -426,14 +441,14 @@ class Calls:
             raise
 
 
-class _Sized:
-    """len() of it checks a __len__ result as Python does."""
+class _Hinted:
+    """operator.length_hint() of it checks a __length_hint__ result as Python does."""
 
-    def __init__(self, n: Any) -> None:
-        self._n = n
+    def __init__(self, hint: Any) -> None:
+        self._hint = hint
 
-    def __len__(self) -> int:
-        return self._n  # type: ignore[no-any-return]
+    def __length_hint__(self) -> Any:
+        return self._hint
 
 
 def _is_none(value: Value) -> bool:

@@ -51,6 +51,7 @@ from dynamo.subgraphs import SubGraph, SubGraphs
 from dynamo.symbolic import Frame
 from dynamo.symbols import Symbols
 from dynamo.tensors import FakeMode, TensorCalls
+from dynamo.texts import Texts
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import GeneratorValue
@@ -100,7 +101,7 @@ class Stop:
 
 
 class Capture(  # type: ignore[misc]
-    Wrapping, AttributeAccess, Operations, TensorCalls, SubGraphs, Symbols, DataDependent, ItemsOfData, Exceptions, Calls,
+    Wrapping, AttributeAccess, Operations, Texts, TensorCalls, SubGraphs, Symbols, DataDependent, ItemsOfData, Exceptions, Calls,
     MadeModules, NumpyCalls, Builtins
 ):
     """The state of one capture. `break_at`: number of the executed instruction to break before (see Restart)."""

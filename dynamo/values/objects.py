@@ -27,6 +27,18 @@ if TYPE_CHECKING:
 DELETED: Final = object()
 
 
+class Giving:
+    """An object whose special methods give `found`: what str(), len() and others make of that, Python says itself."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def _give(self, *_: Any) -> Any:
+        return self._found
+
+    __bool__ = __len__ = __str__ = __repr__ = __format__ = __hash__ = _give
+
+
 class UserObject(Value):
     """An instance of a Python class, existing (real) or made by the captured program (real None)."""
 
@@ -44,13 +56,12 @@ class UserObject(Value):
         return f"UserObject({self.cls.__name__}{'' if self.source else ', new'})"
 
     def truth(self, cap: Capture) -> bool:
-        for name in ("__bool__", "__len__"):
-            if cap.class_has(self.cls, name):
-                result = cap.call_method(self, name, [], {})
-                if not result.is_constant:
-                    raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
-                return bool(cap.host(bool, result.as_constant()))
-        return True
+        if cap.class_has(self.cls, "__bool__"):
+            result = cap.call_method(self, "__bool__", [], {})
+            if not result.is_constant:
+                raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
+            return bool(cap.host(bool, Giving(result.as_constant())))
+        return bool(cap.length(self).as_constant()) if cap.class_has(self.cls, "__len__") else True
 
     def getattr(self, cap: Capture, name: str) -> Value:
         return cap.instance_attribute(self, self.cls, name)
@@ -72,7 +83,11 @@ class UserObject(Value):
 
     def iterate(self, cap: Capture) -> Value:
         if cap.class_has(self.cls, "__iter__"):
-            return cap.call_method(self, "__iter__", [], {})
+            found = cap.realize(cap.call_method(self, "__iter__", [], {}))
+            kind = found.python_type()
+            if not any("__next__" in vars(c) for c in kind.__mro__):
+                cap.raise_type_error(f"iter() returned non-iterator of type '{kind.__name__}'")
+            return found
         if cap.class_has(self.cls, "__getitem__"):
             return cap.getitem_iterator(self)
         return cap.raise_type_error(f"'{self.cls.__name__}' object is not iterable")

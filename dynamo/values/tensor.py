@@ -181,7 +181,10 @@ class TensorValue(Value):
     @property
     def is_new_leaf(self) -> bool:
         """Whether the program itself made it a leaf that wants a gradient: only a break gives it a `.grad` to fill."""
-        return bool(self.fake._requires_grad and self.fake.is_leaf)
+        try:
+            return bool(self.fake._requires_grad and self.fake.is_leaf)
+        except RuntimeError:  # a view made without gradients, whose base was written to with them: its history is forbidden
+            return False
 
     def iterate(self, cap: Capture) -> Value:
         if self.fake.ndim == 0:

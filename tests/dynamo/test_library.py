@@ -137,7 +137,7 @@ def test_what_is_refused(scale) -> None:
     with pytest.raises(ValueError, match="namespace::name"):
         library.custom_op("nameless", mutates_args=())(lambda x: x)
     with pytest.raises(RuntimeError, match="does not exist"):
-        library.register_fake("tests::nonesuch", lambda x: x)
+        library.register_autograd("tests::nonesuch", lambda ctx, g: g)
 
     @library.custom_op(_name("same"), mutates_args=())
     def same(x: Tensor) -> Tensor:

@@ -395,6 +395,21 @@ def f(log, x, n):
         except RuntimeError as e:
             note(e.args)
 """) for mode in ("default", "break", "leaf")},
+    **{f"truth checks what __len__ and __bool__ give, {mode}": (mode, """
+class Sized:
+    def __init__(self, n): self.n = n
+    def __len__(self): return self.n
+class Asked(Sized):
+    def __bool__(self): return self.n
+def f(log, x, n):
+    for kind in (Sized, Asked):
+        for given in (None, 1.0, -1, 0, 3, True, False, "a"):
+            try:
+                note(bool(kind(given)))
+                note(not kind(given), 5 if kind(given) else 6)
+            except (TypeError, ValueError) as e:
+                note(e.args)
+""") for mode in ("default", "break", "leaf")},
 }  # fmt: skip
 
 

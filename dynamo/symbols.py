@@ -121,7 +121,7 @@ class Symbols:
         sizes = tuple(AT_LEAST_2 if isinstance(n, SymInt) else n for n in spec.shape)
         contiguous = _expressions(contiguous_strides(spec.shape)) == _expressions(spec.strides)
         strides = None if contiguous else tuple(ANY if isinstance(s, SymInt) else s for s in spec.strides)
-        self.guard("tensor", source, type(real), real._meta, mask, sizes, strides)
+        self.guard("tensor", source, type(real), real._meta_word, mask, sizes, strides)
         if contiguous:
             return
         for d, s in enumerate(spec.strides):

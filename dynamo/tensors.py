@@ -155,7 +155,7 @@ class TensorCalls:
             self._refuse_unseen_sharing(real, source)
         spec = self.symbolic_spec(real, source)
         if spec is None:
-            self.guard("tensor", source, type(real), real._meta, TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
+            self.guard("tensor", source, type(real), real._meta_word, TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
             stand_in = fake_like(real)
         else:
             self.guard_symbolic(real, source, spec, TENSOR_MASK)

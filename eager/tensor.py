@@ -144,7 +144,7 @@ class Tensor(_native.TensorBase):
     def data(self) -> Tensor:
         """The same memory without history, and with a version counter of its own."""
         storage = _native.storage_alias(self.untyped_storage())
-        flags = self._meta & (1 << 33)
+        flags = self._meta_word & (1 << 33)
         return _native.make(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
 
     @data.setter
@@ -444,7 +444,7 @@ class Tensor(_native.TensorBase):
 
     def _over(self, storage: Any) -> Any:
         """A leaf of this class, shape, strides, dtype and kind, over `storage`."""
-        flags = self._meta & FAKE_FLAG
+        flags = self._meta_word & FAKE_FLAG
         made = _native.make(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
         result = made if type(self) is Tensor else _as(type(self), made)
         result._requires_grad = self._requires_grad
@@ -456,7 +456,7 @@ class Tensor(_native.TensorBase):
         storage = self.untyped_storage()
         key = id(storage.root)
         if key not in memo:
-            whole = _native.make(None, storage, dtypes.uint8.code, (storage.nbytes(),), (1,), 0, self._meta & FAKE_FLAG)
+            whole = _native.make(None, storage, dtypes.uint8.code, (storage.nbytes(),), (1,), 0, self._meta_word & FAKE_FLAG)
             memo[key] = whole.clone().untyped_storage()
         return memo[key]
 

@@ -631,7 +631,7 @@ static PyGetSetDef tensor_getset[] = {
     {"_requires_grad", (getter)get_requires_grad, (setter)set_flag, "the flag; of some views their base's", FLAG(EAGER_REQUIRES_GRAD)},
     {"_is_param", (getter)get_flag, (setter)set_flag, "is a Parameter", FLAG(EAGER_IS_PARAM)},
     {"_is_inference", (getter)get_flag, (setter)set_flag, "made in inference mode", FLAG(EAGER_INFERENCE)},
-    {"_meta", (getter)get_meta, NULL, "the packed meta word", NULL},
+    {"_meta_word", (getter)get_meta, NULL, "the packed meta word", NULL},
     {"_array", (getter)get_array, NULL, "ndarray over this tensor's memory", NULL},
     {"_version", (getter)get_tensor_version, NULL, "in-place writes to the storage so far", NULL},
     {"_grad_fn", (getter)get_slot, (setter)set_slot, NULL, SLOT(grad_fn)},

@@ -72,7 +72,7 @@ def _alias_as(kind: type[Any], data: Tensor, requires_grad: bool) -> Any:
     """A leaf of class `kind` over the memory of `data`, marked as a parameter."""
     if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    flags = IS_PARAM_FLAG | (data._meta & FAKE_FLAG) | (REQUIRES_GRAD_FLAG if requires_grad else 0)
+    flags = IS_PARAM_FLAG | (data._meta_word & FAKE_FLAG) | (REQUIRES_GRAD_FLAG if requires_grad else 0)
     with subclasses_off():
         return _native.make(kind, data.untyped_storage(), data.dtype.code, tuple(data.shape), data.stride(),
                             data.storage_offset(), flags)  # fmt: skip

@@ -251,7 +251,7 @@ def test_call_eq_and_grad_mode() -> None:
 
 # --- tensors ----------------------------------------------------------------------------------------
 def tensor_guard(t: eager.Tensor, mask: int = META_ALL, sizes: Any = None, strides: Any = ...) -> tuple:
-    return ("tensor", 0, type(t), t._meta, mask, tuple(t.shape) if sizes is None else sizes,
+    return ("tensor", 0, type(t), t._meta_word, mask, tuple(t.shape) if sizes is None else sizes,
             tuple(t.stride()) if strides is ... else strides)
 
 
@@ -264,7 +264,7 @@ def test_tensor_compares_everything_exactly() -> None:
     for other in refused:
         assert not program.check([other]), other
     subclass = type("Sub", (eager.Tensor,), {})
-    assert not GuardProgram([("tensor", 0, subclass, t._meta, META_ALL, (2, 3), (3, 1))], 1).check([t])
+    assert not GuardProgram([("tensor", 0, subclass, t._meta_word, META_ALL, (2, 3), (3, 1))], 1).check([t])
 
 
 def test_tensor_mask_leaves_out_bits() -> None:

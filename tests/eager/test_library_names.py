@@ -82,3 +82,14 @@ def test_what_torch_library_was_before() -> None:
     import eager._custom_ops as before
 
     assert before.get_ctx is torch.library.get_ctx and before.impl_abstract is torch.library.register_fake
+
+
+def test_a_subclass_may_keep_what_it_knows_as_meta() -> None:
+    class Image(torch.Tensor):
+        def __new__(cls, x: torch.Tensor, meta: dict[str, str]) -> Image:
+            made = x.as_subclass(cls)
+            made._meta = meta  # type: ignore[attr-defined]
+            return made
+
+    image = Image(torch.ones(2), {"space": "RAS"})
+    assert image._meta == {"space": "RAS"} and type(image + 1) is Image

@@ -22,7 +22,7 @@ from dynamo.opcodes.table import Return, Yield
 from dynamo.sources import ConstSource, module_of, type_attribute
 from dynamo.symbolic import Frame
 from dynamo.transforms import made_outside
-from dynamo.values.base import NotConstant, Opaque, Value
+from dynamo.values.base import NotConstant, Opaque, Value, type_name
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.containers import ContainerObject, container_base, new_container, text_of_scalar
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
@@ -260,7 +260,7 @@ class Calls:
         if isinstance(init, types.FunctionType) or fills:
             result = self.call(self.special_method(made, "__init__"), args, kwargs)
             if self.realize(result) is not NONE and not _is_none(self.realize(result)):
-                kind = self.realize(result).python_type().__name__
+                kind = type_name(self.realize(result).python_type())
                 self.raise_(TypeError, f"__init__() should return None, not '{kind}'")  # type: ignore[attr-defined]
         return made
 
@@ -429,6 +429,8 @@ class Calls:
             if not issubclass(error.value.python_type(), TypeError):
                 raise
             return
+        if not hint.is_constant:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{hint.describe()} as a length")
         self.host(operator.length_hint, _Hinted(hint.as_constant()))  # type: ignore[attr-defined]
 
     def get_attribute(self, value: Value, name: str, default: Value | None) -> Value:

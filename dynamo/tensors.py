@@ -98,6 +98,14 @@ def _faked(arg: Any) -> Any:
     return arg
 
 
+def _history(real: Tensor, source: Source) -> Any:
+    """Its grad_fn. Raises: Unsupported where that is forbidden, as it is after a write to the base of a view made in no_grad."""
+    try:
+        return real.grad_fn
+    except RuntimeError as error:
+        raise Unsupported(breaks.AUTOGRAD, f"{source.name}: {error}") from None
+
+
 def _fakes(specs: Any) -> Any:
     return fake(specs) if isinstance(specs, TensorSpec) else tuple(fake(s) for s in specs)
 
@@ -153,6 +161,7 @@ class TensorCalls:
         refuse_fakes(real)
         if self.writes_inputs:
             self._refuse_unseen_sharing(real, source)
+        history = _history(real, source)
         spec = self.symbolic_spec(real, source)
         if spec is None:
             self.guard("tensor", source, type(real), real._meta_word, TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
@@ -160,7 +169,7 @@ class TensorCalls:
         else:
             self.guard_symbolic(real, source, spec, TENSOR_MASK)
             stand_in = fake(spec, real.requires_grad)
-        if real.grad_fn is not None:
+        if history is not None:
             attach([stand_in], [fake_like(stand_in, True)], lambda gradients: gradients, "Input")
         name = _placeholder_name(source)
         info = NodeInfo(self.held_specs(stand_in), self.origin)

@@ -22,18 +22,14 @@ class DispatchKeySet:
     def __init__(self, *keys: DispatchKey) -> None:
         self._keys = frozenset(keys)
 
-    @staticmethod
-    def _of(keys: frozenset[DispatchKey]) -> DispatchKeySet:
-        return DispatchKeySet(*keys)
-
     def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return self._of(self._keys | other._keys)
+        return DispatchKeySet(*(self._keys | other._keys))
 
     def __and__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return self._of(self._keys & other._keys)
+        return DispatchKeySet(*(self._keys & other._keys))
 
     def __sub__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return self._of(self._keys - other._keys)
+        return DispatchKeySet(*(self._keys - other._keys))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DispatchKeySet) and self._keys == other._keys
@@ -53,11 +49,11 @@ class DispatchKeySet:
 
     def add(self, key: DispatchKey) -> DispatchKeySet:
         """The set with `key`."""
-        return self._of(self._keys | {key})
+        return DispatchKeySet(*(self._keys | {key}))
 
     def remove(self, key: DispatchKey) -> DispatchKeySet:
         """The set without `key`."""
-        return self._of(self._keys - {key})
+        return DispatchKeySet(*(self._keys - {key}))
 
 
 class _ExcludeDispatchKeyGuard:

@@ -17,7 +17,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, Final
 
 from eager import _native, compiler, dispatch, ops
@@ -403,19 +402,18 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
     if func is None:
         return lambda f: impl(qualname, types, f, lib=lib) or f
     for key in (types,) if isinstance(types, str) else types:
-        if key in ("Meta", "meta"):
-            _when_declared(qualname, lambda op: op.register_fake(func))
-        elif key in ("default", "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
-            _when_declared(qualname, lambda op: op.register_kernel(None, func))
-        elif key.lower() in ("cpu", "cuda"):
-            _when_declared(qualname, partial(_register_kernel, key.lower(), func))
-        else:
-            raise NotImplementedError(f"library.impl: dispatch key {key!r}; supported: CPU, CUDA, Meta, CompositeExplicitAutograd")
+        _when_declared(qualname, _registration(key, func))
     return None
 
 
-def _register_kernel(kind: str, func: Callable[..., Any], op: CustomOpDef) -> None:
-    op.register_kernel(kind, func)
+def _registration(key: str, func: Callable[..., Any]) -> Callable[[CustomOpDef], object]:
+    if key in ("Meta", "meta"):
+        return lambda op: op.register_fake(func)
+    if key in ("default", "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
+        return lambda op: op.register_kernel(None, func)
+    if key.lower() in ("cpu", "cuda"):
+        return lambda op: op.register_kernel(key.lower(), func)
+    raise NotImplementedError(f"library.impl: dispatch key {key!r}; supported: CPU, CUDA, Meta, CompositeExplicitAutograd")
 
 
 def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *,

@@ -487,7 +487,8 @@ def is_effectful(node: Node) -> bool:
     if node.op == "call_method":
         return str(node.target).endswith("_")
     if node.op == "call_module":
-        return bool(getattr(node.graph.root[str(node.target)], "_is_impure", False))
+        name, root = str(node.target), node.graph.root
+        return name not in root or bool(getattr(root[name], "_is_impure", False))
     kind = getattr(node.target, "kind", None)
     if kind is not None and hasattr(kind, "name"):
         return kind.name in _EFFECT_KINDS

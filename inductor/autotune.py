@@ -197,8 +197,9 @@ def _tune_gemm(request: Request, tools: Toolchain, winners: Winners, objects: Pa
         for i, choice in enumerate(choices):
             graph = loader.load(_gemm_plan(request, choice, i, specs, tools), library, {}, name=f"variant {choice}")
             product = graph(*inputs)[0]._array
-            default = product.copy() if default is None else default
-            same = _same_product(default, product, request.problem.k)
+            same = default is None or _same_product(default, product, request.problem.k)
+            if default is None:
+                default = product.copy()
             product.fill(np.nan)  # the next one may get this memory, and must not find the answer there
             if not same:
                 _COMPONENT.warning(f"{_describe(request)}: {choice} computes another product than {choices[0]}; not used")

@@ -14,7 +14,7 @@ from dynamo import breaks
 from dynamo.errors import Raised, Unsupported
 from dynamo.sources import Source
 from dynamo.tracebacks import Place
-from dynamo.values.base import Value
+from dynamo.values.base import Value, type_name
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import BoundMethod
 from dynamo.values.sequences import TupleValue
@@ -86,7 +86,7 @@ class UserObject(Value):
             found = cap.realize(cap.call_method(self, "__iter__", [], {}))
             kind = found.python_type()
             if not any("__next__" in vars(c) for c in kind.__mro__):
-                cap.raise_type_error(f"iter() returned non-iterator of type '{kind.__name__}'")
+                cap.raise_type_error(f"iter() returned non-iterator of type '{type_name(kind)}'")
             return found
         if cap.class_has(self.cls, "__getitem__"):
             return cap.getitem_iterator(self)

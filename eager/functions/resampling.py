@@ -119,10 +119,11 @@ def _along_dims(x: Any, wanted: Any, scales: Any, mode: str, align_corners: bool
             x = _nearest(x, dim, out, scale, mode == "nearest-exact")
         return x
     if x.dtype is dtypes.uint8 and _BY_DIMS[mode] == 2:
+        result = OPS["clone"](x, None)
         for dim, out, scale in reversed(dims):
             if out != x.shape[dim]:
-                x = _weighted_bytes(x, dim, *_taps(x.shape[dim], out, scale, mode, align_corners, antialias))
-        return x
+                result = _weighted_bytes(result, dim, *_taps(x.shape[dim], out, scale, mode, align_corners, antialias))
+        return result
     if not x.dtype.is_floating_point:
         raise NotImplementedError(f"\"compute_indices_weights_{mode}\" not implemented for '{scalar_name(x.dtype)}'")
     half = x.dtype if x.dtype.itemsize == 2 else None

@@ -5,6 +5,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import dynamo
 import eager as torch
 
-GIVEN: tuple[Any, ...] = (None, 1, "a", 1.5, [1], (1,), True, -1, b"x", object)
+GIVEN: tuple[Any, ...] = (None, 1, "a", 1.5, [1], (1,), True, -1, b"x", object, SimpleNamespace())
 USES: dict[str, tuple[Callable[[Any], Any], ...]] = {
     "__str__": (str, lambda o: f"{o}", lambda o: f"{o!s}"), "__repr__": (repr, str, lambda o: f"{o!r}"),
     "__format__": (lambda o: f"{o:x}",), "__hash__": (hash, lambda o: {o: 1}),

@@ -202,7 +202,6 @@ def test_numbers_drawn_before_a_refusal_are_drawn_once(backend: str, writes: boo
     assert draws(dynamo.compile(program, backend=backend)) == draws(program)
 
 
-
 def test_what_is_kept_for_its_refusal_has_no_part_in_the_gradient() -> None:
     def fn(w: Any, i: Any) -> Any:
         w[i]

@@ -115,3 +115,13 @@ def test_functions_of_tensors_in_other_layouts(name: str, compiled: bool) -> Non
     assert y.stride() == strides
     if not any(random in name for random in ("drop", "rand", "rrelu")):
         torch.testing.assert_close(y, fn(*(t.contiguous() for t in given)))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_an_image_resized_to_its_own_size_is_a_copy(mode: str, compiled: bool, dtype: torch.dtype) -> None:
+    x = torch.arange(24, dtype=dtype).view(1, 2, 3, 4)
+    resize = torch.compile(F.interpolate, fullgraph=True) if compiled else F.interpolate
+    y = resize(x, size=(3, 4), mode=mode)
+    assert torch.equal(x, y) and y.stride() == x.stride() and y.data_ptr() != x.data_ptr()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -189,9 +190,12 @@ def test_damaged_winner_is_ignored_and_measured_again(tmp_path: Path, damage: by
 
 def test_winner_that_is_not_as_it_was_written_is_ignored(tmp_path: Path) -> None:
     request = Request(SMALL, False)
-    winners(tmp_path).remember(request, GemmChoice("template", rows=14))
+    found = gemm.candidates(request, toolchain.toolchain(), True)
+    one, other = next((a, b) for a in found for b in found if b == replace(a, a_direct=not a.a_direct) and not a.a_direct)
+    winners(tmp_path).remember(request, one)
     (path,) = tmp_path.glob("*.json")
-    path.write_text(path.read_text().replace('"rows": 14', '"rows": 94'))
+    path.write_text(path.read_text().replace('"a_direct": false', '"a_direct": true'))
+    assert json.loads(path.read_text())["answer"] == asdict(other)  # which would be taken, had it been written
     assert request not in winners(tmp_path)
 
 

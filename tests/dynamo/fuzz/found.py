@@ -410,6 +410,19 @@ def f(log, x, n):
             except (TypeError, ValueError) as e:
                 note(e.args)
 """) for mode in ("default", "break", "leaf")},
+    **{f"a view of no_grad whose base was written to with gradients is kept over a break, {mode}": (mode, """
+def f(log, x, n):
+    base = x.detach().requires_grad_() * n
+    with torch.no_grad():
+        view = base[:]
+    base.mul_(2)
+    print(end='')
+    try:
+        note(view.grad_fn)
+    except RuntimeError as e:
+        note(e.args)
+    return base
+""") for mode in ("default", "break", "leaf", "settrace")},
 }  # fmt: skip
 
 

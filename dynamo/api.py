@@ -106,6 +106,10 @@ class _LazyBackend:
             lookup(name)  # raises, naming what there is
         self.name = name
 
+    @property
+    def writes_at_end(self) -> bool:
+        return backends.writes_at_end(lookup(self.name))
+
     def __call__(self, gm: Any, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
         return lookup(self.name)(gm, example_inputs, options)
 

@@ -136,7 +136,8 @@ class Capture(  # type: ignore[misc]
         self.mutations = 0
         self.outside = 0  # of them, changes to what is not the captured program's own
         self.unrolled = 0
-        self.first_written: TensorValue | None = None  # of the inputs
+        self.written: list[TensorValue] = []  # of the inputs
+        self.became: list[TensorValue] = []  # took the geometry of views of themselves, in place
         self.effect_nodes: set[Node] = set()
         self.may_refuse = False  # one of the calls may refuse its data
         self.uses_generators = False  # one of the calls draws from a default generator

@@ -68,6 +68,10 @@ class Plan(Protocol):
     def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
         """The compiled graph: takes the capture's used inputs in order, gives a tuple of the outputs."""
 
+    @property
+    def writes_at_end(self) -> bool:
+        """Whether a compiled graph that refuses its data has written to no input."""
+
     def continuation(self, frame: Frame, index: int, slots: list[int], nulls: tuple[bool, ...]) -> Callable[..., Any]:
         """What goes on in `frame` at instruction `index` with these locals and a stack of this pattern."""
 
@@ -410,13 +414,10 @@ class CodeGen:
         return [self.source(cap.shapes.symbols[s].source) for s in cap.number_inputs]
 
     def _guarded_call(self, call: str) -> list[str]:
-        cap, written = self.cap, self.cap.first_written
-        handler = self.plan.on_graph_error(cap.may_refuse) if written is None or cap.may_refuse else None
-        caught, before, check = "Exception", [], []
-        if handler is not None and written is not None:  # the program can run once more as long as nothing was written to
-            first, version = self.fresh("written"), self.fresh("version")
-            before = [f"{first} = {self.source_of(written)}", f"{version} = {first}._version"]
-            check = [f"    if {first}._version != {version}:", "        raise"]
+        cap = self.cap
+        handler = self.plan.on_graph_error(cap.may_refuse) if cap.may_refuse or not cap.written else None
+        caught = "Exception"
+        before, check = self._unwritten() if handler is not None and cap.written else ([], [])
         if cap.is_refusal_handled:
             handler = self.plan.on_refusal()
         elif handler is None and cap.data_calls.nodes:
@@ -436,6 +437,17 @@ class CodeGen:
                    f"{self.helper('switch_autocast')}({cap.initial_autocast})")  # fmt: skip
         return [*before, "try:", "    " + call, f"except {caught} as _error:", *check, "    " + initial,
                 f"    return {name}(_error, ({slots}){', _fn' * (not self.plan.is_continuation)})"]  # fmt: skip
+
+    def _unwritten(self) -> tuple[list[str], list[str]]:
+        """What stands before a graph that writes to its inputs, and behind its failure: the program can run once more as long as
+        nothing was written to, or when that is undone."""
+        if not self.plan.writes_at_end:
+            memory = self.fresh("memory")
+            inputs = ", ".join(self.source_of(v) for v in self.cap.written)
+            return [f"{memory} = {self.helper('before_writes')}({inputs})"], [f"    {memory}.undo()"]
+        first, version = self.fresh("written"), self.fresh("version")
+        before = [f"{first} = {self.source_of(self.cap.written[0])}", f"{version} = {first}._version"]
+        return before, [f"    if {first}._version != {version}:", "        raise"]
 
     def _compile(self, lines: list[tuple[str, int]], end: Finished | Stop) -> FunctionType:
         frames = end.frames if isinstance(end, Stop) else (self.root,)

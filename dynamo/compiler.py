@@ -355,6 +355,7 @@ class Job:
         self.root = root
         self.region = owner.region
         self.is_continuation = not site.function_slot
+        self.falls_back = False  # the backend failed on the graph, which runs as it was captured
 
     def run(self, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:
         """Capture and install. Raises: Restart, GiveUp."""
@@ -437,6 +438,7 @@ class Job:
             _logging.warn_once(f"backend {type(error).__name__} {self.site.number}",
                                f"{what}; the graph runs uncompiled (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error): {why}")  # fmt: skip
             self.owner.statistics.fallbacks.append(f"{what}: {why}")
+            self.falls_back = True
             return self._compiled(cap, gm, examples, lambda part, _: part.forward)
         if not callable(compiled):
             raise TypeError(f"compile: backend {self.owner.backend_name} returned a {type(compiled).__name__}; allowed: a callable")
@@ -453,6 +455,10 @@ class Job:
         if GRAPH_SIZES.enabled:
             lines = [f"{n.name}: {format_spec(n.info.spec)}" for n in gm.graph.nodes if n.info.spec is not None]
             GRAPH_SIZES.log(f"{self.site.label}\n" + "\n".join(lines))
+
+    @property
+    def writes_at_end(self) -> bool:
+        return not self.falls_back and getattr(self.owner.backend, "writes_at_end", False)
 
     def continuation(self, frame: Frame, index: int, slots: list[int], nulls: tuple[bool, ...]) -> Callable[..., Any]:
         return self.owner.continuation(frame, index, slots, nulls)

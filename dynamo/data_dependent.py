@@ -47,7 +47,7 @@ class DataDependent:
     graph: Graph
     levels: list[Any]
     transforming: bool
-    first_written: TensorValue | None
+    written: list[TensorValue]
     data_calls: DataCalls
     effect_nodes: set[Node]
 
@@ -70,7 +70,7 @@ class DataDependent:
     def _may_go_on(self) -> bool:
         """Whether a data-dependent call may stand in the graph here. What is assumed behind it may fail, and then the
         program runs again: nothing outside may have been written to before."""
-        return self.dynamic.data and not (self.levels or self.transforming or self.first_written is not None)
+        return self.dynamic.data and not (self.levels or self.transforming or self.written)
 
     # -- sizes -------------------------------------------------------------------------------------------------
     def fresh_size(self) -> Callable[[Any], Any] | None:

@@ -19,6 +19,7 @@ from dynamo.sources import content_item, type_attribute
 from dynamo.tracebacks import adopt, caught, tidy_traceback, traceback_of, with_tracebacks
 from eager import _native as eager_native
 from eager import ambient
+from eager.autograd.inplace import BeforeWrites
 from eager.random import go_back, places
 
 
@@ -165,6 +166,7 @@ HELPERS: Final[dict[str, Any]] = {
     "NULL": _native.NULL,
     "advanced": advanced,
     "ask_again": ask_again,
+    "before_writes": BeforeWrites,
     "built": built,
     "caught": caught,
     "call_in_region": _native.call_in_region,

@@ -119,7 +119,8 @@ class TensorCalls:
     guards: GuardSet
     inputs: list[TensorValue]
     mode: FakeMode
-    first_written: TensorValue | None
+    written: list[TensorValue]
+    became: list[TensorValue]
     grad_mode: bool
     effect_nodes: set[Node]
     fallible: dict[Node, Node]
@@ -336,6 +337,9 @@ class TensorCalls:
             self.levels[-1].refuse_writes(written)
         self.refuse_write_behind_item(written)
         storages = {id(t.untyped_storage()) for t in written}
+        for v in self.became:
+            if v.became is not None and v.fake.requires_grad and id(v.fake.untyped_storage()) in storages:
+                raise Unsupported(breaks.AUTOGRAD, f"a write to {v.describe()}, whose shape was changed in place before")
         targets = [v for v in self.inputs if id(v.fake.untyped_storage()) in storages]
         if not targets:
             return
@@ -346,13 +350,12 @@ class TensorCalls:
         if self.grad_mode:
             for v in targets:
                 _refuse_forbidden(v)
-        if self.first_written is None:
-            self.first_written = targets[0]
+        self.written += [v for v in targets if v not in self.written]
         self._refuse_handled_write()
 
     @property
     def writes_inputs(self) -> bool:
-        return self.first_written is not None
+        return bool(self.written)
 
     def _refuse_handled_write(self) -> None:
         """What the program makes of data that a call refuses is found by running it again: nothing may have been written to."""

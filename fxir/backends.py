@@ -33,25 +33,36 @@ _LAZY: Final = {"inductor": "inductor.backend"}
 
 _registry: dict[str, Backend] = {}
 _checks: dict[str, CheckOptions] = {}
+_at_end: set[Any] = set()
 
 
 class UnknownBackend(RuntimeError):
     """No backend of that name is registered."""
 
 
-def register_backend(name: str, fn: Backend, check_options: CheckOptions | None = None) -> Backend:
+def register_backend(
+    name: str, fn: Backend, check_options: CheckOptions | None = None, writes_at_end: bool = False
+) -> Backend:
     """Make `fn` available as `compile(backend=name)`; a later registration of the same name replaces the first.
 
-    check_options: raises for `options` of compile() that the backend does not take.
+    check_options: raises for `options` of compile() that the backend does not take. writes_at_end: what it compiles has
+    written to no input when it refuses its data (an index out of range).
     Raises: TypeError when fn is not callable or name is not a str.
     """
     if not isinstance(name, str) or not callable(fn):
         raise TypeError(f"register_backend: got ({name!r}, {fn!r}); allowed: a str and a callable")
     _registry[name] = fn
     _checks.pop(name, None)
+    if writes_at_end:
+        _at_end.add(fn)
     if check_options is not None:
         _checks[name] = check_options
     return fn
+
+
+def writes_at_end(fn: Backend) -> bool:
+    """Whether the backend was registered as one that writes to inputs last."""
+    return fn in _at_end
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
@@ -89,4 +100,4 @@ def aot_eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: C
 
 
 register_backend("eager", eager_backend)
-register_backend("aot_eager", aot_eager_backend)
+register_backend("aot_eager", aot_eager_backend, writes_at_end=True)

@@ -59,7 +59,7 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
     return aot_compile(gm, example_inputs, compile_graph, options)
 
 
-register_backend("inductor", inductor, check_options)
+register_backend("inductor", inductor, check_options, writes_at_end=True)
 
 
 # --------------------------------------------------------------------------- one graph

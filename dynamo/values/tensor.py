@@ -173,6 +173,7 @@ class TensorValue(Value):
             self.became = None  # of a view, or unknown to its history: it comes out of the graph as what it is
             if known is not None and (cap.grad_mode or not self.fake.requires_grad):
                 self.became = Became(known.node, (*known.calls, (name, tuple(args), dict(kwargs))))
+                cap.became.append(self)
             del cap.fakes[id(self.fake)]
             self.node, self.fake = view.node, view.fake
             cap.fakes[id(self.fake)] = self

@@ -222,6 +222,28 @@ def _is_reshaped(base: Any) -> bool:
     return m is not None and m.reshaped
 
 
+class BeforeWrites:
+    """What in-place writes to tensors change: their memory and their histories, to be put back by `undo`. Their versions go on."""
+
+    def __init__(self, *tensors: Any) -> None:
+        self.memory = [(t, t.untyped_storage(), t.untyped_storage().clone()) for t in tensors]
+        bases = [base for t in tensors if (base := note_base(t)) is not None]
+        self.histories = [(t, t._requires_grad, t._grad_fn, t.output_nr) for t in (*bases, *tensors)]
+        nodes = {id(node): node for _, _, node, _ in self.histories if node is not None and node.retained}
+        self.retained = [(node, dict(node.retained)) for node in nodes.values()]
+
+    def undo(self) -> None:
+        """As if nothing had been written since."""
+        for t, storage, content in self.memory:
+            storage.copy_(content)
+            t._bump_version()
+        for t, requires_grad, node, output_nr in self.histories:
+            t._set_history(node, output_nr)
+            t._requires_grad = requires_grad
+        for node, kept in self.retained:
+            node.retained = kept
+
+
 def take_geometry(t: Any, view: Any, become: Callable[[Any, Any], None]) -> None:
     """Give `t` the geometry and the history of its view `view`, in place. become: gives it the former."""
     become(t, view)
@@ -265,4 +287,4 @@ def note_base(t: Any) -> Any:
     return None if m is None else m.base
 
 
-__all__ = ["CopySlices", "call", "check_may_write", "check_result", "meta_of", "note_base", "rebase"]
+__all__ = ["BeforeWrites", "CopySlices", "call", "check_may_write", "check_result", "meta_of", "note_base", "rebase"]

@@ -71,3 +71,22 @@ def test_a_tensor_that_became_a_view_is_the_base_of_its_views(requires_grad: boo
             (before.sum() + (after * after).sum()).backward()
             expected = (start * 0 + 12).index_put((torch.tensor([0, 1]), torch.tensor([0, 0])), 12 + start[:, 0] * 2 * 12 * 12)
             assert x.grad.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("through_view", [False, True])
+def test_a_write_after_the_change_of_shape_has_eagers_history(through_view: bool) -> None:
+    def fn(x: Any) -> Any:
+        y = x.clone()
+        view = y.view_as(y)
+        y.t_()
+        (view if through_view else y).mul_(3)
+        return y, view
+
+    given = torch.arange(6.0).reshape(2, 3)
+    for call in (fn, dynamo.compile(fn)):
+        x = given.clone().requires_grad_()
+        y, view = call(x)
+        assert y.grad_fn.name() == ("torch::autograd::CopySlices" if through_view else "MulBackward0")
+        assert view.grad_fn.name() == "AsStridedBackward0"
+        (y * y + view.t()).sum().backward()
+        assert x.grad.tolist() == (given * 18 + 3).tolist()

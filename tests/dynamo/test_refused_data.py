@@ -97,10 +97,15 @@ def _amid_writes(net: Any, x: Any, w: Any, i: Any, log: list[str]) -> Any:
     return picked + x.sum()
 
 
-@pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
+def _as_captured(gm: Any, example_inputs: Any) -> Any:
+    return gm.forward
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager", _as_captured])
 @pytest.mark.parametrize(("grad", "i"), [(g, i) for g in (False, True) for i in ([0, 9], [0, 3], [0, 1])])
 def test_what_came_before_a_refusal_among_writes_has_happened(backend: str, grad: bool, i: list[int]) -> None:
-    """The graph writes to its inputs at its end: a call that is refused has written nothing, and the program runs once more."""
+    """The graph writes to its inputs at its end, or its writes are undone: after a call that is refused the program runs once
+    more."""
 
     def outcome(fn: Callable[..., Any]) -> Any:
         net = torch.nn.BatchNorm1d(3)
@@ -116,6 +121,29 @@ def test_what_came_before_a_refusal_among_writes_has_happened(backend: str, grad
     assert outcome(dynamo.compile(_amid_writes, backend=backend)) == plain
     if i == [0, 1]:  # and it is one graph
         dynamo.compile(_amid_writes, backend=backend, fullgraph=True)(torch.nn.BatchNorm1d(3), X + 0, torch.ones(4, 3), Z, [])
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize("i", [0, 7])
+def test_a_refusal_leaves_the_history_that_eager_leaves(backend: str, i: int) -> None:
+    def fn(x: Any, row: Any, plain: Any, w: Any, i: Any) -> Any:
+        x.mul_(3)
+        row.add_(w)
+        plain.add_(w.sum())
+        picked = x[i]
+        x.mul_(2)
+        return picked
+
+    def outcome(fn: Callable[..., Any]) -> Any:
+        leaf, w, base = torch.ones(3, 2, requires_grad=True), torch.ones(2, requires_grad=True), torch.zeros(3, 2)
+        x, kept, plain = leaf * 2, leaf * 5, torch.zeros(4)
+        x.retain_grad()
+        with contextlib.suppress(IndexError):
+            fn(x, base[1], plain, w, torch.tensor([i]))
+        (x.sum() + (base * 7).sum() + plain.sum() + kept.sum()).backward()
+        return leaf.grad.tolist(), w.grad.tolist(), x.grad.tolist(), x.tolist(), base.tolist(), plain.tolist()
+
+    assert outcome(dynamo.compile(fn, backend=backend)) == outcome(fn)
 
 
 @pytest.mark.parametrize("around", ["except", "finally", "suppress", "callee", "no_grad"])

@@ -28,7 +28,7 @@ LOG: Final = _logging.artifact("guards")
 _RANK: Final = {
     "is": 0, "type": 0, "int_eq": 1, "str_eq": 1, "float_eq": 1, "const_eq": 1, "content_eq": 1, "len": 2, "tensor": 3, "grad_mode": 0,
     "ambient": 0, "is_not": 2, "dict_keys": 4, "no_attr": 4, "dict_absent": 4, "cell_empty": 4, "type_absent": 4, "plain_new": 4,
-    "call_eq": 5, "iterator_state": 4,
+    "call_eq": 5, "iterator_state": 4, "set_elements": 4,
 }  # fmt: skip
 DEVICE_TYPES: Final = ("cpu", "cuda", "meta")  # by their number in the meta word
 _RELATIONAL: Final = frozenset({"shape", "same", "distinct", "alias", "not_alias"})
@@ -74,7 +74,8 @@ _WORDS: Final = {
     "const_eq": "==", "content_eq": "==", "len": "has the length", "dict_keys": "has the keys", "no_attr": "has no attribute",
     "type_absent": "has no attribute", "dict_absent": "has no entry", "cell_empty": "is not bound",
     "grad_mode": "gradients are recorded:", "same": "are one object", "distinct": "are different objects", "alias": "share memory",
-    "not_alias": "share no memory", "iterator_state": "stands at", "plain_new": "makes its instances as object does",
+    "not_alias": "share no memory", "iterator_state": "stands at", "set_elements": "has the elements",
+    "plain_new": "makes its instances as object does",
 }  # fmt: skip
 
 
@@ -280,7 +281,7 @@ def _describe_actual(kind: str, operands: tuple[Any, ...], value: Any) -> str:
         return f"another {type(value).__qualname__} object"
     if kind == "len":
         return str(len(value))
-    if kind == "dict_keys":
+    if kind in ("dict_keys", "set_elements"):
         return cut(text(tuple(value)), 200)
     if kind == "tensor":
         try:

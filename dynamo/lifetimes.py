@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from dynamo.symbolic import Frame
 
 _DEPTH: Final = 3
+_QUALNAME: Final = vars(type)["__qualname__"].__get__  # whatever a metaclass says
 _WIDTH: Final = 64
-_QUIET: Final = (int, float, complex, str, bytes, bytearray, type(None), type, ModuleType, Tensor, slice, range)
+_QUIET: Final = (int, float, complex, str, bytes, bytearray, type(None), ModuleType, Tensor, slice, range)
 _CONTAINERS: Final[tuple[Any, ...]] = (list, tuple, set, frozenset, deque)
 # They hold nothing that goes on when it is dropped.
 _ITERABLES: Final[tuple[Any, ...]] = ((), [], "", b"", range(0), {}, {}.items(), {}.values(), set())
@@ -41,6 +42,8 @@ def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
     """Whether the end of an existing object may run code or be seen: its own, or that of something it holds."""
     kind = type(real)
     # Asked of the class: isinstance would ask the object, which a weak proxy passes on to one that may be gone.
+    if issubclass(kind, type):
+        return _is_of_a_call(real)
     if issubclass(kind, _QUIET) or kind in _PASSIVE_ITERATORS:
         return False
     if kind in ProxyTypes or issubclass(kind, ReferenceType):
@@ -48,6 +51,11 @@ def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
     if hasattr(kind, "__next__") or hasattr(kind, "__del__") or (getweakrefcount(real) and not issubclass(kind, Module)):
         return True
     return depth > 0 and any(ends_aloud(part, depth - 1) for part in _parts(real))
+
+
+def _is_of_a_call(cls: type) -> bool:
+    """Whether a class was made by a class statement in a function: those of modules do not end."""
+    return "<locals>" in _QUALNAME(cls)
 
 
 def _parts(real: Any) -> Iterable[Any]:
@@ -157,7 +165,9 @@ def may_be_watched(
 def _is_referable(real: Any, depth: int) -> bool:
     """Whether there can be weak references to an existing object or to a part of it, or it is one, which can be counted."""
     kind = type(real)
-    if issubclass(kind, (type, ModuleType, Tensor, Module)):
+    if issubclass(kind, type):
+        return _is_of_a_call(real)
+    if issubclass(kind, (ModuleType, Tensor, Module)):
         return False
     if kind in ProxyTypes or issubclass(kind, ReferenceType) or kind.__weakrefoffset__:
         return True

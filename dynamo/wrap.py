@@ -481,10 +481,11 @@ def _set(cap: Any, real: Any, source: Source) -> Value:
     if not all(type(v) in CONSTANT_TYPES and told_by_equality(v) for v in real):
         return Opaque(real, source)
     if not isinstance(source, ConstSource) or type(real) is set:
-        cap.guard("const_eq", source, type(real)(real))
+        cap.guard("type", source, type(real))
+        cap.guard("set_elements", source, tuple(real))
     value = SetValue(type(real), source)
     value.entries = {cap.hash_key(c): c for c in map(Constant, real)}
-    if isinstance(source, ConstSource) and type(real) is frozenset:
+    if type(real) is frozenset:
         value.made = History(frozenset, (real,))  # itself
     return value
 

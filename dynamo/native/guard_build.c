@@ -23,7 +23,8 @@ static const OpSpec op_specs[] = {
     {"type", G_TYPE, "so:T", 2}, {"is", G_IS, "so", 2}, {"is_not", G_IS_NOT, "so", 2}, {"int_eq", G_INT_EQ, "so", 2},
     {"float_eq", G_FLOAT_EQ, "so", 2}, {"str_eq", G_STR_EQ, "so", 2}, {"const_eq", G_CONST_EQ, "so", 2},
     {"content_eq", G_CONTENT_EQ, "so", 2},
-    {"len", G_LEN, "si", 2}, {"dict_keys", G_DICT_KEYS, "so", 2}, {"no_attr", G_NO_ATTR, "sn", 2},
+    {"len", G_LEN, "si", 2}, {"dict_keys", G_DICT_KEYS, "so", 2},
+    {"set_elements", G_SET_ELEMENTS, "so", 2}, {"no_attr", G_NO_ATTR, "sn", 2},
     {"dict_absent", G_DICT_ABSENT, "sk", 2}, {"cell_empty", G_CELL_EMPTY, "s", 1}, {"tensor", G_TENSOR, "so:T", 6},
     {"int_range", G_INT_RANGE, "sii", 3}, {"grad_mode", G_GRAD_MODE, "i", 1}, {"ambient", G_AMBIENT, "i", 1},
     {"call_eq", G_CALL_EQ, "b:Co", 2}, {"type_absent", G_TYPE_ABSENT, "sn", 2}, {"plain_new", G_PLAIN_NEW, "s", 1},
@@ -252,7 +253,8 @@ static int finish(Builder *b, const OpSpec *spec, PyObject *instruction, Guard *
         g->number = PyFloat_AS_DOUBLE(g->obj);
         return 0;
     case G_STR_EQ: return PyUnicode_CheckExact(g->obj) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a str", g->obj);
-    case G_DICT_KEYS: return PyTuple_Check(g->obj) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a tuple of keys", g->obj);
+    case G_DICT_KEYS:
+    case G_SET_ELEMENTS: return PyTuple_Check(g->obj) ? 0 : refuse(b, spec, PyExc_TypeError, "expected a tuple of constants", g->obj);
     case G_ITEM: case G_CLOSURE: case G_LEN:
         return g->a >= 0 ? 0 : refuse(b, spec, PyExc_ValueError, "an index or length must not be negative", instruction);
     default: return 0;

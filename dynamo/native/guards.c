@@ -120,9 +120,6 @@ static inline bool int_value(PyObject *o, int64_t *value)
 
 static inline bool same_bits(double x, double y) { return !memcmp(&x, &y, sizeof x); }
 
-/* Equal sets may hold 1 where the other holds True, or 0.0 for -0.0. */
-static bool same_elements(PyObject *o, PyObject *want);
-
 static inline bool same_constant(PyObject *o, PyObject *want)
 {
     if (o == want) return true;
@@ -132,7 +129,7 @@ static inline bool same_constant(PyObject *o, PyObject *want)
         Py_complex a = PyComplex_AsCComplex(o), b = PyComplex_AsCComplex(want);
         return same_bits(a.real, b.real) && same_bits(a.imag, b.imag);
     }
-    return PyObject_RichCompareBool(o, want, Py_EQ) == 1 && (!PyAnySet_Check(o) || same_elements(o, want));
+    return PyObject_RichCompareBool(o, want, Py_EQ) == 1;
 }
 
 /* What an instance of a subclass of str, int or float is, whatever the subclass overrides. want: of the base itself. */
@@ -144,20 +141,6 @@ static inline bool same_content(PyObject *o, PyObject *want)
     PyObject *answer = PyLong_Type.tp_richcompare(o, want, Py_EQ);
     Py_XDECREF(answer);
     return answer == Py_True;
-}
-
-static bool same_elements(PyObject *o, PyObject *want)
-{
-    PyObject *left = PySequence_List(want), *iterator = left ? PyObject_GetIter(o) : NULL, *element;
-    bool same = iterator != NULL;
-    while (same && (element = PyIter_Next(iterator))) {
-        same = false;
-        for (Py_ssize_t i = 0; !same && i < PyList_GET_SIZE(left); i++) same = same_constant(element, PyList_GET_ITEM(left, i));
-        Py_DECREF(element);
-    }
-    Py_XDECREF(iterator);
-    Py_XDECREF(left);
-    return same && !PyErr_Occurred();
 }
 
 /* collections.deque, whose C type has no name for others. */
@@ -178,24 +161,30 @@ static bool length_is(PyObject *o, int64_t n)
     return false;
 }
 
-/* An OrderedDict keeps its order in a list of its own, which only its iterator follows. */
-static bool ordered_keys_are(PyObject *dict, PyObject *keys)
+/* Whether o's iterator by `iter`, not by a subclass's __iter__, gives these constants in this order. */
+static bool comes_as(PyObject *o, getiterfunc iter, PyObject *want)
 {
-    PyObject *iterator = PyODict_Type.tp_iter(dict), *key;      /* not a subclass's */
+    PyObject *iterator = iter(o), *item;
     bool same = iterator != NULL;
-    for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(keys); i++) {
-        key = PyIter_Next(iterator);
-        same = key && same_constant(key, PyTuple_GET_ITEM(keys, i));
-        Py_XDECREF(key);
+    for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(want); i++) {
+        item = PyIter_Next(iterator);
+        same = item && same_constant(item, PyTuple_GET_ITEM(want, i));
+        Py_XDECREF(item);
     }
     Py_XDECREF(iterator);
     return same;
 }
 
+/* Equal sets may differ in their order, and one may hold 1 where the other holds True. */
+static bool set_elements_are(PyObject *set, PyObject *elements)
+{
+    return PyAnySet_Check(set) && PySet_GET_SIZE(set) == PyTuple_GET_SIZE(elements) && comes_as(set, PySet_Type.tp_iter, elements);
+}
+
 static bool dict_keys_are(PyObject *dict, PyObject *keys)
 {
     if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
-    if (PyODict_Check(dict)) return ordered_keys_are(dict, keys);
+    if (PyODict_Check(dict)) return comes_as(dict, PyODict_Type.tp_iter, keys);     /* it keeps its order in a list of its own */
     Py_ssize_t position = 0, i = 0;
     PyObject *key;
     while (PyDict_Next(dict, &position, &key, NULL)) {
@@ -336,6 +325,7 @@ static bool check(const Guard *g, PyObject **slots)
     case G_CONTENT_EQ: return same_content(o, g->obj);
     case G_LEN: return length_is(o, g->a);
     case G_DICT_KEYS: return dict_keys_are(o, g->obj);
+    case G_SET_ELEMENTS: return set_elements_are(o, g->obj);
     case G_NO_ATTR: return lacks_attribute(o, g->obj);
     case G_DICT_ABSENT:
         return PyDict_Check(o) && !_PyDict_GetItem_KnownHash(o, g->obj, g->hash) && !PyErr_Occurred();

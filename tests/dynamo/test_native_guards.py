@@ -97,6 +97,8 @@ class Real(float):
 TRUE_CELL, EMPTY_CELL = _native.make_cell(True), _native.make_cell()
 ONE, BIG, TEXT = 1, 2**70, "".join(["te", "xt"])
 POINT, FUNCTION = Point(), outer_function(5)
+EIGHT_FIRST, EIGHT_LAST = (8, 0), (0, 8)  # whose hashes collide: sets of them differ in their order
+
 OPERATIONS: list[tuple[str, tuple[Any, ...], list[Any], list[Any]]] = [
     # id, (op, operands after the source slot), admitted values, refused values
     ("type", ("type", int), [1, BIG], [True, 1.0, None]),
@@ -120,6 +122,8 @@ OPERATIONS: list[tuple[str, tuple[Any, ...], list[Any], list[Any]]] = [
     ("len", ("len", 2), [(1, 2), [1, 2], {1: 1, 2: 2}, {1, 2}, frozenset([1, 2]), "ab"], [(1,), [], {}, "abc", 2, Point()]),
     ("dict_keys", ("dict_keys", ("a", 1)), [{"a": 0, 1: 0}, OrderedDict([("a", 0), (1, 0)])],
      [{1: 0, "a": 0}, {"a": 0}, {"a": 0, True: 0}, {"a": 0, 1.0: 0}, ["a", 1], {"a": 0, Always(): 0}]),
+    ("set_elements", ("set_elements", (8, 0)), [set(EIGHT_FIRST), frozenset(EIGHT_FIRST)],
+     [{8}, {8, 1}, {8, False}, set(EIGHT_LAST), [8, 0], {8: 1, 0: 2}, {8, Always()}]),
     ("no_attr", ("no_attr", "y"), [Point(), 3], []),
     ("no_attr_present", ("no_attr", "x"), [], [Point()]),
     ("no_attr_raises", ("no_attr", "boom"), [Slotted()], [Point()]),

@@ -274,3 +274,16 @@ def containers_that_refuse_to_be_looked_through(log, x):
         print(end="")
         log.append(len(held))
     return x + 1
+
+
+# Equal, and in another order: the hashes of 0 and 8 collide.
+@PROGRAMS.program(*((lambda order=order, kind=kind: (x23(), kind(order))) for kind in (set, frozenset) for order in ((8, 0), (0, 8))))
+def sets_of_one_content_in_two_orders(log, x, given):
+    log.append([number for number in given])
+    log.append(repr(given))
+    print(end="")
+    inner = frozenset(given)
+    outer = frozenset((inner,))
+    print(end="")
+    log.append((repr(inner), repr(outer), str(sorted(given)), f"{given}"))
+    return x + 1

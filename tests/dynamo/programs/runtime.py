@@ -319,6 +319,19 @@ def a_handled_exception_dies_with_its_block(log, x):
     return x + 1, ref() is None
 
 
+@PROGRAMS.program(lambda: (x23(),), held=True)
+def a_class_of_a_function_lives_as_long_as_its_variable(log, x):
+    class Above:
+        pass
+
+    class Below(Above):
+        pass
+
+    gc.collect()
+    log.append([c.__name__ for c in Above.__subclasses__()])
+    return x + 1
+
+
 _elsewhere: dict = {"__name__": "tests.elsewhere", "collections": collections}
 exec("def made(names):\n    return collections.namedtuple('Made', names).__module__\n", _elsewhere)
 

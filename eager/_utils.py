@@ -1,4 +1,5 @@
-"""Small things under torch's private name: an exception that crosses processes, flat buffers of several tensors."""
+"""Small things under torch's private name: an exception that crosses processes, flat buffers of several tensors, and what
+pickles of torch's tensors name (those that `pickle` wrote, without `torch.save`)."""
 from __future__ import annotations
 
 import sys
@@ -8,6 +9,12 @@ from types import TracebackType
 from typing import NoReturn
 
 from eager.functions.joining import cat
+from eager.serialization.rebuild import rebuild_meta_tensor as _rebuild_meta_tensor_no_storage  # noqa: F401
+from eager.serialization.rebuild import rebuild_parameter as _rebuild_parameter  # noqa: F401
+from eager.serialization.rebuild import rebuild_parameter_with_state as _rebuild_parameter_with_state  # noqa: F401
+from eager.serialization.rebuild import rebuild_tensor as _rebuild_tensor  # noqa: F401
+from eager.serialization.rebuild import rebuild_tensor as _rebuild_tensor_v2  # noqa: F401
+from eager.serialization.rebuild import rebuild_tensor_v3 as _rebuild_tensor_v3  # noqa: F401
 from eager.tensor import Tensor
 
 ExceptionInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]

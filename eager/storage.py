@@ -1,8 +1,10 @@
 """`torch.storage`: the memory beneath tensors, as bytes and as numbers of one dtype."""
+import io
 from typing import Any
 
 from eager import _native
 from eager.legacy import STORAGE_TYPES, TypedStorage
+from eager.serialization import load
 
 UntypedStorage = _native.UntypedStorage
 
@@ -12,6 +14,11 @@ __all__ = ["TypedStorage", "UntypedStorage", "is_storage"]
 def is_storage(obj: Any) -> bool:
     """Whether `obj` is a storage of either kind."""
     return isinstance(obj, (TypedStorage, UntypedStorage))
+
+
+def _load_from_bytes(b: bytes) -> Any:
+    """What pickles of torch's storages call: `b` is a file of `torch.save`. As every pickle, it may run code."""
+    return load(io.BytesIO(b), weights_only=False)
 
 
 globals().update(STORAGE_TYPES)

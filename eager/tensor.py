@@ -17,7 +17,7 @@ from eager.dtypes import dtype
 from eager.fake import FAKE_FLAG, refuse_data
 from eager.memory_format import layout, strided
 from eager.ops.table import OPS, empty, from_array
-from eager.spec import TensorSpec
+from eager.spec import TensorSpec, spec_of
 from eager.symint import SymInt
 from eager.utils.hooks import RemovableHandle, add_hook
 
@@ -463,6 +463,9 @@ class Tensor(_native.TensorBase):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """What a pickle holds: the numbers of this tensor alone (not of the memory around it), its strides where it has no
         gaps, the attributes; never the history."""
+        if self.device.type == "meta":
+            made: tuple[Any, ...] = (type(self), spec_of(self), self._requires_grad, self._is_param)
+            return (_rebuild_meta, made, dict(self.__dict__)) if self.__dict__ else (_rebuild_meta, made)
         order = sorted(range(self.ndim), key=lambda d: -self.stride(d))
         with _NoGrad():
             t = self.detach().cpu()
@@ -501,6 +504,15 @@ def _rebuild(cls: type, data: bytes, d: dtype, shape: tuple[int, ...], order: li
     t._array[...] = np.frombuffer(data, d.numpy).reshape(shape)
     if order is not None:
         t = t.permute([order.index(dim) for dim in range(len(order))])
+    return _flagged(cls, t, requires_grad, is_param)
+
+
+def _rebuild_meta(cls: type, spec: TensorSpec, requires_grad: bool, is_param: bool) -> Any:
+    """A tensor of the meta device."""
+    return _flagged(cls, empty(spec), requires_grad, is_param)
+
+
+def _flagged(cls: type, t: Tensor, requires_grad: bool, is_param: bool) -> Any:
     result = t if cls is Tensor else _as(cls, t)
     result._is_param = is_param
     result._requires_grad = requires_grad

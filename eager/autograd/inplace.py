@@ -45,12 +45,14 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     target = args[0]
     if not isinstance(target, TensorBase):
         raise TypeError(f"{op.name}: expected a Tensor to write to, got {type(target).__name__}")
-    recording = _native.grad_enabled() and op.base.wants_grad(args)
+    recording = _native.grad_enabled() and target.dtype.category >= 2 and op.base.wants_grad(args)
     _check_history(target, recording)
     check_result(op, target, args)
     if not recording:
         below(op, args)
         return target
+    if not op.base.vjp and not op.base.nondifferentiable:
+        raise NotImplementedError(f"{op.name}: the derivative is not implemented")
     edges, needs = _edges(op.base, args)
     node = op_node_class(op.base)(op.base, args, edges, needs)
     names, _ = op.base.saved_names(needs)

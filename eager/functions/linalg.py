@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from eager import _native, dtypes, linalg, return_types
+from eager.functions.pointwise import kept
 from eager.functions.views import transpose
 from eager.ops.matmul import transpose_last
 from eager.ops.table import OPS, write_out
@@ -309,4 +310,4 @@ FUNCTIONS: dict[str, Any] = {**_BOTH, "chain_matmul": chain_matmul, "cdist": cdi
                              "norm_except_dim": norm_except_dim, "frobenius_norm": frobenius_norm, "nuclear_norm": nuclear_norm}
 METHODS: dict[str, Any] = dict(_BOTH)
 METHODS.pop("tensordot")
-METHODS["renorm_"] = lambda self, p, dim, maxnorm: self.copy_(renorm(self, p, dim, maxnorm))
+METHODS["renorm_"] = lambda self, p, dim, maxnorm: self.copy_(renorm(kept(self), p, dim, maxnorm))

@@ -329,11 +329,16 @@ FUNCTIONS.update(
 )  # fmt: skip
 
 
+def kept(t: Any) -> Any:
+    """A tensor that is about to be written to, as what its gradient may need of it: a copy, if it has one."""
+    return OPS["clone"](t, None) if _native.grad_enabled() and t._requires_grad else t
+
+
 def inplace_of(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place form of a function with options: computes, then copies into self."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = fn(self, *args, **kwargs)
+        result = fn(kept(self), *args, **kwargs)
         if not dtypes.can_cast(result.dtype, self.dtype):
             raise RuntimeError(f"result type {scalar_name(result.dtype)} can't be cast to the desired output type "
                                f"{scalar_name(self.dtype)}")  # fmt: skip
@@ -429,6 +434,12 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     METHODS[f"__{_name}__"] = _fast(_name, _operator(OPS[_name]))
 
 
+def _rtruediv(self: Any, other: Any) -> Any:
+    """other / self as torch has it: by way of the reciprocal, which is rounded."""
+    other = operand(other)
+    return other if other is NotImplemented else OPS["mul"](OPS["reciprocal"](self), other)
+
+
 def _sub(self: Any, other: Any) -> Any:
     other = operand(other)
     return other if other is NotImplemented else sub(self, other)
@@ -451,6 +462,6 @@ def _rpow(self: Any, other: Any) -> Any:
 
 METHODS.update(
     __sub__=_fast("sub", _sub), __rsub__=_rsub, __isub__=_inplace_operator(OPS["sub_"]), __pow__=_pow, __rpow__=_rpow,
-    __ipow__=_inplace_operator(OPS["pow_"]), __neg__=lambda self: OPS["neg"](self), __pos__=lambda self: self,
+    __rtruediv__=_rtruediv, __ipow__=_inplace_operator(OPS["pow_"]), __neg__=lambda self: OPS["neg"](self), __pos__=lambda self: self,
     __abs__=lambda self: OPS["abs"](self), __invert__=lambda self: OPS["bitwise_not"](self),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes
-from eager.ops.table import OPS, become, empty
+from eager.ops.table import OPS, empty
 from eager.ops.table import sum_to as _sum_to
 from eager.spec import TensorSpec, broadcast_shapes
 
@@ -95,12 +95,6 @@ def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, d
     return made.requires_grad_(requires_grad) if requires_grad else made
 
 
-def as_strided_(self: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """Become the view that `as_strided` gives."""
-    become(self, self.detach().as_strided(tuple(size), tuple(stride), storage_offset))
-    return self
-
-
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """`resize_` to the shape of another tensor."""
     return self.resize_(*the_template.shape)
@@ -109,10 +103,10 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
 _BOTH = {"is_nonzero": is_nonzero, "is_same_size": is_same_size, "is_conj": is_conj, "is_neg": is_conj, "resolve_neg": resolve_neg}
 FUNCTIONS: dict[str, Any] = {
     **_BOTH, "is_signed": is_signed, "is_inference": is_inference, "get_device": get_device, "typename": typename,
-    "as_strided_": as_strided_, "resize_as_": resize_as_,
+    "resize_as_": resize_as_,
 }  # fmt: skip
 METHODS: dict[str, Any] = {
-    **_BOTH, "dim_order": dim_order, "sum_to_size": sum_to_size, "apply_": apply_, "map_": map_, "as_strided_": as_strided_,
+    **_BOTH, "dim_order": dim_order, "sum_to_size": sum_to_size, "apply_": apply_, "map_": map_,
     "resize_as_": resize_as_, "new_empty_strided": new_empty_strided,
     "cfloat": lambda self: self.to(dtypes.complex64), "cdouble": lambda self: self.to(dtypes.complex128),
 }  # fmt: skip

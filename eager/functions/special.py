@@ -7,7 +7,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
-from eager.functions.pointwise import inplace_of
+from eager.functions.pointwise import inplace_of, kept
 from eager.ops.table import OPS, write_out
 from eager.promotion import result_type
 
@@ -122,5 +122,5 @@ METHODS: dict[str, Any] = {
     **{name + "_": OPS[name + "_"] for name in _INPLACE}, "float_power_": float_power_, "heaviside_": inplace_of(heaviside),
     "ldexp_": inplace_of(ldexp),
     "arcsinh_": OPS["asinh_"], "arccosh_": OPS["acosh_"], "arctanh_": OPS["atanh_"], "mvlgamma_": inplace_of(mvlgamma),
-    "polygamma_": lambda self, n: self.copy_(polygamma(n, self)), "logit_": inplace_of(logit), "__pos__": positive,
+    "polygamma_": lambda self, n: self.copy_(polygamma(n, kept(self))), "logit_": inplace_of(logit), "__pos__": positive,
 }  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes
-from eager.autograd.inplace import take_geometry
+from eager.autograd.inplace import check_may_write, take_geometry
 from eager.ops.table import OPS, become
 from eager.ops.views import infer_size, view_strides
 from eager.spec import normalize_dim
@@ -196,6 +196,8 @@ def _become(fn: Any) -> Any:
     """In-place forms of views (`t_`, `squeeze_`, ...): self takes the view's geometry."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._requires_grad and _native.grad_enabled():
+            check_may_write(self)
         take_geometry(self, fn(self, *args, **kwargs), become)
         return self
 
@@ -206,7 +208,7 @@ FUNCTIONS: dict[str, Any] = {
     "reshape": reshape, "permute": permute, "transpose": transpose, "swapaxes": transpose, "swapdims": transpose, "t": t,
     "squeeze": squeeze, "unsqueeze": unsqueeze, "flatten": flatten, "ravel": ravel, "unflatten": unflatten, "narrow": narrow,
     "select": select, "movedim": movedim, "moveaxis": movedim, "diagonal": diagonal, "as_strided": as_strided,
-    "detach": detach, "adjoint": _matrix_transpose,
+    "detach": detach, "adjoint": _matrix_transpose, "as_strided_": _become(as_strided),
 }  # fmt: skip
 METHODS: dict[str, Any] = {
     **FUNCTIONS, "squeeze": takes_ints_apart(squeeze),

@@ -1774,6 +1774,38 @@ CLONES static void elu_vs_f64(const Pointwise *ctx, long begin, long end)
     }
 }
 
+CLONES static void hardswish_v_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float t0 = x0 + 3.0f;
+        const float t1 = maximum_f32(t0, 0.0f);
+        const float t2 = minimum_f32(t1, 6.0f);
+        const float t3 = x0 * t2;
+        const float t4 = t3 / 6.0f;
+        out[i] = t4;
+    }
+}
+
+CLONES static void hardswish_v_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double t0 = x0 + 3.0;
+        const double t1 = maximum_f64(t0, 0.0);
+        const double t2 = minimum_f64(t1, 6.0);
+        const double t3 = x0 * t2;
+        const double t4 = t3 / 6.0;
+        out[i] = t4;
+    }
+}
+
 CLONES static void softplus_vss_f32(const Pointwise *ctx, long begin, long end)
 {
     float *out = ctx->out;
@@ -2711,6 +2743,7 @@ static const PointwiseOp pointwise_ops[] = {
     {"silu", 1, 0, {[1][0] = silu_v_f32, [1][1] = silu_v_f64}},
     {"leaky_relu", 2, 0, {[1][0] = leaky_relu_vs_f32, [1][1] = leaky_relu_vs_f64}},
     {"elu", 2, 0, {[1][0] = elu_vs_f32, [1][1] = elu_vs_f64}},
+    {"hardswish", 1, 0, {[1][0] = hardswish_v_f32, [1][1] = hardswish_v_f64}},
     {"softplus", 3, 0, {[1][0] = softplus_vss_f32, [1][1] = softplus_vss_f64}},
     {"log_sigmoid", 1, 0, {[1][0] = log_sigmoid_v_f32, [1][1] = log_sigmoid_v_f64}},
     {"gelu_erf", 1, 0, {[1][0] = gelu_erf_v_f32, [1][1] = gelu_erf_v_f64}},

@@ -180,7 +180,12 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     return flat.reshape(tuple(x.shape))
 
 
+def _put_vjp(g: Any, index: Any, accumulate: bool) -> Any:
+    return g if accumulate else OPS["put"](g, index, OPS["full"](tuple(index.shape), 0, g.dtype, g.device), False)
+
+
 PUT = declare("put(Tensor x, Tensor index, Tensor source, bool accumulate=False) -> Tensor", Kind.COMPOSITE, fallible=True, decompose=_put,
-              inplace=True,
+              inplace=True, vjp={"x": _put_vjp, "source": lambda g, index, source_spec: OPS["take"](g, index).reshape(
+                  tuple(source_spec.shape))},
               samples=lambda make: iter([(make(3, 4), make.distinct(5, high=12), make(5), False),
                                          (make(4, 3).t(), make.int(2, 3, high=12), make(2, 3), True)]))  # fmt: skip

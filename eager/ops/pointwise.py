@@ -1,6 +1,7 @@
 """Pointwise ops: one scalar rule each, applied to broadcast inputs in a promoted dtype."""
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -55,7 +56,7 @@ def binary(name: str, scalar: Rule | None, vjp: dict[str, Rule] | None = None, *
 
 
 def _zero(g: Any) -> Any:
-    return g * 0
+    return OPS["fill"](g, 0)  # of infinite ones too
 
 
 # ---- arithmetic ----
@@ -65,7 +66,7 @@ SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g:
 MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * other, "other": lambda g, x: g * x},
              ufunc="multiply", float8=True, of_numbers=True)  # fmt: skip
 DIV = binary("div", lambda k, x, y: x / y,
-             {"x": lambda g, other: g / other, "other": lambda g, y, other: -g * (y / other)},
+             {"x": lambda g, other: g / other, "other": lambda g, x, other: -g * (x / other / other)},
              ufunc="true_divide", promotion="float", of_numbers=True)  # fmt: skip
 
 
@@ -88,9 +89,10 @@ def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
         xp.floor_divide(x, y, out=out)
 
 
-FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), kernel=_whole(_floor_divide), fallible=True, accepts="if",
-                      over_input=True, of_numbers=True)  # fmt: skip
-TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), fallible=True, accepts="if", of_numbers=True,
+_CONSTANT_STEPS: Final[dict[str, Rule]] = {"x": _zero, "other": _zero}
+FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), _CONSTANT_STEPS, kernel=_whole(_floor_divide), fallible=True,
+                      accepts="if", over_input=True, of_numbers=True)  # fmt: skip
+TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), _CONSTANT_STEPS, fallible=True, accepts="if", of_numbers=True,
                       kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")))  # fmt: skip
 REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
                    {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)}, fallible=True, accepts="if",
@@ -112,8 +114,20 @@ def _pow_base(g: Any, x: Any, other: Any) -> Any:
 
 def _pow_exponent(g: Any, x: Any, other: Any, y: Any) -> Any:
     if not hasattr(x, "stride"):
-        return g * (y * math.log(x)) if x != 0 else OPS["where"](other >= 0, 0.0, g * y * -math.inf)
-    return OPS["where"]((x == 0) & (other >= 0), 0.0, g * y * x.log())
+        return g * (y * _log_of_number(x, y)) if x != 0 else OPS["where"](_at_least_zero(other), 0.0, g * y * -math.inf)
+    log = (OPS["to_dtype"](x, y.dtype) if y.dtype.is_complex else x).log()
+    return OPS["where"]((x == 0) & _at_least_zero(other), 0.0, g * y * log)
+
+
+def _at_least_zero(exponent: Any) -> Any:
+    return (exponent.imag == 0) & (exponent.real >= 0) if exponent.dtype.is_complex else exponent >= 0
+
+
+def _log_of_number(x: Any, y: Any) -> Any:
+    """log(x) in the domain of `y`: real ones have none of a negative number."""
+    if isinstance(x, complex) or y.dtype.is_complex:
+        return cmath.log(x)
+    return math.log(x) if x > 0 else math.nan
 
 
 
@@ -261,12 +275,19 @@ SINH = unary("sinh", lambda k, x: k.sinh(x), lambda g, x: g * x.cosh(), ufunc="s
 COSH = unary("cosh", lambda k, x: k.cosh(x), lambda g, x: g * x.sinh(), ufunc="cosh")
 TANH = unary("tanh", lambda k, x: k.tanh(x), lambda g, y: g * (1 - y * y), ufunc="tanh")
 ASINH = unary("asinh", lambda k, x: k.asinh(x), lambda g, x: g * (x * x + 1).rsqrt(), ufunc="arcsinh")
-ACOSH = unary("acosh", lambda k, x: k.acosh(x), lambda g, x: g * (x * x - 1).rsqrt(), ufunc="arccosh",
+
+
+def _acosh_vjp(g: Any, x: Any) -> Any:
+    return g * ((x - 1).rsqrt() * (x + 1).rsqrt() if x.dtype.is_complex else (x * x - 1).rsqrt())
+
+
+ACOSH = unary("acosh", lambda k, x: k.acosh(x), _acosh_vjp, ufunc="arccosh",
               samples=lambda make: iter([(make(3, 4, low=1.2, high=3.0),)]))  # fmt: skip
 ATANH = unary("atanh", lambda k, x: k.atanh(x), lambda g, x: g / (1 - x * x), ufunc="arctanh")
 ERF = unary("erf", lambda k, x: k.erf(x), lambda g, x: g * (OPS["exp"](-x * x) * (2 / math.sqrt(math.pi))), accepts="bif")
 ERFC = unary("erfc", lambda k, x: k.erfc(x), lambda g, x: g * (OPS["exp"](-x * x) * (-2 / math.sqrt(math.pi))), accepts="bif")
-ERFINV = unary("erfinv", lambda k, x: k.erfinv(x), lambda g, y: g * (OPS["exp"](y * y) * (math.sqrt(math.pi) / 2)), accepts="bif")
+ERFINV = unary("erfinv", lambda k, x: k.erfinv(x),
+               lambda g, x: g * (OPS["exp"](x.erfinv().square()) * (math.sqrt(math.pi) / 2)), accepts="bif")
 LGAMMA = unary("lgamma", lambda k, x: k.lgamma(x), lambda g, x: g * OPS["digamma"](x), accepts="bif")
 
 
@@ -284,7 +305,7 @@ FRAC = unary("frac", lambda k, x: x - k.trunc(x), lambda g: g, promotion="defaul
 # ---- activations whose rule is one expression ----
 
 SIGMOID = unary("sigmoid", lambda k, x: 1.0 / (1.0 + k.exp(-x)), lambda g, y: g * ((1 - y) * y))
-RELU = unary("relu", lambda k, x: k.maximum(x, 0), lambda g, y: OPS["where"](y > 0, g, 0), promotion="default", accepts="if")
+RELU = unary("relu", lambda k, x: k.maximum(x, 0), lambda g, y: OPS["where"](y <= 0, 0, g), promotion="default", accepts="if")
 SILU = unary("silu", lambda k, x: x / (1.0 + k.exp(-x)), lambda g, x: _silu_vjp(g, x), accepts="fc")
 
 
@@ -298,8 +319,11 @@ LEAKY_RELU = unary("leaky_relu", lambda k, x, slope: k.where(x > 0, x, x * slope
                    params=", Scalar negative_slope=0.01", promotion="default",
                    samples=lambda make: iter([(make(3, 4), 0.1)]), accepts="f")  # fmt: skip
 ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.minimum(x, 0))),
-            lambda g, x, alpha: OPS["where"](x > 0, g, g * (alpha * OPS["exp"](x))),
+            lambda g, x, alpha: OPS["where"](x <= 0, g * (alpha * OPS["exp"](x)), g),
             params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]), accepts="f")  # fmt: skip
+HARDSWISH = unary("hardswish", lambda k, x: x * k.minimum(k.maximum(x + 3.0, 0.0), 6.0) / 6.0,
+                  lambda g, x: OPS["where"](x <= -3, 0, OPS["where"](x < 3, g * (x / 3 + 0.5), g)), accepts="f",
+                  samples=lambda make: iter([(make(3, 4, low=-2.9, high=2.9),), (make(3, 4, low=3.1, high=5.0),)]))  # fmt: skip
 SOFTPLUS = unary("softplus",
                  lambda k, x, beta, threshold: k.where(x * beta > threshold, x,
                                                        k.log1p(k.exp(k.minimum(x * beta, threshold))) / beta),

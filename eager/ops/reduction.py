@@ -131,6 +131,8 @@ def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec
 def _extreme_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
     """Shared evenly among the elements that reach the extreme."""
     hit = x == restore(y, x, dims, keepdim)
+    if x.dtype.is_floating_point:
+        hit = hit | (x != x)  # nan is what is found where there is one
     share = g / OPS["sum"](hit, dims, keepdim, None)
     return OPS["where"](hit, restore(share, x, dims, keepdim), 0)
 

@@ -1,5 +1,5 @@
-"""Write torch_reference.json, promotion.json and torch_calls.json.gz: what torch gives for expressions.py, for pairs
-of dtypes and for the table of calls.py.
+"""Write torch_reference.json, promotion.json, torch_calls.json.gz and torch_gradients.json.gz: what torch gives for
+expressions.py, for pairs of dtypes, for the table of calls.py and in backward of these.
 
 Run with a Python that has torch (2.13 made the committed files): `python tests/data/make_reference.py`; with
 `--calls FILE` it writes the outcomes of the calls alone, as compare_calls.py asks.
@@ -18,6 +18,7 @@ import torch
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
+from tests.data import gradients  # noqa: E402
 from tests.data.calls import calls, outcome  # noqa: E402
 from tests.data.expressions import expressions, inputs  # noqa: E402
 
@@ -82,9 +83,20 @@ def write_calls(path: Path) -> None:
     """The outcome of every call, compressed; the same bytes for the same outcomes."""
     warnings.simplefilter("ignore")
     found = {family: {text: outcome(torch, text) for text in texts} for family, texts in calls().items()}
-    body = json.dumps(found, separators=(",", ":")).encode()
-    path.write_bytes(gzip.compress(body, 9, mtime=0))
+    _write(path, found)
     print(f"torch {torch.__version__}: {sum(map(len, found.values()))} calls, {path.stat().st_size} bytes")
+
+
+def write_gradients(path: Path) -> None:
+    """The gradients of every call that has some, and which tensors its backward needs unchanged."""
+    of_calls = {text: found for _, text in gradients.asked() if (found := gradients.gradients(torch, text)) is not None}
+    changed = {text: found for text in gradients.one_each() if (found := gradients.changed(torch, text)) is not None}
+    _write(path, {"gradients": of_calls, "changed": changed})
+    print(f"torch {torch.__version__}: {len(of_calls)} gradients, {path.stat().st_size} bytes")
+
+
+def _write(path: Path, found: Any) -> None:
+    path.write_bytes(gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 9, mtime=0))
 
 
 def main() -> None:
@@ -101,6 +113,7 @@ def main() -> None:
     (HERE / "promotion.json").write_text(json.dumps(promotion(), indent=0) + "\n")
     print(f"torch {torch.__version__}: {sum(map(len, found.values()))} expressions")
     write_calls(HERE / "torch_calls.json.gz")
+    write_gradients(HERE / "torch_gradients.json.gz")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
-"""Write torch_saved.pt.b64: a small file of torch.save, as text. Needs torch (made with 2.13.0)."""
+"""Write torch_saved.pt.b64, a small file of torch.save, and torch_pickled.b64, one of pickle alone, as text.
+
+Needs torch (made with 2.13.0).
+"""
 from __future__ import annotations
 
 import base64
 import collections
 import io
+import pickle
 from pathlib import Path
 
 import torch
@@ -22,8 +26,12 @@ def main() -> None:
              "dtype": torch.float64, "optimizer": optimizer.state_dict()}  # fmt: skip
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    text = base64.encodebytes(buffer.getvalue()).decode()
-    (Path(__file__).parent / "torch_saved.pt.b64").write_text(text)
+    _write("torch_saved.pt.b64", buffer.getvalue())
+    _write("torch_pickled.b64", pickle.dumps(state | {"meta": torch.empty(2, 3, device="meta").t()}))
+
+
+def _write(name: str, content: bytes) -> None:
+    (Path(__file__).parent / name).write_text(base64.encodebytes(content).decode())
 
 
 if __name__ == "__main__":

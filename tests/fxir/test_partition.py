@@ -68,7 +68,7 @@ CASES = {
     "chain": (chain, lambda: [param(64, 8)], 0.2),
     "gelu_mlp": (gelu_mlp, lambda: [param(8, 16), param(16, 32), param(32), param(32, 16)], 0.5),
     "layer_norm": (layer_norm, lambda: [param(8, 64), param(64), param(64)], 0.6),
-    "softmax": (softmax, lambda: [param(8, 64)], 0.6),
+    "softmax": (softmax, lambda: [param(8, 64)], 0.85),
     "dropped": (dropped, lambda: [param(8, 16), param(16, 32)], 1.0),
 }
 

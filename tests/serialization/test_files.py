@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import importlib
 import io
 import os
 import pickle
@@ -13,9 +14,11 @@ import pytest
 
 import eager
 from eager import nn, serialization
+from eager.as_torch.finder import real_name
 from eager.serialization import load, load_safetensors, save, save_safetensors
 
 TORCH_FILE = Path(__file__).parents[1] / "data" / "torch_saved.pt.b64"
+TORCH_PICKLE = TORCH_FILE.parent / "torch_pickled.b64"
 
 
 def test_round_trip_keeps_structure_dtypes_and_sharing(tmp_path: Path) -> None:
@@ -69,8 +72,7 @@ def test_module_and_optimizer_states_round_trip(tmp_path: Path) -> None:
         assert eager.equal(a, b)
 
 
-def test_reads_a_file_that_torch_wrote() -> None:
-    got = load(io.BytesIO(base64.b64decode(TORCH_FILE.read_text())))
+def _check_what_torch_wrote(got: Any) -> None:
     assert list(got["model"]) == ["0.weight", "0.bias", "1.weight"]
     assert isinstance(got["model"], collections.OrderedDict)
     assert got["model"]["0.weight"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
@@ -78,6 +80,30 @@ def test_reads_a_file_that_torch_wrote() -> None:
     assert got["view"].tolist() == [[0.0, 2.0], [1.0, 3.0]] and got["view"].stride() == (1, 2)
     assert isinstance(got["param"], nn.Parameter) and got["step"] == 7 and got["dtype"] is eager.float64
     assert got["optimizer"]["state"][0]["exp_avg"].shape == (2, 3)
+
+
+def test_reads_a_file_that_torch_wrote() -> None:
+    _check_what_torch_wrote(load(io.BytesIO(base64.b64decode(TORCH_FILE.read_text()))))
+
+
+class _AsTorch(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return getattr(importlib.import_module(real_name(module)) if module.startswith("torch") else importlib.import_module(module), name)
+
+
+def test_reads_a_pickle_of_torchs_tensors() -> None:
+    got = _AsTorch(io.BytesIO(base64.b64decode(TORCH_PICKLE.read_text()))).load()
+    _check_what_torch_wrote(got)
+    assert got["meta"].device.type == "meta" and got["meta"].stride() == (1, 3)
+
+
+def test_pickles_tensors_of_the_meta_device() -> None:
+    layer = nn.Linear(2, 3, device="meta")
+    layer.weight.mark = 1
+    got = pickle.loads(pickle.dumps({"layer": layer, "t": eager.empty(3, 4, device="meta", dtype=eager.float64).t()}))
+    assert got["t"].device.type == "meta" and got["t"].stride() == (1, 4) and got["t"].dtype is eager.float64
+    weight = got["layer"].weight
+    assert isinstance(weight, nn.Parameter) and weight.requires_grad and weight.mark == 1 and weight.device.type == "meta"
 
 
 class Evil:

@@ -75,7 +75,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     if inplace:
         return _into(input, celu, alpha)
-    return where(input > 0, input, OPS["expm1"](OPS["clamp"](input, None, 0) / alpha) * alpha)
+    return where(input <= 0, OPS["expm1"](OPS["clamp"](input, None, 0) / alpha) * alpha, input)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -133,7 +133,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     _floating("softshrink_cpu", input)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    return where(input > lambd, input - lambd, where(input < -lambd, input + lambd, input * 0))
+    return where(OPS["abs"](input) <= lambd, input.detach() * 0, where(input < 0, input + lambd, input - lambd))
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -159,7 +159,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if input.dtype.is_integral:
         return _integral_hardtanh(input, min_val, max_val)
     clamped = OPS["clamp"](input, min_val, max_val)
-    return where((input > min_val) & (input < max_val), input, clamped.detach())
+    return where((input <= min_val) | (input >= max_val), clamped.detach(), input)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -182,9 +182,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * clamp(x + 3, 0, 6) / 6."""
     _floating("hardswish_cpu", input)
-    if inplace:
-        return _into(input, hardswish)
-    return input * (OPS["clamp"](input + 3, 0, 6) / 6)
+    return OPS["hardswish_" if inplace else "hardswish"](input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -196,7 +194,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def _above(input: Tensor, bound: float, value: float) -> Tensor:
     """x where above the bound, else value."""
-    return where(input > bound, input, value)
+    return where(input <= bound, value, input)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:

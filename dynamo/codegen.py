@@ -436,7 +436,8 @@ class CodeGen:
         initial = (f"{self.helper('set_grad_enabled')}({cap.initial_grad_mode}); "
                    f"{self.helper('switch_autocast')}({cap.initial_autocast})")  # fmt: skip
         return [*before, "try:", "    " + call, f"except {caught} as _error:", *check, "    " + initial,
-                f"    return {name}(_error, ({slots}){', _fn' * (not self.plan.is_continuation)})"]  # fmt: skip
+                # Behind the block: what the program raises now was not raised while `_error` was handled.
+                f"    return {self.helper('tail')}({name}, _error, ({slots}){', _fn' * (not self.plan.is_continuation)})"]  # fmt: skip
 
     def _unwritten(self) -> tuple[list[str], list[str]]:
         """What stands before a graph that writes to its inputs, and behind its failure: the program can run once more as long as

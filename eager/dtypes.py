@@ -161,6 +161,16 @@ def scalar_name(d: dtype) -> str:
     return _SCALAR_NAMES.get(d.name, d.name.capitalize())
 
 
+_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
+            "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
+            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
+
+
+def c_name(d: dtype) -> str:
+    """The name of the C++ type that some of torch's error texts give a dtype."""
+    return _C_NAMES.get(d.name, d.name)
+
+
 _default = float32
 
 

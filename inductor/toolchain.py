@@ -53,6 +53,9 @@ _BASE_FLAGS = (
     "-ffp-contract=off",
     "-w",
 )
+# GCC 12 makes one of two equal functions, such as two running sums of one shape, and then leaves out the calls of both, as if
+# they wrote nothing. Equal kernels are written once anyway.
+_GCC_FLAGS = ("-fno-ipa-icf",)
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,--hash-style=gnu", "-Wl,--build-id=none")
 _LIBRARIES = ("-lm", "-lc", "-lgcc")
 
@@ -120,7 +123,8 @@ class Toolchain:
         """The compiler flags of a unit that prefers vectors of `vector_bits`; 0 means the widest."""
         bits = vector_bits or self.simd_bits
         width = (f"-mprefer-vector-width={bits}",) if self.simd_bits >= 256 else ()
-        return (*_BASE_FLAGS, f"-march={self.march}", *width)
+        gcc = () if "clang" in self.version.lower() else _GCC_FLAGS
+        return (*_BASE_FLAGS, *gcc, f"-march={self.march}", *width)
 
     @property
     def has_fma(self) -> bool:

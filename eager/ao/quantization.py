@@ -6,7 +6,7 @@ from typing import Any
 from eager.nn import Module
 from eager.tensor import Tensor
 
-__all__ = ["DeQuantStub", "QuantStub"]
+__all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub"]
 
 
 class _Stub(Module):
@@ -27,3 +27,18 @@ class QuantStub(_Stub):
 
 class DeQuantStub(_Stub):
     """Where integers would end."""
+
+
+class _NotHere(Module):
+    """A class that code asks `isinstance` of; nothing here is one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"{type(self).__name__}: quantization is not implemented")
+
+
+class ObserverBase(_NotHere):
+    """Watches the range of a tensor."""
+
+
+class FakeQuantizeBase(_NotHere):
+    """Rounds as integers would."""

@@ -81,6 +81,12 @@ class BackwardCFunction(Node, FunctionCtx):
             return self.to_save or self.saved_for_forward
         return tuple(s.unpack(self) if isinstance(s, SavedTensor) else s for s in self._saved)
 
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
     def apply(self, grads: Any, needed: Sequence[bool] = ()) -> Sequence[Any]:
         if self._released:
             raise RuntimeError(RELEASED)

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.dtypes import scalar_name
 from eager.functions.pointwise import operand
+from eager.ops.matmul import check_same_dtype
 from eager.ops.table import OPS, write_out
 
 
@@ -56,17 +56,12 @@ def _added(input: Any, beta: Any, product: Any) -> Any:
     return product if beta == 0 else product + _scaled(input, beta)  # the product first: it says how the result lies
 
 
-def _same_dtype(input: Any, other: Any) -> None:
-    if input.dtype is not other.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(input.dtype)} and {scalar_name(other.dtype)}")
-
-
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
     if mat1.dtype.is_integral:
         beta, alpha = int(beta), int(alpha)
+    check_same_dtype("addmm", mat1, mat2, input)
     product = _scaled(OPS["mm"](mat1, mat2), alpha)
-    _same_dtype(input, mat2)
     return _out(_added(input, beta, product), out)
 
 
@@ -83,7 +78,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2."""
     product = _scaled(OPS["sum"](OPS["bmm"](batch1, batch2), (0,), False, batch1.dtype if batch1.dtype.is_integral else None), alpha)
-    _same_dtype(input, batch2)
+    check_same_dtype("bmm", batch2, batch2, input)
     return _added(input, beta, product)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.callers import warn
-from eager.dtypes import Category, scalar_name
+from eager.dtypes import Category, c_name, scalar_name
 from eager.ops.table import OPS, Op, from_array, write_out
 from eager.overlap import check_out
 from eager.promotion import result_type
@@ -166,8 +166,8 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     """input + weight * (end - input), from the nearer end. Raises RuntimeError unless all have one dtype."""
     for name, t in (("end", end), ("weight", weight)):
         if isinstance(t, TensorBase) and t.dtype is not input.dtype:
-            raise RuntimeError(f"expected dtype {_CTYPES.get(input.dtype.name, input.dtype.name)} for `{name}` but got dtype "
-                               f"{_CTYPES.get(t.dtype.name, t.dtype.name)}")  # fmt: skip
+            raise RuntimeError(f"expected dtype {c_name(input.dtype)} for `{name}` but got dtype "
+                               f"{c_name(t.dtype)}")  # fmt: skip
     if input.dtype.is_integral:
         raise NotImplementedError(f"\"lerp_kernel\" not implemented for '{scalar_name(input.dtype)}'")
     return _out(_rounded_once(_lerp, input, end, weight), out, input, end, weight)
@@ -196,10 +196,6 @@ def _is_narrow(d: Any) -> bool:
 def _widened(d: Any, terms: tuple[Any, ...]) -> list[Any]:
     """The terms of a sum of dtype `d`, as they are computed with: float32 for 16-bit floats."""
     return [OPS["to_dtype"](t, dtypes.float32) if isinstance(t, TensorBase) and _is_narrow(d) else t for t in terms]
-
-
-_CTYPES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
-           "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}  # fmt: skip
 
 
 def _ternary_value(who: str, value: Any, *terms: Any) -> Any:

@@ -142,6 +142,11 @@ def trace_module(mod: Any, inputs: Any, **options: Any) -> Any:
     _missing("trace_module")
 
 
+def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, **options: Any) -> Any:
+    """Not available: see `trace`. Raises: NotImplementedError."""
+    _missing("_get_trace_graph")
+
+
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """Not available. Raises: NotImplementedError."""
     _missing("save")

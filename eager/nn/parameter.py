@@ -113,7 +113,7 @@ def _nothing(device: Any, dtype: Any) -> Tensor:
     return OPS["empty"]((0,), dtype or _empty().dtype, device)
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """What lazy parameters and buffers share: a tensor of no elements until `materialize` gives a shape."""
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
@@ -128,6 +128,11 @@ class _Uninitialized:
         raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
                            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call "
                            "`forward` to initialize the parameters before accessing their attributes.")  # fmt: skip
+
+    def share_memory_(self: Any) -> Any:
+        """Raises RuntimeError: there is no memory yet."""
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+                           "before calling `module.share_memory()`.")  # fmt: skip
 
     def detach(self: Any) -> Tensor:
         """A plain tensor of no elements."""
@@ -145,7 +150,7 @@ class _Uninitialized:
         return type(self), (self.requires_grad, self.device, self.dtype)
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known yet; lazy modules make it real at their first call."""
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
@@ -158,7 +163,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return f"<{type(self).__name__}>"
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is not known yet."""
 
     __torch_function__ = _disabled_torch_function_impl
@@ -177,4 +182,4 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
 def is_lazy(param: Any) -> bool:
     """Whether `param` is a parameter or buffer that has no shape yet."""
-    return isinstance(param, _Uninitialized)
+    return isinstance(param, UninitializedTensorMixin)

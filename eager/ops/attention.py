@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from eager import _native, dtypes
+from eager.dtypes import c_name
 from eager.ops.matmul import transpose_last
 from eager.ops.nn import accumulator, is_wide, require_floating, widen
 from eager.ops.products import matmul
@@ -20,7 +21,7 @@ def _meta(q: SpecLike, k: SpecLike, v: SpecLike, mask: Any, is_causal: bool, sca
     require_floating("scaled_dot_product_attention", q.dtype)
     if not q.dtype is k.dtype is v.dtype:
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
-                           f"{q.dtype} key.dtype: {k.dtype} and value.dtype: {v.dtype} instead.")  # fmt: skip
+                           f"{c_name(q.dtype)} key.dtype: {c_name(k.dtype)} and value.dtype: {c_name(v.dtype)} instead.")  # fmt: skip
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise RuntimeError("Expected query, key, and value to all be at least 2 dimensional, but got query dim: "
                            f"{q.ndim}, key dim: {k.ndim} and value dim: {v.ndim} instead.")  # fmt: skip

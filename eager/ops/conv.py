@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from eager.dtypes import c_name, scalar_name
 from eager.ops.products import add_matmul, matmul
 from eager.ops.shape import channels_last_strides, is_channels_last
 from eager.ops.table import OPS, Kind, by_kernel, common_device, declare
@@ -37,10 +38,10 @@ def transposed_size(size: Sequence[int], kernel: Sequence[int], stride: Sequence
 
 def _check(x: SpecLike, weight: SpecLike, bias: SpecLike | None, stride: Sequence[int], padding: Sequence[int],
            dilation: Sequence[int], transposed: bool, groups: int) -> None:  # fmt: skip
-    if x.dtype is not weight.dtype:
-        raise RuntimeError(f"Input type ({x.dtype}) and weight type ({weight.dtype}) should be the same")
     if bias is not None and bias.dtype is not x.dtype:
-        raise RuntimeError(f"Input type ({x.dtype}) and bias type ({bias.dtype}) should be the same")
+        raise RuntimeError(f"Input type ({c_name(x.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same")
+    if x.dtype is not weight.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(x.dtype)} but found {scalar_name(weight.dtype)}")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if any(s <= 0 for s in stride):

@@ -625,8 +625,8 @@ def _embedding_meta(weight: SpecLike, indices: SpecLike, padding_idx: int) -> Te
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if indices.dtype not in (dtypes.int64, dtypes.int32):
-        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
-                           f"got {indices.dtype} instead (while checking arguments for embedding)")  # fmt: skip
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+                           f"torch.{dtypes.scalar_name(indices.dtype)}Tensor instead (while checking arguments for embedding)")  # fmt: skip
     return TensorSpec.contiguous((*indices.shape, weight.shape[1]), weight.dtype, common_device("embedding", [weight, indices]))
 
 

@@ -147,8 +147,8 @@ SLOGDET = declare("slogdet(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_sl
 def _solve_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
     check_square("linalg.solve", x)
     if x.dtype is not other.dtype:
-        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {x.dtype} and B of type "
-                           f"{other.dtype} instead")  # fmt: skip
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar_name(x.dtype)} "
+                           f"and B of type {scalar_name(other.dtype)} instead")  # fmt: skip
     if other.ndim != x.ndim or other.shape[-2] != x.shape[-1]:
         raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation AX = B ({list(x.shape[-2:])} and "
                            f"{list(other.shape[-2:])})")  # fmt: skip

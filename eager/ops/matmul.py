@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from eager import float8
+from eager.dtypes import c_name, dtype, scalar_name
 from eager.ops.products import matmul
 from eager.ops.table import OPS, Kind, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
@@ -17,9 +18,27 @@ def transpose_last(x: Any) -> Any:
     return OPS["permute"](x, (*range(n - 2), n - 1, n - 2))
 
 
-def _check(who: str, x: SpecLike, other: SpecLike) -> None:
+# What torch says of operands of two dtypes; each product says it in its own way.
+_MIXED: Final[dict[str, Callable[[dtype, dtype], str]]] = {
+    "mm": lambda a, b: f"expected m1 and m2 to have the same dtype, but got: {c_name(a)} != {c_name(b)}",
+    "bmm": lambda a, b: f"expected scalar type {scalar_name(a)} but found {scalar_name(b)}",
+    "addmm": lambda a, b: f"mat1 and mat2 must have the same dtype, but got {scalar_name(a)} and {scalar_name(b)}",
+    "addmv": lambda a, b: f"addmv input tensors must have the same dtype, but got {scalar_name(b)}, {scalar_name(a)}, and {scalar_name(b)}",
+    "dot": lambda a, b: f"dot : expected both vectors to have same dtype, but found {scalar_name(a)} and {scalar_name(b)}",
+}
+
+
+def check_same_dtype(who: str, x: SpecLike, other: SpecLike, added: SpecLike | None = None) -> None:
+    """Raise RuntimeError, with torch's text for the product `who`, unless its operands have one dtype. added: what the product
+    is added to."""
+    if added is not None and added.dtype is not other.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(added.dtype)} and {scalar_name(other.dtype)}")
     if x.dtype is not other.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {x.dtype} != {other.dtype}")
+        raise RuntimeError(_MIXED[who](x.dtype, other.dtype))
+
+
+def _check(who: str, x: SpecLike, other: SpecLike) -> None:
+    check_same_dtype(who, x, other)
     common_device(who, [x, other])
 
 
@@ -79,11 +98,13 @@ def _matmul(x: Any, other: Any) -> Any:
             raise RuntimeError(f"inconsistent tensor size, expected tensor [{x.shape[0]}] and src [{other.shape[0]}] to have "
                                "the same number of elements, but got "
                                f"{x.shape[0]} and {other.shape[0]} elements respectively")  # fmt: skip
+        check_same_dtype("dot", x, other)
         return view(mm(view(x, (1, -1)), other.reshape(-1, 1)), ())
     if x.ndim == 1:
         out = _matmul(OPS["unsqueeze"](x, 0), other)
         return OPS["squeeze"](out, (-2,))
     if other.ndim == 1:
+        check_same_dtype("addmv", x, other)
         return OPS["squeeze"](_matmul(x, OPS["unsqueeze"](other, 1)), (-1,))
     if x.ndim == 2 and other.ndim == 2:
         return mm(x, other)
@@ -135,11 +156,10 @@ def _linear_meta(x: SpecLike, weight: SpecLike, bias: SpecLike | None) -> Tensor
         rows = x.numel() // max(x.shape[-1], 1) if x.ndim else 1
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1] if x.ndim else 1} and "
                            f"{n}x{weight.shape[0] if weight.ndim == 2 else 1})")  # fmt: skip
-    _check("linear", x, weight)
+    check_same_dtype("mm" if bias is None else "addmm", x, weight, bias)
+    common_device("linear", [x, weight])
     shape = (*x.shape[:-1], *weight.shape[:-1])
     if bias is not None:
-        if bias.dtype is not x.dtype:
-            raise RuntimeError(f"linear: bias has dtype {bias.dtype}, the input {x.dtype}; allowed: the same")
         shape = broadcast_shapes(shape, bias.shape)
     return TensorSpec.contiguous(shape, x.dtype, x.device)
 

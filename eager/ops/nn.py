@@ -206,8 +206,7 @@ def check_parameter_dtypes(d: dtypes.dtype, *parameters: Any) -> None:
             continue
         if d is dtypes.float64:
             raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
-        raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of Float, not {scalar_name(t.dtype)} "
-                           f"for an input of {scalar_name(d)}")  # fmt: skip
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
 
 
 def _check_normalized(who: str, x: SpecLike, shape: Sequence[int], weight: Any, bias: Any) -> None:

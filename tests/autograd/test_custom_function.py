@@ -75,6 +75,12 @@ class Sine(Function):
         return g * ctx.saved_tensors[0].cos()
 
 
+def test_saved_tensors_have_an_old_name():
+    y = Square.apply(leaf(3.0))
+    with pytest.warns(DeprecationWarning, match="use 'saved_tensors'"):
+        assert y.grad_fn.saved_variables[0].item() == 3.0
+
+
 def test_ctx_is_the_node_of_the_result():
     x = leaf(3.0)
     y = Square.apply(x)

@@ -146,6 +146,29 @@ def test_a_refusal_leaves_the_history_that_eager_leaves(backend: str, i: int) ->
     assert outcome(dynamo.compile(fn, backend=backend)) == outcome(fn)
 
 
+@pytest.mark.parametrize("handling", [False, True])
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_error_has_the_context_that_eager_gives_it(handling: bool, broken: bool) -> None:
+    def fn(x: Any, i: Any) -> Any:
+        if broken:
+            dynamo.graph_break()
+        return x[i] * 2
+
+    def context(call: Callable[..., Any]) -> type | None:
+        try:
+            if not handling:
+                call(X, I)
+            try:
+                raise KeyError("first")
+            except KeyError:
+                call(X, I)
+        except IndexError as error:
+            return error.__context__ and type(error.__context__)
+        raise AssertionError("nothing was refused")
+
+    assert context(dynamo.compile(fn)) == context(fn) == (KeyError if handling else None)
+
+
 @pytest.mark.parametrize("around", ["except", "finally", "suppress", "callee", "no_grad"])
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("broken", [False, True])

@@ -5,9 +5,13 @@ import numpy as np
 import pytest
 
 import eager as torch
+from eager._C import Graph
+from eager._C._functorch import get_unwrapped, is_batchedtensor, is_functorch_wrapped_tensor
 from eager._subclasses.fake_tensor import is_fake
+from eager.ao.quantization import FakeQuantizeBase, ObserverBase
 from eager.distributions.utils import _standard_normal, _sum_rightmost
 from eager.fake import fake_like
+from eager.jit import _get_trace_graph
 from eager.serialization import DEFAULT_PROTOCOL
 from eager.utils.data._utils.collate import np_str_obj_array_pattern
 
@@ -93,3 +97,23 @@ def test_a_subclass_may_keep_what_it_knows_as_meta() -> None:
 
     image = Image(torch.ones(2), {"space": "RAS"})
     assert image._meta == {"space": "RAS"} and type(image + 1) is Image
+
+
+def test_a_tensor_of_a_transform_is_told() -> None:
+    seen = []
+
+    def row(x: torch.Tensor) -> torch.Tensor:
+        seen.append((is_batchedtensor(x), is_functorch_wrapped_tensor(x), tuple(get_unwrapped(x).shape)))
+        return x
+
+    torch.vmap(row)(torch.ones(2, 3))
+    assert seen == [(True, True, (2, 3))] and not is_batchedtensor(torch.ones(2))
+
+
+def test_classes_of_torchscript_and_quantization_are_names_alone() -> None:
+    for cls in (Graph, FakeQuantizeBase, ObserverBase):
+        assert not isinstance(torch.nn.Linear(1, 1), cls)
+        with pytest.raises(NotImplementedError, match=cls.__name__):
+            cls()
+    with pytest.raises(NotImplementedError, match="TorchScript"):
+        _get_trace_graph(torch.nn.Linear(1, 1), (torch.ones(1),))

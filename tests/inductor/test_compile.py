@@ -116,3 +116,12 @@ def test_random_programs(data):
         return tuple(values[2:])
 
     _check(program, torch.randn(6, 10), torch.randn(10, 6).t(), tolerance=1e-3)
+
+
+def test_two_running_sums_of_one_shape_over_scratch_memory() -> None:
+    """Their functions are equal: GCC 12 folded them into one and left out the calls."""
+
+    def fn(x, y):
+        return tuple(F.pad(t, (0, 0, 1, 0)).cumsum(-2) for t in (x, y, x * 2))
+
+    _check(fn, torch.randn(2, 16, 4), torch.randn(2, 16, 4))

@@ -28,7 +28,6 @@ ABSENT: dict[str, str] = {
     "nn.functional.scaled_*mm": "as ScalingType",
     "nn.functional.grouped_mm": "a prototype for one accelerator",
     "nn.functional.assert_int_or_pair": "a helper of the script compiler",
-    "nn.parameter.UninitializedTensorMixin": "a private base class that torch exports by accident",
     "nn.utils.rnn.PackedSequence_": "a private base class", "nn.utils.rnn.bind": "a helper of the file",
     "nn.utils.spectral_norm.SpectralNorm*Hook": "read states of torch before 1.1",
     "optim.*.profile_hook_step": "wraps step; here `__init_subclass__` does",

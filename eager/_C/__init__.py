@@ -18,9 +18,9 @@ from eager.tensor import Tensor
 _TensorMeta = type(Tensor)
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "PyTorchFileReader",
-    "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active", "_disabled_torch_function_impl",
-    "_get_tracing_state", "_log_api_usage_once", "_nn", "_set_grad_enabled",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Graph", "Node",
+    "PyTorchFileReader", "Value", "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active",
+    "_disabled_torch_function_impl", "_get_tracing_state", "_log_api_usage_once", "_nn", "_set_grad_enabled",
 ]  # fmt: skip
 
 
@@ -44,6 +44,25 @@ class _Functional:
 
 
 _nn = _Functional()
+
+
+class _OfTorchScript:
+    """A class of TorchScript's programs, which code names in annotations; there are none."""
+
+    def __init__(self, *args: Any) -> None:
+        raise NotImplementedError(f"torch._C.{type(self).__name__}: there is no TorchScript in framejit")
+
+
+class Graph(_OfTorchScript):
+    """A program."""
+
+
+class Node(_OfTorchScript):
+    """A step of a program."""
+
+
+class Value(_OfTorchScript):
+    """What a step gives."""
 
 
 def _log_api_usage_once(event: str) -> None:

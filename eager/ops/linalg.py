@@ -367,10 +367,12 @@ def _eigh(xp: Any, out: Any, x: Any, upper: bool) -> None:
 
 
 def _eigh_vjp(gs: Any, ys: Any) -> Any:
+    """Hermitian, as the matrix is: of what would turn the vectors only the skew part can (that of the identity's tangent space)."""
     (values, vectors), (gl, gv) = ys, (_c(g) for g in gs)
+    turn = _mm(_h(vectors), gv)
     gaps = OPS["unsqueeze"](values, values.ndim - 1) - OPS["unsqueeze"](values, values.ndim)
     gaps = OPS["masked_fill"](gaps, _eye_like(gaps) != 0, float("inf"))
-    return _c(_mm(vectors, _mm(_h(vectors), gv) / gaps + _diag(gl), _h(vectors)))
+    return _c(_mm(vectors, (turn - _h(turn)) / (gaps * 2) + _diag(gl), _h(vectors)))
 
 
 def _symmetric(make: Any) -> Iterator[tuple[Any, ...]]:

@@ -77,3 +77,13 @@ def test_complex_draws_have_both_parts() -> None:
         assert abs((drawn.real * drawn.imag).mean().item()) < 0.02
     uniform = torch.rand(20000, dtype=torch.complex128)
     assert abs(uniform.real.mean().item() - 0.5) < 0.02 and abs(uniform.imag.mean().item() - 0.5) < 0.02
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_the_gradient_of_eigenvectors_is_hermitian_as_their_matrix_is(real: bool) -> None:
+    """It is what a program steps along: a part across would take the matrix out of what the function is of."""
+    a = _definite(_matrix(4, 4, real=real)).detach().requires_grad_()
+    values, vectors = L.eigh(a)
+    weights = torch.arange(16.0, dtype=torch.float64).view(4, 4).cos()
+    (values.sum() + (vectors.abs().square() * weights).sum()).backward()
+    assert torch.allclose(a.grad, a.grad.mH) and (a.grad - torch.eye(4)).abs().max() > 1e-3

@@ -37,7 +37,7 @@ _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "jit", ""),
     os.path.join(_EAGER_DIR, "onnx", ""),
     os.path.join(_EAGER_DIR, "ao", ""),
-    os.path.join(_EAGER_DIR, "_C.py"),
+    os.path.join(_EAGER_DIR, "_C", ""),
     os.path.join(_EAGER_DIR, "aten.py"),
     os.path.join(_EAGER_DIR, "_higher_order_ops", ""),
     os.path.join(_EAGER_DIR, "checks.py"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager.functions.pointwise import kept
 from eager.ops.table import OPS
 from eager.optim import _kernels
 from eager.optim._rule import Rule, check_betas, check_fused, check_settings, common, rate
@@ -77,4 +78,4 @@ def _step_by_ops(p: Tensor, m: Tensor, v: Any, g: Any, largest: Tensor | None, l
         OPS["maximum_"](largest, v)
         v = largest
     denominator = OPS["sqrt"](v) / math.sqrt(1 - beta2**step) + eps
-    OPS["sub_"](p, m / denominator * (lr / (1 - beta1**step)))
+    OPS["sub_"](p, kept(m) / denominator * (lr / (1 - beta1**step)))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager.functions.pointwise import kept
 from eager.ops.table import OPS
 from eager.optim._rule import Rule, check_betas, check_settings, common, move, rate
 from eager.optim.optimizer import zeros_like
@@ -30,4 +31,4 @@ class Adamax(Rule):
         move(m, g, beta1)
         largest = OPS["maximum"](u * beta2, OPS["abs"](g) + group["eps"])
         OPS["copy_"](u, largest)
-        OPS["sub_"](p, m / largest * (rate(group) / (1 - beta1**step)))
+        OPS["sub_"](p, kept(m) / kept(largest) * (rate(group) / (1 - beta1**step)))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager.functions.pointwise import kept
 from eager.ops.table import OPS
 from eager.optim._rule import Rule, check_betas, check_range, check_settings, common, move, rate
 from eager.optim.optimizer import counter, zeros_like
@@ -41,4 +42,4 @@ class NAdam(Rule):
         move(v, g * g, beta2)
         denominator = OPS["sqrt"](v / (1 - beta2**step)) + group["eps"]
         OPS["sub_"](p, g / denominator * (lr * (1 - mu) / (1 - product)))
-        OPS["sub_"](p, m / denominator * (lr * mu_next / (1 - product * mu_next)))
+        OPS["sub_"](p, kept(m) / denominator * (lr * mu_next / (1 - product * mu_next)))

@@ -108,7 +108,7 @@ class _LazyBackend:
 
     @property
     def writes_at_end(self) -> bool:
-        return backends.writes_at_end(lookup(self.name))
+        return backends.writes_at_end(self.name)
 
     def __call__(self, gm: Any, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
         return lookup(self.name)(gm, example_inputs, options)

@@ -33,7 +33,7 @@ _LAZY: Final = {"inductor": "inductor.backend"}
 
 _registry: dict[str, Backend] = {}
 _checks: dict[str, CheckOptions] = {}
-_at_end: set[Any] = set()
+_at_end: set[str] = set()
 
 
 class UnknownBackend(RuntimeError):
@@ -53,16 +53,18 @@ def register_backend(
         raise TypeError(f"register_backend: got ({name!r}, {fn!r}); allowed: a str and a callable")
     _registry[name] = fn
     _checks.pop(name, None)
+    _at_end.discard(name)
     if writes_at_end:
-        _at_end.add(fn)
+        _at_end.add(name)
     if check_options is not None:
         _checks[name] = check_options
     return fn
 
 
-def writes_at_end(fn: Backend) -> bool:
-    """Whether the backend was registered as one that writes to inputs last."""
-    return fn in _at_end
+def writes_at_end(name: str) -> bool:
+    """Whether the backend of that name was registered as one that writes to inputs last."""
+    lookup(name)
+    return name in _at_end
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:

@@ -77,8 +77,8 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2."""
+    check_same_dtype("bmm", batch1, batch2, input)
     product = _scaled(OPS["sum"](OPS["bmm"](batch1, batch2), (0,), False, batch1.dtype if batch1.dtype.is_integral else None), alpha)
-    check_same_dtype("bmm", batch2, batch2, input)
     return _added(input, beta, product)
 
 

@@ -166,8 +166,7 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     """input + weight * (end - input), from the nearer end. Raises RuntimeError unless all have one dtype."""
     for name, t in (("end", end), ("weight", weight)):
         if isinstance(t, TensorBase) and t.dtype is not input.dtype:
-            raise RuntimeError(f"expected dtype {c_name(input.dtype)} for `{name}` but got dtype "
-                               f"{c_name(t.dtype)}")  # fmt: skip
+            raise RuntimeError(f"expected dtype {c_name(input.dtype)} for `{name}` but got dtype {c_name(t.dtype)}")
     if input.dtype.is_integral:
         raise NotImplementedError(f"\"lerp_kernel\" not implemented for '{scalar_name(input.dtype)}'")
     return _out(_rounded_once(_lerp, input, end, weight), out, input, end, weight)
@@ -420,7 +419,7 @@ def _fast(name: str, method: Callable[[Any, Any], Any]) -> Any:
 
 FUNCTIONS["clone"] = METHODS["clone"] = clone
 FUNCTIONS["where"] = where
-for _name, _op in (("add", "add"), ("mul", "mul"), ("truediv", "div"), ("floordiv", "floor_divide"), ("mod", "remainder"),
+for _name, _op in (("add", "add"), ("mul", "mul"), ("floordiv", "floor_divide"), ("mod", "remainder"),
                    ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "left_shift"),
                    ("rshift", "right_shift")):  # fmt: skip
     METHODS[f"__{_name}__"] = _fast(_op, _operator(OPS[_op]))
@@ -458,6 +457,7 @@ def _rpow(self: Any, other: Any) -> Any:
 
 METHODS.update(
     __sub__=_fast("sub", _sub), __rsub__=_rsub, __isub__=_inplace_operator(OPS["sub_"]), __pow__=_pow, __rpow__=_rpow,
-    __rtruediv__=_rtruediv, __ipow__=_inplace_operator(OPS["pow_"]), __neg__=lambda self: OPS["neg"](self), __pos__=lambda self: self,
+    __ipow__=_inplace_operator(OPS["pow_"]), __truediv__=_fast("div", _operator(OPS["div"])), __rtruediv__=_rtruediv,
+    __itruediv__=_inplace_operator(OPS["div_"]), __neg__=lambda self: OPS["neg"](self), __pos__=lambda self: self,
     __abs__=lambda self: OPS["abs"](self), __invert__=lambda self: OPS["bitwise_not"](self),
 )  # fmt: skip

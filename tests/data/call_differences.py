@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +75,30 @@ DIFFERENCES = [
 ]  # fmt: skip
 
 
-def excused(text: str, theirs: Any, found: str) -> Difference | None:
+def excused(text: str, theirs: Any, found: str, listed: Iterable[Difference] = DIFFERENCES) -> Difference | None:
     """The entry that covers this difference, or None."""
-    return next((d for d in DIFFERENCES if d.covers(text, theirs, found)), None)
+    return next((d for d in listed if d.covers(text, theirs, found)), None)
+
+
+class Met:
+    """A list of differences that are meant, and which of them a comparison met, by family of calls."""
+
+    def __init__(self, listed: list[Difference]) -> None:
+        self.listed = listed
+        self.reasons: dict[str, set[str]] = {}
+
+    def check(self, family: str, differences: Iterable[tuple[str, Any, str]]) -> None:
+        """Raise AssertionError for what is not listed. differences: (call, torch's outcome, what differs)."""
+        unexpected, met = [], self.reasons.setdefault(family, set())
+        for text, theirs, found in differences:
+            reason = excused(text, theirs, found, self.listed)
+            if reason is None:
+                unexpected.append(f"{text}\n    {found}")
+            else:
+                met.add(reason.why)
+        assert not unexpected, f"{len(unexpected)} calls differ:\n" + "\n".join(unexpected[:20])
+
+    def stale(self) -> list[str]:
+        """The reasons that no call gave."""
+        met = set().union(*self.reasons.values())
+        return [d.why for d in self.listed if d.why not in met]

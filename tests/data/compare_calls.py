@@ -44,7 +44,7 @@ def ask_torch(python: str) -> dict[str, dict[str, Any]]:
         return stored(path)
 
 
-def _close(a: float, b: float, rtol: float) -> bool:
+def close(a: float, b: float, rtol: float) -> bool:
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
     return a == b or abs(a - b) <= rtol * (0.25 + abs(b))
@@ -68,7 +68,7 @@ def _tensors(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
         return f"offset: {ours['o']} against torch's {theirs['o']}"
     rtol = _RTOL.get(theirs["d"], 0.0)
     for x, y in zip(ours["v"], theirs["v"], strict=True):
-        if not _close(x, y, rtol):
+        if not close(x, y, rtol):
             return f"values: {x} against torch's {y} in {ours['v'][:12]} against {theirs['v'][:12]}"
     return None
 

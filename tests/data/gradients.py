@@ -76,14 +76,14 @@ def _loss(T: Any, results: list[Any]) -> Any:  # noqa: N803
 
 def _numbers(T: Any, grad: Any) -> Any:  # noqa: N803
     if grad is None or grad.device.type != "cpu":
-        return grad is None
+        return None
     g = _real(T, grad)
     return [str(grad.dtype)[6:], list(grad.shape), [float(f"{v:.7g}") for v in g.double().reshape(-1).tolist()]]
 
 
 def gradients(T: Any, text: str) -> Any:  # noqa: N803
-    """[wants gradients, for each result; dtype, shape and values of each gradient]; None where the call or its backward fails
-    or gives no tensor."""
+    """[wants gradients, for each result; dtype, shape and values of each gradient, None without any]. None where the call or
+    its backward fails or gives no tensor."""
     scope, leaves, _ = _scope(T)
     try:
         T.manual_seed(0)

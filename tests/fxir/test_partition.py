@@ -64,12 +64,12 @@ def dropped(x, w):
     return (h * (eager.rand(8, 32) > 0.5)).relu() * 2
 
 
-CASES = {
-    "chain": (chain, lambda: [param(64, 8)], 0.2),
-    "gelu_mlp": (gelu_mlp, lambda: [param(8, 16), param(16, 32), param(32), param(32, 16)], 0.5),
-    "layer_norm": (layer_norm, lambda: [param(8, 64), param(64), param(64)], 0.6),
-    "softmax": (softmax, lambda: [param(8, 64)], 0.85),
-    "dropped": (dropped, lambda: [param(8, 16), param(16, 32)], 1.0),
+CASES = {  # function, inputs, the bytes that are kept at most
+    "chain": (chain, lambda: [param(64, 8)], 2048),
+    "gelu_mlp": (gelu_mlp, lambda: [param(8, 16), param(16, 32), param(32), param(32, 16)], 1024),
+    "layer_norm": (layer_norm, lambda: [param(8, 64), param(64), param(64)], 2080),
+    "softmax": (softmax, lambda: [param(8, 64)], 2112),
+    "dropped": (dropped, lambda: [param(8, 16), param(16, 32)], 528),
 }
 
 
@@ -77,7 +77,7 @@ CASES = {
 def test_recomputing_keeps_fewer_bytes(name):
     fn, make, at_most = CASES[name]
     cut, all_kept = both(fn, *make())
-    assert cut.saved_bytes <= at_most * all_kept.saved_bytes
+    assert cut.saved_bytes <= min(at_most, all_kept.saved_bytes)
     for p in (cut, all_kept):
         verify(p.forward, functional=True, specs=True)
         verify(p.backward, specs=True)

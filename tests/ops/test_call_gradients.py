@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ import pytest
 import eager
 from eager import nn  # noqa: F401 - calls reach it as `T.nn`
 from tests.data import gradients
+from tests.data.call_differences import Met
+from tests.data.compare_calls import close
 from tests.data.gradient_differences import CHANGED, GRADIENTS
 
 STORED = Path(gradients.__file__).parent / "torch_gradients.json.gz"
@@ -35,15 +36,8 @@ def torchs() -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def met() -> dict[str, set[str]]:
-    """By family that was compared, the reasons of the differences that were met."""
-    return {}
-
-
-def _close(a: float, b: float, rtol: float) -> bool:
-    if math.isnan(a) or math.isnan(b):
-        return math.isnan(a) and math.isnan(b)
-    return a == b or abs(a - b) <= rtol * (0.25 + abs(b))
+def met() -> Met:
+    return Met(GRADIENTS)
 
 
 def _differs(ours: Any, theirs: Any) -> str | None:
@@ -53,39 +47,29 @@ def _differs(ours: Any, theirs: Any) -> str | None:
     if any(b and not a for a, b in zip(ours[0], theirs[0], strict=True)):
         return f"wants gradients: {ours[0]} against torch's {theirs[0]}"
     for a, b in zip(ours[1], theirs[1], strict=True):
-        if not isinstance(b, list):
+        if b is None:
             continue
-        values = a[2] if isinstance(a, list) else [0.0] * len(b[2])
-        if isinstance(a, list) and a[:2] != b[:2]:
+        values = a[2] if a else [0.0] * len(b[2])
+        if a and a[:2] != b[:2]:
             return f"spec: {a[:2]} against torch's {b[:2]}"
-        wrong = [(x, y) for x, y in zip(values, b[2], strict=True) if not _close(x, y, _RTOL.get(b[0], 1e-6))]
+        wrong = [(x, y) for x, y in zip(values, b[2], strict=True) if not close(x, y, _RTOL.get(b[0], 1e-6))]
         if wrong:
             return f"values: {wrong[0][0]} against torch's {wrong[0][1]}"
     return None
 
 
 @pytest.mark.parametrize("family", _FAMILIES)
-def test_gradients_agree_with_torch(family: str, torchs: Any, met: dict[str, set[str]]) -> None:
-    unexpected, reasons, compared = [], met.setdefault(family, set()), 0
-    for of, text in gradients.asked():
-        if of != family or text not in torchs["gradients"]:
-            continue
-        compared += 1
-        found = _differs(gradients.gradients(eager, text), torchs["gradients"][text])
-        if found:
-            reason = next((d for d in GRADIENTS if d.covers(text, None, found)), None)
-            if reason is None:
-                unexpected.append(f"{text}\n    {found}")
-            else:
-                reasons.add(reason.why)
-    assert not unexpected, f"{len(unexpected)} of {compared} calls differ:\n" + "\n".join(unexpected[:20])
+def test_gradients_agree_with_torch(family: str, torchs: Any, met: Met) -> None:
+    theirs = torchs["gradients"]
+    asked = [text for of, text in gradients.asked() if of == family and text in theirs]
+    found = ((text, None, _differs(gradients.gradients(eager, text), theirs[text])) for text in asked)
+    met.check(family, ((text, what, how) for text, what, how in found if how))
 
 
-def test_every_listed_difference_is_met(met: dict[str, set[str]]) -> None:
-    if set(met) != set(_FAMILIES):
+def test_every_listed_difference_is_met(met: Met) -> None:
+    if set(met.reasons) != set(_FAMILIES):
         pytest.skip("not every family was compared in this run")
-    stale = [d.why for d in GRADIENTS if d.why not in set().union(*met.values())]
-    assert not stale, f"differences that no longer occur: {stale}"
+    assert not met.stale(), f"differences that no longer occur: {met.stale()}"
 
 
 def test_backward_takes_what_torchs_takes_changed(torchs: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import eager
 from eager import nn  # noqa: F401 - calls reach it as `T.nn`
-from tests.data.call_differences import DIFFERENCES, excused
+from tests.data.call_differences import DIFFERENCES, Met
 from tests.data.calls import calls, names
 from tests.data.compare_calls import all_differences, difference, stored
 
@@ -30,31 +30,20 @@ def torch_outcomes() -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def met() -> dict[str, set[str]]:
-    """By family that was compared, the reasons of the differences that were met."""
-    return {}
+def met() -> Met:
+    return Met(DIFFERENCES)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_calls_agree_with_torch(family: str, torch_outcomes: Any, met: dict[str, set[str]]) -> None:
-    unexpected, reasons = [], met.setdefault(family, set())
-    for found_in, text, found in all_differences(torch_outcomes, [family]):
-        if found_in != family:
-            continue
-        reason = excused(text, torch_outcomes[family].get(text), found)
-        if reason is None:
-            unexpected.append(f"{text}\n    {found}")
-        else:
-            reasons.add(reason.why)
-    assert not unexpected, f"{len(unexpected)} calls differ:\n" + "\n".join(unexpected[:20])
+def test_calls_agree_with_torch(family: str, torch_outcomes: Any, met: Met) -> None:
+    differences = all_differences(torch_outcomes, [family])
+    met.check(family, ((text, torch_outcomes[family].get(text), found) for of, text, found in differences if of == family))
 
 
-def test_every_listed_difference_is_met(met: dict[str, set[str]]) -> None:
-    if set(met) != set(FAMILIES):
+def test_every_listed_difference_is_met(met: Met) -> None:
+    if set(met.reasons) != set(FAMILIES):
         pytest.skip("not every family was compared in this run")
-    reasons = set().union(*met.values())
-    stale = [d.why for d in DIFFERENCES if d.why not in reasons]
-    assert not stale, f"differences that no longer occur: {stale}"
+    assert not met.stale(), f"differences that no longer occur: {met.stale()}"
 
 
 # Calls whose result depends on data, or that make tensors on the CPU beside those on the meta device.

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import operator
+import types
 from typing import Any, Final
+
+from dynamo.sources import type_attribute
 
 MANY: Final = 1 << 30
 ANY_NAME: Final = frozenset({"*"})
@@ -21,6 +25,7 @@ FUNCTIONS: Final[dict[Any, Arity]] = {
     **dict.fromkeys((isinstance, issubclass, hasattr, delattr, operator.getitem, operator.is_, operator.is_not,
                      operator.contains, filter), _arity(2, 2)),
     **dict.fromkeys((list, tuple, set, frozenset, bool), _arity(0, 1)),
+    **dict.fromkeys((type, types.MappingProxyType), _arity(1, 1)),
     **dict.fromkeys((iter, next, format), _arity(1, 2)),
     **dict.fromkeys((setattr, operator.setitem), _arity(3, 3)),
     **dict.fromkeys((range, slice), _arity(1, 3)),
@@ -42,36 +47,31 @@ FUNCTIONS: Final[dict[Any, Arity]] = {
     zip: _arity(0, MANY, "strict"),
 }  # fmt: skip
 
-METHODS: Final[dict[type, dict[str, Arity]]] = {
+# Methods of containers and iterators that do not tell it themselves, on one version of CPython or another.
+UNSIGNED: Final[dict[type, dict[str, Arity]]] = {
     dict: {
-        **dict.fromkeys(("get", "pop", "setdefault"), _arity(1, 2)),
-        **dict.fromkeys(("clear", "copy", "keys", "values", "items", "__len__", "__iter__", "__reversed__"), _arity(0, 0)),
-        **dict.fromkeys(("__getitem__", "__delitem__", "__contains__", "__or__", "__ior__", "__eq__", "__ne__"), _arity(1, 1)),
-        "__setitem__": _arity(2, 2), "popitem": _arity(0, 0), "update": (0, 1, ANY_NAME),
+        **dict.fromkeys(("clear", "copy", "keys", "values", "items", "__reversed__"), _arity(0, 0)),
+        "__getitem__": _arity(1, 1), "pop": _arity(1, 2), "update": (0, 1, ANY_NAME),
     },
-    collections.OrderedDict: {"pop": _arity(1, 2), "popitem": _arity(0, 1, "last"), "move_to_end": _arity(1, 2, "last")},
-    collections.Counter: {"update": (0, 1, ANY_NAME)},
-    list: {
-        **dict.fromkeys(("append", "extend", "remove", "count", "__iadd__", "__imul__", "__contains__", "__getitem__",
-                         "__delitem__", "__add__", "__mul__", "__rmul__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
-                         "__ge__"), _arity(1, 1)),
-        **dict.fromkeys(("clear", "copy", "reverse", "__len__", "__iter__", "__reversed__"), _arity(0, 0)),
-        "insert": _arity(2, 2), "pop": _arity(0, 1), "index": _arity(1, 3), "sort": _arity(0, 0, "key", "reverse"),
-        "__setitem__": _arity(2, 2),
-    },
-    tuple: {
-        **dict.fromkeys(("count", "__contains__", "__getitem__", "__add__", "__mul__", "__rmul__", "__eq__", "__ne__", "__lt__",
-                         "__le__", "__gt__", "__ge__"), _arity(1, 1)),
-        **dict.fromkeys(("__len__", "__iter__", "__hash__"), _arity(0, 0)),
-        "index": _arity(1, 3),
+    collections.OrderedDict: {"pop": _arity(1, 2, "default"), "update": (0, 1, ANY_NAME)},
+    list: {"__getitem__": _arity(1, 1)},
+    collections.deque: {
+        **dict.fromkeys(("append", "appendleft", "count", "extend", "extendleft", "remove"), _arity(1, 1)),
+        **dict.fromkeys(("clear", "copy", "pop", "popleft", "reverse", "__copy__", "__reversed__"), _arity(0, 0)),
+        "index": _arity(1, 3), "insert": _arity(2, 2), "rotate": _arity(0, 1),
     },
     set: {
         **dict.fromkeys(("add", "discard", "remove", "issubset", "issuperset", "isdisjoint", "symmetric_difference",
                          "symmetric_difference_update", "__contains__"), _arity(1, 1)),
-        **dict.fromkeys(("clear", "copy", "pop", "__len__", "__iter__"), _arity(0, 0)),
+        **dict.fromkeys(("clear", "copy", "pop"), _arity(0, 0)),
         **dict.fromkeys(("union", "intersection", "difference", "update", "intersection_update", "difference_update"),
                         _arity(0, MANY)),
     },
+    range: {**dict.fromkeys(("count", "index"), _arity(1, 1)), "__reversed__": _arity(0, 0)},
+    slice: {"indices": _arity(1, 1)},
+    type({}.keys()): {"isdisjoint": _arity(1, 1), "__reversed__": _arity(0, 0)},
+    type({}.items()): {"isdisjoint": _arity(1, 1), "__reversed__": _arity(0, 0)},
+    type({}.values()): {"__reversed__": _arity(0, 0)},
 }  # fmt: skip
 
 
@@ -84,13 +84,27 @@ def _fits(arity: Arity | None, n: int, names: dict[str, Any]) -> bool:
 
 def function_takes(fn: Any, n: int, names: dict[str, Any]) -> bool:
     """Whether a builtin takes n positional arguments and these keyword ones."""
-    return _fits(FUNCTIONS.get(fn), n, names)
+    return _fits(FUNCTIONS.get(fn), n, names) and _binds(fn, n, frozenset(names))
 
 
 def method_takes(cls: type, name: str, n: int, names: dict[str, Any]) -> bool:
-    """The same for a method of a container class."""
+    """The same for a method of a container or an iterator."""
     for base in cls.__mro__:
-        found = METHODS.get(base if base is not frozenset else set, {}).get(name)
+        found = UNSIGNED.get(base if base is not frozenset else set, {}).get(name)
         if found is not None:
             return _fits(found, n, names)
+    return _binds(type_attribute(cls, name, None), n + 1, frozenset(names))
+
+
+@functools.cache
+def _binds(fn: Any, n: int, names: frozenset[str]) -> bool:
+    """Whether the signature of a function, if it has one, takes n positional arguments and these keyword ones."""
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*(None,) * n, **dict.fromkeys(names))
+    except TypeError:
+        return False
     return True

@@ -622,7 +622,7 @@ class AttributeAccess:
         kind = owner.python_type()
         if name == "__class__":
             return self.wrap_static(kind)
-        if not hasattr(kind, name):
+        if type_attribute(kind, name, _ABSENT) is _ABSENT:
             return self.raise_(AttributeError, f"'{type_name(kind)}' object has no attribute '{name}'")  # type: ignore[no-any-return]
         if name in ("__doc__", "__module__"):
             return self.wrap_static(getattr(kind, name))

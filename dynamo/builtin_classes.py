@@ -23,6 +23,7 @@ from dynamo.builtin_table import (
     Kwargs,
     Row,
     cls,
+    is_none,
     named,
     of_symbolic,
     on_constants,
@@ -60,8 +61,6 @@ def _object(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 @cls(type)
 def _type(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    if len(args) != 1:
-        raise Unsupported(breaks.UNKNOWN_CALL, "type() with three arguments")
     return cap.wrap_static(cap.realize(args[0]).python_type())
 
 
@@ -180,6 +179,7 @@ def _size(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 def _deque(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     limit = args[1] if len(args) > 1 else kwargs.get("maxlen", NONE)
     maxlen = cap.index_constant(limit)
+    cap.host(collections.deque, (), maxlen)  # its own errors
     new = ListValue([], None, collections.deque, maxlen)
     if args:
         new.extend(cap, args[0])
@@ -191,6 +191,8 @@ def _dict_like(kind: type) -> Row:
         factory = None
         if kind is collections.defaultdict:
             factory, args = (args[0], args[1:]) if args else (NONE, args)
+            if not is_none(cap.realize(factory)) and not cap.class_has(cap.realize(factory).python_type(), "__call__"):
+                raise Unsupported(breaks.UNKNOWN_CALL, "defaultdict() of a factory that cannot be called")
         new = DictValue(kind, None, factory)
         cap.call_method(new, "update", args[:1], kwargs)
         return new
@@ -214,9 +216,10 @@ def _counter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     for item in items:
         old = new.get(cap, item)
         new.set(cap, item, cap.binary(operator.add, Constant(0) if old is None else old, Constant(1)))
+    counted = bool(new.entries)
     for name, count in kwargs.items():
-        old = new.get(cap, Constant(name))
-        new.set(cap, Constant(name), count if old is None else cap.binary(operator.add, count, old))
+        old = new.get(cap, Constant(name)) or Constant(0)
+        new.set(cap, Constant(name), cap.binary(operator.add, count, old) if counted else count)
     return new
 
 
@@ -288,7 +291,7 @@ def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(value, ListValue | TupleValue) and value.family in (list, tuple):
         return ReversedIterator(value)
     if isinstance(value, Constant) and isinstance(value.value, str | bytes):
-        return cap.sequence_iterator(cap.unpack(value)[::-1], NONE)
+        return cap.text_iterator(value, True)
     if isinstance(value, TensorValue):
         raise Unsupported(breaks.OPAQUE_ITERATOR, "reversed() of a tensor")
     if isinstance(value, UserObject) and not cap.class_has(value.cls, "__reversed__"):

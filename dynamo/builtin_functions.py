@@ -36,7 +36,7 @@ from dynamo.builtin_table import (
 from dynamo.errors import Raised, Unsupported
 from dynamo.operations import BINARY, COMPARE, INPLACE, UNARY
 from dynamo.sources import ConstSource
-from dynamo.values.base import Value
+from dynamo.values.base import Value, type_name
 from dynamo.values.constant import FALSE, NONE, TRUE, Constant
 from dynamo.values.containers import ContainerObject, value_of_scalar
 from dynamo.values.iterators import CallIterator
@@ -201,26 +201,33 @@ def _callable(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.class_has(value.python_type(), "__call__") or isinstance(value, BuiltinMethod | TensorMethod))
 
 
+def _attribute_name(cap: Capture, value: Value) -> str:
+    """The name of an attribute, as it was given. What is no text is left to Python, which refuses it."""
+    name = cap.realize(value).as_constant()
+    if not isinstance(name, str):
+        raise Unsupported(breaks.ATTRIBUTE, f"an attribute whose name is {name!r}")
+    return name
+
+
 @function(getattr)
 def _getattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    name = cap.realize(args[1]).as_constant()
-    return cap.get_attribute(args[0], name, args[2] if len(args) > 2 else None)
+    return cap.get_attribute(args[0], _attribute_name(cap, args[1]), args[2] if len(args) > 2 else None)
 
 
 @function(hasattr)
 def _hasattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.has_attribute(args[0], cap.realize(args[1]).as_constant()))
+    return Constant(cap.has_attribute(args[0], _attribute_name(cap, args[1])))
 
 
 @function(setattr)
 def _setattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    cap.realize(args[0]).setattr(cap, cap.realize(args[1]).as_constant(), args[2])
+    cap.realize(args[0]).setattr(cap, _attribute_name(cap, args[1]), args[2])
     return NONE
 
 
 @function(delattr)
 def _delattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    cap.realize(args[0]).delattr(cap, cap.realize(args[1]).as_constant())
+    cap.realize(args[0]).delattr(cap, _attribute_name(cap, args[1]))
     return NONE
 
 
@@ -236,7 +243,10 @@ def _ascii(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 @function(format)
 def _format(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.format(args[0], cap.realize(args[1]).as_constant() if len(args) > 1 else "")
+    spec = cap.realize(args[1]) if len(args) > 1 else Constant("")
+    if not issubclass(spec.python_type(), str):
+        return cap.raise_type_error(f"format() argument 2 must be str, not {type_name(spec.python_type())}")
+    return cap.format(args[0], spec.as_constant())
 
 
 @function(iter)
@@ -284,6 +294,8 @@ def _any(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 @function(sum)
 def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     total = cap.realize(args[1] if len(args) > 1 else kwargs.get("start", ZERO))
+    if total.python_type() is bytearray:
+        raise Unsupported(breaks.UNKNOWN_CALL, "sum() of bytes, which Python refuses")
     iterator = cap.iterate(args[0])
     front: list[Any] | None = [] if isinstance(total, Constant) else None  # constants, which Python's own sum adds best
     while (item := cap.next(iterator)) is not None:
@@ -299,6 +311,8 @@ def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 def _extreme(fn: Any, better: Any) -> Row:
     def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        if len(args) > 1 and "default" in kwargs:
+            return cap.raise_type_error(f"Cannot specify a default for {fn.__name__}() with multiple positional arguments")
         items = cap.exhaust(cap.iterate(args[0])) if len(args) == 1 else list(args)
         if not items:
             if "default" in kwargs:

@@ -26,10 +26,11 @@ from dynamo.values.base import NotConstant, Opaque, Value, type_name
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.containers import ContainerObject, container_base, new_container, text_of_scalar
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
+from dynamo.values.iterators import Iterator
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.objects import BuiltinValue, ClassValue, Giving, UserObject
-from dynamo.values.sequences import RangeValue, Sequence, TupleValue
+from dynamo.values.sequences import RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.tensor import TensorValue
 from dynamo.wrap import is_named_tuple, is_python_class
 from eager.legacy import tensortype
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 CO_GENERATOR: Final = 0x20
 DISABLED: Final = "_framejit_disabled"
+_BUILTIN: Final = (Sequence, DictValue, SetValue, DictView, RangeValue, SliceValue, Iterator)  # what has methods of C
 _METHOD_OWNERS: Final = frozenset({str, bytes, int, float, frozenset, set, dict, list, tuple})
 
 
@@ -73,7 +75,7 @@ class Calls:
         self._chain = False
         if isinstance(value, Constant):
             return self._constant_method(value, name, args, kwargs)
-        if isinstance(value, Sequence | DictValue | SetValue) and not arity.method_takes(value.cls, name, len(args), kwargs):
+        if isinstance(value, _BUILTIN) and not arity.method_takes(value.python_type(), name, len(args), kwargs):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}.{name}() with arguments that it does not take")
         return value.call_method(self, name, args, kwargs)  # type: ignore[arg-type]
 
@@ -91,9 +93,16 @@ class Calls:
             named = {k: self.object_constant(v) for k, v in kwargs.items()}  # type: ignore[attr-defined]
         except NotConstant:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()}.{name}(...)") from None
-        if not hasattr(value.value, name):
+        if name == "__iter__" and not given and not named:
+            return value.iterate(self)  # type: ignore[arg-type]
+        method = type_attribute(type(value.value), name, None)
+        if isinstance(method, types.MethodDescriptorType):  # as the interpreter calls it, which errors tell
+            given, method = [value.value, *given], method
+        elif hasattr(value.value, name):
+            method = getattr(value.value, name)
+        else:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{value.describe()}.{name}()")
-        return self.wrap_new(self.host(getattr(value.value, name), *given, **named))  # type: ignore[attr-defined,no-any-return]
+        return self.wrap_new(self.host(method, *given, **named))  # type: ignore[attr-defined,no-any-return]
 
     def _as_list(self, value: Value) -> Value:
         return TupleValue(self.unpack(value))  # type: ignore[attr-defined]
@@ -121,6 +130,8 @@ class Calls:
             raise Unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable{reason}")
         special = self.special_function(real)  # type: ignore[attr-defined]
         if special is not None:
+            if not arity.function_takes(real, len(args), kwargs):
+                raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.describe()} with arguments that it does not take")
             return special(self, args, kwargs)  # type: ignore[no-any-return]
         transformed = made_outside(self, real)  # type: ignore[arg-type]
         if transformed is not None:
@@ -352,6 +363,8 @@ class Calls:
             return owner.base_method(self, fn.__objclass__, name, args, kwargs)  # type: ignore[arg-type]
         if isinstance(owner, UserObject):
             return self.object_method(owner, name, args, kwargs)  # type: ignore[attr-defined,no-any-return]
+        if isinstance(owner, (*_BUILTIN, Constant)) and type_attribute(owner.python_type(), name, None) is not fn:
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.__objclass__.__name__}.{name}() of {owner.describe()}, which has another")
         return self.call_method(owner, name, args, kwargs)
 
     # -- questions ---------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.iterators import HostIterator
 from dynamo.values.sequences import TupleValue
+from eager.symfloat import SymFloat
+from eager.symint import SymInt
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 def _is_none(value: Value) -> bool:
     return isinstance(value, Constant) and value.holds(None)
-
 
 
 # Classes of what functions here give, which have no public name.
@@ -43,6 +44,17 @@ _TAKEN: Final[dict[type, slice]] = {
     itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1),
     itertools.combinations_with_replacement: slice(0, 1),
 }  # fmt: skip
+# What follows the first argument is numbers, which the constructor looks at.
+_COUNTED: Final = frozenset({itertools.islice, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement,
+                             itertools.repeat, getattr(itertools, "batched", None)})  # fmt: skip
+
+
+def _check_numbers(cap: Capture, kind: type, args: Args, kwargs: Kwargs) -> None:
+    """Raise at once what the constructor raises for numbers that it does not take."""
+    given = [cap.index_constant(a) for a in args]
+    named = {name: cap.index_constant(a) for name, a in kwargs.items()}
+    if not any(isinstance(n, SymInt | SymFloat) for n in (*given, *named.values())):
+        cap.host(kind, (), *given, **named)
 
 
 def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], None]:
@@ -59,6 +71,10 @@ def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], Non
                 if where is not None:
                     taken = where is _TAKEN.get(kind)
                     args[where] = [TupleValue(cap.unpack(a)) if taken else cap.iterate(a) for a in args[where]]
+            if kind in _COUNTED:
+                _check_numbers(cap, kind, args[1:], kwargs)
+            elif kind is itertools.product:
+                _check_numbers(cap, kind, [], kwargs)
             return HostIterator(kind, lambda cap: make(cap, *args, **kwargs), cap.steps)
 
         CLASSES[kind] = row
@@ -79,8 +95,8 @@ def _chain(cap: Capture, *parts: Value) -> Iterator[Value]:
 
 
 @_host_iterator(itertools.islice)
-def _islice(cap: Capture, source: Value, *bounds: Value) -> Iterator[Value]:
-    limits = slice(*(cap.index_constant(b) for b in bounds))
+def _islice(cap: Capture, source: Value, stop: Value, *further: Value) -> Iterator[Value]:
+    limits = slice(*(cap.index_constant(b) for b in (stop, *further)))
     start, step = limits.start or 0, limits.step or 1
     iterator = cap.iterate(source)
     at, wanted = 0, start

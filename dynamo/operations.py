@@ -23,8 +23,15 @@ from dynamo.values.base import NotConstant, Opaque, Value
 from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
 from dynamo.values.containers import ContainerObject, container_base, text_of_scalar, value_of_scalar
 from dynamo.values.functions import CellValue, FunctionValue
-from dynamo.values.iterators import DictIterator, Iterator, RangeIterator, SequenceIterator
-from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, constants_of
+from dynamo.values.iterators import (
+    DictIterator,
+    Iterator,
+    RangeIterator,
+    ReversedIterator,
+    SequenceIterator,
+    TextIterator,
+)
+from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, constants_of, is_like_a_set, united
 from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
@@ -131,10 +138,10 @@ class Operations:
             seq, n = (a, b) if isinstance(a, Sequence) else (b, a)
             if isinstance(seq, Sequence) and isinstance(n, Constant) and not isinstance(n.value, np.generic):
                 return seq.like(self.host(operator.mul, seq.items, n.value))
-        if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
-            return self.call_method(a, BINARY[fn][0], [b], {})
+        if is_like_a_set(a) and is_like_a_set(b) and BINARY[fn][0] in SetValue.OPERATORS:
+            return a.operate(self, BINARY[fn][0], [b])  # type: ignore[attr-defined]
         if fn is operator.or_ and isinstance(a, DictValue) and isinstance(b, DictValue):
-            return self.call_method(a, "__or__", [b], {})
+            return united(self, a, b)  # type: ignore[arg-type]
         if fn is operator.mod and isinstance(a, Constant) and isinstance(a.value, str | bytes):
             return self._percent(a, b)
         known = (Constant, Sequence, DictValue, SetValue, RangeValue, ClassValue, FunctionValue)
@@ -254,8 +261,8 @@ class Operations:
             return Constant(same == (fn is operator.eq))
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             return self._compare_sequences(fn, a, b)
-        if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
-            return self.call_method(a, COMPARE[fn][0], [b], {})
+        if is_like_a_set(a) and is_like_a_set(b):
+            return a.operate(self, COMPARE[fn][0], [b])  # type: ignore[attr-defined]
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
 
     def _compare_tensors(self, fn: Any, a: Value, b: Value) -> Value:
@@ -360,8 +367,8 @@ class Operations:
             return (i >= len(a.items) or i >= len(b.items)) and len(a.items) == len(b.items)
         if isinstance(a, DictValue) and isinstance(b, DictValue):
             return self._equal_dicts(a, b)
-        if isinstance(a, SetValue | DictView) and isinstance(b, SetValue | DictView):
-            return bool(self.call_method(a, "__eq__", [b], {}).as_constant())
+        if is_like_a_set(a) and is_like_a_set(b):
+            return bool(a.operate(self, "__eq__", [b]).as_constant())  # type: ignore[attr-defined]
         if isinstance(a, RangeValue) and isinstance(b, RangeValue):
             return a.value == b.value
         if isinstance(a, SliceValue) and isinstance(b, SliceValue):
@@ -553,8 +560,14 @@ class Operations:
     def range_iterator(self, value: range) -> Value:
         return RangeIterator(value)
 
-    def dict_iterator(self, owner: DictValue, kind: str) -> Value:
-        return DictIterator(owner, kind)
+    def text_iterator(self, text: Constant, backwards: bool = False) -> Value:
+        return TextIterator(text, backwards)
+
+    def reversed_iterator(self, owner: ListValue | TupleValue) -> Value:
+        return ReversedIterator(owner)
+
+    def dict_iterator(self, owner: DictValue, kind: str, backwards: bool = False) -> Value:
+        return DictIterator(owner, kind, backwards=backwards)
 
     def getitem_iterator(self, obj: Value) -> Value:
         raise Unsupported(breaks.OPAQUE_ITERATOR, f"iteration of {obj.describe()} by __getitem__")

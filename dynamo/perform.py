@@ -20,6 +20,7 @@ from dynamo.opcodes.calls import split_names
 from dynamo.opcodes.flow import for_exit
 from dynamo.opcodes.stack import cell_at
 from dynamo.values.base import NULL, Lazy, Value
+from dynamo.values.objects import BuiltinMethod
 
 if TYPE_CHECKING:
     from dynamo.codegen import CodeGen
@@ -104,7 +105,9 @@ def _call(
 ) -> Performed | None:
     if _is_frame_bound(fn):
         return None
-    parts = [cg.value(fn), *(cg.value(a) for a in args)]
+    method = fn.unbound() if isinstance(fn, BuiltinMethod) else None  # errors tell of it, and not of the instance's class
+    callee = [cg.value(fn)] if method is None else [cg.bind(method, method.__name__), cg.value(fn.owner)]  # type: ignore[attr-defined]
+    parts = [*callee, *(cg.value(a) for a in args)]
     if kwargs:
         parts.append("**{" + ", ".join(f"{k!r}: {cg.value(v)}" for k, v in kwargs.items()) + "}")
     return _one(cg, ins, pops, cg.in_region(*parts))

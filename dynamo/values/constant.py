@@ -90,8 +90,7 @@ class Constant(Value):
 
     def iterate(self, cap: Capture) -> Value:
         if isinstance(self.value, str | bytes):
-            items = [self.value[i : i + 1] for i in range(len(self.value))] if isinstance(self.value, str) else list(self.value)
-            return cap.sequence_iterator([Constant(v) for v in items], self)
+            return cap.text_iterator(self)
         return cap.raise_type_error(f"'{type(self.value).__name__}' object is not iterable")
 
     def unpack(self, cap: Capture) -> list[Value]:

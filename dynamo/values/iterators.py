@@ -5,6 +5,7 @@ Each can be reconstructed in the state it is in, so that a loop can go on after 
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,13 +76,16 @@ class Iterator(Value):
 
 _EMPTY: Final[dict[str, Any]] = {
     "iter(())": iter(()), "iter([])": iter([]), "reversed(())": reversed(()), "reversed([])": reversed([]),
-    "iter({}.keys())": iter({}.keys()), "iter({}.values())": iter({}.values()), "iter({}.items())": iter({}.items()),
+    **{f"{way.__name__}({{}}.{what}())": way(getattr({}, what)()) for way in (iter, reversed) for what in ("keys", "values", "items")},
+    "iter(set())": iter(set()), "iter('')": iter(""), "iter('\u20ac'[1:])": iter("\u20ac"), "iter(b'')": iter(b""),
 }  # fmt: skip
 _FINISHED: Final = {type(iterator): text for text, iterator in _EMPTY.items()}
 
 
-def _finished(kind: type) -> str:
+def _finished(cg: CodeGen, kind: type) -> str:
     """An iterator of `kind`, or one like it, that has nothing left."""
+    if kind is type(iter(collections.OrderedDict())):
+        return f"iter({cg.bind(collections.OrderedDict, 'OrderedDict')}())"
     return _FINISHED.get(kind, "iter(())")
 
 
@@ -96,8 +100,8 @@ class SequenceIterator(Iterator):
         self.left = left  # to an existing one when the capture began
         self.done = False
         self.size = len(owner.entries) if isinstance(owner, SetValue) else -1
-        self.version = owner.version if isinstance(owner, ListValue) else 0
-        if isinstance(owner, ListValue) and owner.items is items:
+        self.version = owner.version if isinstance(owner, ListValue) else len(owner.calls) if isinstance(owner, SetValue) else 0
+        if isinstance(owner, SetValue) or (isinstance(owner, ListValue) and owner.items is items):
             self.kind = type(iter(owner.cls()))
         else:
             self.kind = type(iter(()))
@@ -126,9 +130,14 @@ class SequenceIterator(Iterator):
         if self.source is not None:
             return cg.source(self.source)
         if self.done:
-            return _finished(self.kind)
+            return _finished(cg, self.kind)
         if isinstance(self.owner, ListValue) and self.owner.cls is not list and self.owner.version != self.version:
             cg.impossible(self, "an iterator over a deque that has changed")
+        if isinstance(self.owner, SetValue):
+            if len(self.owner.calls) != self.version:
+                cg.impossible(self, "an iterator over a set that has changed")
+            start = f"iter({cg.filled(self.owner)})"
+            return f"{cg.helper('skipped')}({start}, {self.at})" if self.at else start
         live = isinstance(self.owner, ListValue | TupleValue) and self.owner.items is self.items
         if live:
             start = self.owner.iterator(cg)  # type: ignore[attr-defined]
@@ -136,6 +145,23 @@ class SequenceIterator(Iterator):
             return f"{cg.helper(go_on)}({start}, {self.at})" if self.at else str(start)
         rest = "".join(cg.value(v) + ", " for v in self.items[self.at :])
         return f"iter(({rest}))"
+
+
+class TextIterator(SequenceIterator):
+    """iter() or reversed() of a str or of bytes."""
+
+    def __init__(self, text: Constant, backwards: bool = False) -> None:
+        value = text.value
+        items: list[Value] = [Constant(value[i : i + 1] if isinstance(value, str) else value[i]) for i in range(len(value))]
+        super().__init__(items[::-1] if backwards else items, text)
+        self.way = reversed if backwards else iter
+        self.kind = type(self.way(value))
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.done:
+            return _finished(cg, self.kind)
+        start = f"{self.way.__name__}({cg.value(self.owner)})"
+        return f"{cg.helper('skipped')}({start}, {self.at})" if self.at else start
 
 
 class ReversedIterator(Iterator):
@@ -156,7 +182,7 @@ class ReversedIterator(Iterator):
 
     def reconstruct(self, cg: CodeGen) -> str:
         if self.at < 0:
-            return _finished(self.kind)
+            return _finished(cg, self.kind)
         return f"{cg.helper('advanced')}(reversed({cg.filled(self.owner)}), {self.at})"
 
 
@@ -186,18 +212,20 @@ class RangeIterator(Iterator):
 class DictIterator(Iterator):
     """iter() of a dict or of one of its views."""
 
-    def __init__(self, owner: DictValue, kind: str, source: Source | None = None, at: int = 0) -> None:
+    def __init__(self, owner: DictValue, kind: str, source: Source | None = None, at: int = 0, backwards: bool = False) -> None:
         self.owner = owner
         self.what = kind
         self.source = source
+        self.way: Any = reversed if backwards else iter
         # The host's iterator over the host's dict: it sees the same changes, and complains as Python's would.
-        self.items = iter(owner.entries.values())
+        self.items = self.way(owner.entries.values())
         for _ in range(at):
             next(self.items)
         self.keys = list(owner.entries) if source is not None else []
         self.at = at
         self.done = False
-        self.kind = type(iter(getattr({}, kind)()))
+        ordered = issubclass(owner.cls, collections.OrderedDict)
+        self.kind = type(self.way(getattr(collections.OrderedDict() if ordered else {}, kind)()))
 
     def next(self, cap: Capture) -> Value | None:
         self.step(cap)
@@ -220,9 +248,9 @@ class DictIterator(Iterator):
         if self.source is not None:
             return cg.source(self.source)
         if self.done:
-            return _finished(self.kind)
-        view = self.owner.view(cg, self.what)
-        return f"iter({view})" if self.at == 0 else f"{cg.helper('skipped')}(iter({view}), {self.at})"
+            return _finished(cg, self.kind)
+        start = f"{self.way.__name__}({self.owner.view(cg, self.what)})"
+        return start if self.at == 0 else f"{cg.helper('skipped')}({start}, {self.at})"
 
 
 def _depth(inner: list[Value]) -> int:

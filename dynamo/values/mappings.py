@@ -138,7 +138,8 @@ def _get(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]
 def _pop(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     hashed = cap.hash_key(args[0])
     if hashed not in d.entries:
-        return args[1] if len(args) > 1 else cap.raise_values(KeyError, [args[0]])
+        default = args[1] if len(args) > 1 else kwargs.get("default")
+        return default if default is not None else cap.raise_values(KeyError, [args[0]])
     d.changed(cap)
     return d.entries.pop(hashed)[1]
 
@@ -156,7 +157,7 @@ def _popitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Va
 def _setdefault(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     found = d.get(cap, args[0])
     if found is None:
-        found = args[1] if len(args) > 1 else NONE
+        found = args[1] if len(args) > 1 else kwargs.get("default", NONE)
         d.set(cap, args[0], found)
     return found
 
@@ -197,7 +198,7 @@ def _setitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Va
 def _delitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     hashed = cap.hash_key(args[0])
     if hashed not in d.entries:
-        return cap.raise_values(KeyError, [args[0]])
+        return NONE if d.cls is collections.Counter else cap.raise_values(KeyError, [args[0]])
     d.changed(cap)
     del d.entries[hashed]
     return NONE
@@ -217,14 +218,34 @@ def _copy(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value
 
 def _or(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     other = cap.realize(args[0])
-    if not isinstance(other, DictValue) or collections.Counter in (d.cls, other.cls):
+    if not issubclass(other.python_type(), dict):
+        return Constant(NotImplemented)
+    if not isinstance(other, DictValue):
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{d.describe()} | {other.describe()}")
-    # A subclass on the right answers first, with its own kind.
-    kind = other if other.cls is not d.cls and issubclass(other.cls, d.cls) else d
+    return united(cap, d, other, d)
+
+
+def united(cap: Capture, a: DictValue, b: DictValue, kind: DictValue | None = None) -> DictValue:
+    """a | b. kind: whose class answers, that of a subclass on the right unless given."""
+    if collections.Counter in (a.cls, b.cls):
+        raise Unsupported(breaks.OPAQUE_OBJECT, f"{a.describe()} | {b.describe()}")
+    if kind is None:
+        kind = b if b.cls is not a.cls and issubclass(b.cls, a.cls) else a
     new = DictValue(kind.cls, None, kind.factory)
-    new.entries = dict(d.entries)
-    new.update(cap, other.entries.values())
+    new.entries = dict(a.entries)
+    new.update(cap, b.entries.values())
     return new
+
+
+def _eq(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    other = cap.realize(args[0])
+    kind = collections.Counter if d.cls is collections.Counter else dict
+    return Constant(cap.equal(d, other) if issubclass(other.python_type(), kind) else NotImplemented)
+
+
+def _ne(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    same = _eq(d, cap, args, kwargs).as_constant()
+    return Constant(same if same is NotImplemented else not same)
 
 
 def _ior(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -268,12 +289,20 @@ _DICT_METHODS: Final[dict[str, Any]] = {
     "__contains__": lambda d, cap, a, k: Constant(d.get(cap, a[0]) is not None),
     "__len__": lambda d, cap, a, k: Constant(len(d.entries)),
     "__iter__": lambda d, cap, a, k: d.iterate(cap),
-    "__reversed__": lambda d, cap, a, k: cap.sequence_iterator(d.keys()[::-1], d),
+    "__reversed__": lambda d, cap, a, k: cap.dict_iterator(d, "keys", True),
     "__or__": _or,
     "__ior__": _ior,
-    "__eq__": lambda d, cap, a, k: Constant(cap.equal(d, a[0])),
-    "__ne__": lambda d, cap, a, k: Constant(not cap.equal(d, a[0])),
+    "__eq__": _eq,
+    "__ne__": _ne,
 }
+
+
+_COMPARISONS: Final = frozenset("__eq__ __ne__ __le__ __lt__ __ge__ __gt__".split())
+
+
+def is_like_a_set(value: Value) -> bool:
+    """Whether sets and views of dicts compare and combine with it."""
+    return isinstance(value, SetValue) or (isinstance(value, DictView) and value.kind != "values")
 
 
 class DictView(Value):
@@ -316,14 +345,20 @@ class DictView(Value):
                 return Constant(self.owner.get(cap, args[0]) is not None)
             return Constant(any(cap.equal(v, args[0]) for v in self.contents(cap)))
         if name == "__reversed__":
-            return cap.sequence_iterator(self.contents(cap)[::-1], self)
-        if self.kind == "items" and name.strip("_") in ("eq", "ne", "le", "lt", "ge", "gt"):
-            raise Unsupported(breaks.OPAQUE_OBJECT, "a comparison of items of dicts, which asks the values")
+            return cap.dict_iterator(self.owner, self.kind, True)
         if self.kind != "values" and name in SetValue.OPERATORS:
-            mine = cap.set_of(self.contents(cap))
-            mine.made, mine.methods = history_of(cap, self), type({}.keys())
-            return mine.call_method(cap, name, args, kwargs)
+            if name in _COMPARISONS and not is_like_a_set(cap.realize(args[0])):
+                return Constant(NotImplemented)
+            return self.operate(cap, name, args)
         raise Unsupported(breaks.OPAQUE_OBJECT, f"dict view .{name}()")
+
+    def operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+        """A method or an operator of sets."""
+        if self.kind == "items" and name in _COMPARISONS:
+            raise Unsupported(breaks.OPAQUE_OBJECT, "a comparison of items of dicts, which asks the values")
+        mine = cap.set_of(self.contents(cap))
+        mine.made, mine.methods = history_of(cap, self), type({}.keys())
+        return mine.operate(cap, name, args)
 
     def reconstruct(self, cg: CodeGen) -> str:
         return self.owner.view(cg, self.kind) if self.source is None else cg.source(self.source)
@@ -458,20 +493,25 @@ class SetValue(Value):
             return self.iterate(cap)
         if name == "copy" and self.cls is frozenset:
             return self
+        if name.startswith("__") and (name in self.OPERATORS or name in self.MUTATORS):
+            other = cap.realize(args[0])
+            if not issubclass(other.python_type(), (set, frozenset)):
+                return Constant(NotImplemented)
+            if not isinstance(other, SetValue):
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}() with {other.describe()}")
         if name in self.OPERATORS:
-            if name.startswith("__") and not isinstance(cap.realize(args[0]), SetValue | DictView):
-                return Constant(NotImplemented) if name not in ("__eq__", "__ne__") else Constant(name == "__ne__")
-            return self._operate(cap, name, args)
+            return self.operate(cap, name, args)
         if name in self.MUTATORS and self.cls is set:
             return self._mutate(cap, name, args)
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
-    def _operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+    def operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+        """A method or an operator of sets, whose other operand may be a view of a dict, which then gives a plain set."""
         others, known = self._others(cap, args)
         found = self._elements(name, others)
         if isinstance(found, bool):
             return Constant(found)
-        new = SetValue(self.cls)
+        new = SetValue(set if name.startswith("__") and isinstance(cap.realize(args[0]), DictView) else self.cls)
         new.entries, new.born = found, cap.steps
         if self.history is not None and None not in known:
             # an operator asks both sides: a set leaves a view of a dict to the view

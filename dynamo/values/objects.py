@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamo import breaks
 from dynamo.errors import Raised, Unsupported
-from dynamo.sources import Source
+from dynamo.sources import Source, type_attribute
 from dynamo.tracebacks import Place
 from dynamo.values.base import Value, type_name
 from dynamo.values.constant import NONE, Constant
@@ -351,11 +351,20 @@ class BuiltinValue(Value):
 
 
 class BuiltinMethod(Value):
-    """A method of a captured container or constant, not yet called: `items.append`."""
+    """A method of a captured container or constant, not yet called: `items.append`.
+
+    is_called: whether only the call that follows sees it, which the interpreter makes without binding the method.
+    """
 
     def __init__(self, owner: Value, name: str) -> None:
         self.owner = owner
         self.name = name
+        self.is_called = False
+
+    def unbound(self) -> Any:
+        """The method that its class has, if the interpreter calls that one; None if not."""
+        found = type_attribute(self.owner.python_type(), self.name, None)
+        return found if self.is_called and isinstance(found, types.MethodDescriptorType) else None
 
     def python_type(self) -> type:
         return types.BuiltinMethodType

@@ -96,10 +96,11 @@ class Sequence(Value):
             return self._index(cap, args)
         if name in ("__add__", "__mul__", "__rmul__"):
             return cap.binary({"__add__": operator.add}.get(name, operator.mul), self, args[0])
-        if name == "__reversed__":
-            return cap.sequence_iterator(self.items[::-1], self)
         if name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
-            return cap.compare(getattr(operator, name), self, args[0])
+            other = cap.realize(args[0])
+            if not issubclass(other.python_type(), self.family):
+                return Constant(NotImplemented)
+            return cap.compare(getattr(operator, name), self, other)
         raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def _compared(self, cap: Capture, other: Value, places: Iterable[int] | None = None) -> Iterator[bool]:
@@ -114,6 +115,8 @@ class Sequence(Value):
 
     def _index(self, cap: Capture, args: list[Value]) -> Value:
         bounds = [cap.index_constant(a) for a in args[1:]]
+        if not all(hasattr(type(b), "__index__") for b in bounds):
+            cap.raise_type_error("slice indices must be integers or have an __index__ method")
         start, stop = (*bounds, None, None)[:2]
         places = range(*slice(start, stop).indices(len(self.items)))
         for i, found in zip(places, self._compared(cap, args[0], places), strict=False):
@@ -209,6 +212,8 @@ class ListValue(Sequence):
                 del self.items[:surplus]
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__reversed__" and self.cls is list:
+            return cap.reversed_iterator(self)
         if name in _MUTATORS and not kwargs:
             return self._mutate(cap, name, args)
         if name in ("extend", "extendleft", "__iadd__"):
@@ -340,6 +345,8 @@ class RangeValue(Value):
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__iter__":
             return self.iterate(cap)
+        if not hasattr(range, name):
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"range.{name}()")
         try:
             given = [a.as_constant() for a in args]
         except NotConstant:

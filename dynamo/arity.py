@@ -84,7 +84,7 @@ def _fits(arity: Arity | None, n: int, names: dict[str, Any]) -> bool:
 
 def function_takes(fn: Any, n: int, names: dict[str, Any]) -> bool:
     """Whether a builtin takes n positional arguments and these keyword ones."""
-    return _fits(FUNCTIONS.get(fn), n, names) and _binds(fn, n, frozenset(names))
+    return _fits(FUNCTIONS.get(fn), n, names) and takes(fn, n, names)
 
 
 def method_takes(cls: type, name: str, n: int, names: dict[str, Any]) -> bool:
@@ -93,7 +93,12 @@ def method_takes(cls: type, name: str, n: int, names: dict[str, Any]) -> bool:
         found = UNSIGNED.get(base if base is not frozenset else set, {}).get(name)
         if found is not None:
             return _fits(found, n, names)
-    return _binds(type_attribute(cls, name, None), n + 1, frozenset(names))
+    return takes(type_attribute(cls, name, None), n + 1, names)
+
+
+def takes(fn: Any, n: int, names: dict[str, Any]) -> bool:
+    """Whether the signature of anything that is called, if it has one, allows that."""
+    return _binds(fn, n, frozenset(names))
 
 
 @functools.cache

@@ -113,7 +113,7 @@ def _number(kind: type, method: str) -> Row:
                 return found
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f"{kind.__name__}() of {first.describe()}")
         made = isinstance(first, UserObject) and (first.real is None or isinstance(first, ContainerObject))
-        if made and cap.class_has(first.python_type(), method):
+        if made and len(args) == 1 and not kwargs and cap.class_has(first.python_type(), method):
             found = cap.realize(cap.call_method(first, method, [], {}))
             if found.python_type() is not kind:
                 raise Unsupported(breaks.OPAQUE_OBJECT, f"{kind.__name__}() of what gives a {type_name(found.python_type())}")
@@ -349,7 +349,9 @@ def fromkeys(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _tuple_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    kind = cap.realize(args[0]).as_constant()
+    kind = cap.realize(args[0]).as_constant() if args else None
+    if not isinstance(kind, type):
+        raise Unsupported(breaks.UNKNOWN_CALL, "tuple.__new__() without a class")
     if container_base(kind) is tuple and not is_named_tuple(kind):
         return new_container(cap, kind, tuple, args[1:], kwargs)
     if kind is not tuple and not is_named_tuple(kind):
@@ -358,10 +360,10 @@ def _tuple_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _container_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    kind = cap.realize(args[0]).as_constant()
-    base = container_base(kind)
-    if base is None:
-        raise Unsupported(breaks.UNKNOWN_CALL, f"{kind.__name__}.__new__()")
+    kind = cap.realize(args[0]).as_constant() if args else None
+    base = container_base(kind) if isinstance(kind, type) else None
+    if kind is None or base is None:
+        raise Unsupported(breaks.UNKNOWN_CALL, f"{getattr(kind, '__name__', kind)}.__new__()")
     return new_container(cap, kind, base, args[1:], kwargs)
 
 

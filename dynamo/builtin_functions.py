@@ -26,6 +26,7 @@ from dynamo.builtin_table import (
     Kwargs,
     Row,
     asked,
+    attribute_name,
     function,
     is_none,
     named,
@@ -80,7 +81,10 @@ def _or_tensor(fn: Any, method: str) -> Row:
         if any(isinstance(cap.realize(a), TensorValue) for a in args):
             return cap.tensor_call(fn, args, kwargs)
         if isinstance(first, UserObject) and cap.class_has(first.cls, method):
-            return cap.call_method(first, method, args[1:], kwargs)
+            found = cap.realize(cap.call_method(first, method, args[1:], kwargs))
+            if isinstance(found, Constant) and found.holds(NotImplemented):
+                raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.__name__}() where {method} gives NotImplemented")
+            return found
         return plain(cap, args, kwargs)
 
     return row
@@ -201,33 +205,25 @@ def _callable(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.class_has(value.python_type(), "__call__") or isinstance(value, BuiltinMethod | TensorMethod))
 
 
-def _attribute_name(cap: Capture, value: Value) -> str:
-    """The name of an attribute, as it was given. What is no text is left to Python, which refuses it."""
-    name = cap.realize(value).as_constant()
-    if not isinstance(name, str):
-        raise Unsupported(breaks.ATTRIBUTE, f"an attribute whose name is {name!r}")
-    return name
-
-
 @function(getattr)
 def _getattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.get_attribute(args[0], _attribute_name(cap, args[1]), args[2] if len(args) > 2 else None)
+    return cap.get_attribute(args[0], attribute_name(cap, args[1]), args[2] if len(args) > 2 else None)
 
 
 @function(hasattr)
 def _hasattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.has_attribute(args[0], _attribute_name(cap, args[1])))
+    return Constant(cap.has_attribute(args[0], attribute_name(cap, args[1])))
 
 
 @function(setattr)
 def _setattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    cap.realize(args[0]).setattr(cap, _attribute_name(cap, args[1]), args[2])
+    cap.realize(args[0]).setattr(cap, attribute_name(cap, args[1]), args[2])
     return NONE
 
 
 @function(delattr)
 def _delattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    cap.realize(args[0]).delattr(cap, _attribute_name(cap, args[1]))
+    cap.realize(args[0]).delattr(cap, attribute_name(cap, args[1]))
     return NONE
 
 
@@ -294,7 +290,7 @@ def _any(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 @function(sum)
 def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     total = cap.realize(args[1] if len(args) > 1 else kwargs.get("start", ZERO))
-    if total.python_type() is bytearray:
+    if not isinstance(total, Constant) and issubclass(total.python_type(), str | bytes | bytearray):
         raise Unsupported(breaks.UNKNOWN_CALL, "sum() of bytes, which Python refuses")
     iterator = cap.iterate(args[0])
     front: list[Any] | None = [] if isinstance(total, Constant) else None  # constants, which Python's own sum adds best

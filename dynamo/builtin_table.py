@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from dynamo import breaks
 from dynamo.errors import Unsupported
 from dynamo.values.base import NotConstant, Value
-from dynamo.values.constant import FALSE, NONE, TRUE, Constant
+from dynamo.values.constant import NONE, TRUE, Constant
 from dynamo.values.containers import value_of_scalar
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import ExceptionValue, UserObject
@@ -78,12 +78,12 @@ class Builtins:
         """object.<name>(owner, ...): what super() and explicit base calls reach."""
         cap: Capture = self  # type: ignore[assignment]
         if name == "__setattr__" and not isinstance(owner.real, Module):
-            cap.generic_set(owner, args[0].as_constant(), args[1])
+            cap.generic_set(owner, attribute_name(cap, args[0]), args[1])
             return NONE
         if name == "__getattribute__":
-            return cap.generic_attribute(owner, owner.cls, args[0].as_constant())
+            return cap.generic_attribute(owner, owner.cls, attribute_name(cap, args[0]))
         if name == "__delattr__" and not isinstance(owner.real, Module):
-            cap.generic_delete(owner, args[0].as_constant())
+            cap.generic_delete(owner, attribute_name(cap, args[0]))
             return NONE
         if issubclass(owner.cls, types.SimpleNamespace) and name in ("__init__", "__eq__", "__ne__"):
             return self._namespace_method(owner, name, args, kwargs)
@@ -98,7 +98,8 @@ class Builtins:
         if name == "__eq__":
             return TRUE if cap.same_object(owner, args[0]) else Constant(NotImplemented)
         if name == "__ne__":
-            return FALSE if cap.same_object(owner, args[0]) else Constant(NotImplemented)
+            equal = cap.realize(cap.call_method(owner, "__eq__", args, {}))
+            return equal if isinstance(equal, Constant) and equal.holds(NotImplemented) else Constant(not cap.truth(equal))
         if name == "__init_subclass__":
             return NONE
         raise Unsupported(breaks.OPAQUE_OBJECT, f"object.{name} of {owner.describe()}")
@@ -149,6 +150,14 @@ def on_constants(fn: Any) -> Row:
         return cap.wrap_new(cap.host(fn, *given, **keywords))
 
     return row
+
+
+def attribute_name(cap: Capture, value: Value) -> str:
+    """The name of an attribute, as it was given. What is no text is left to Python, which refuses it."""
+    name = cap.realize(value).as_constant()
+    if not isinstance(name, str):
+        raise Unsupported(breaks.ATTRIBUTE, f"an attribute whose name is {name!r}")
+    return name
 
 
 def asked(fn: Any) -> Row:

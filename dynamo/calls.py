@@ -24,7 +24,14 @@ from dynamo.symbolic import Frame
 from dynamo.transforms import made_outside
 from dynamo.values.base import NotConstant, Opaque, Value, type_name
 from dynamo.values.constant import NONE, Constant
-from dynamo.values.containers import ContainerObject, container_base, new_container, text_of_scalar
+from dynamo.values.containers import (
+    SCALAR_BASES,
+    ContainerObject,
+    container_base,
+    new_container,
+    text_of_scalar,
+    value_of_scalar,
+)
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
 from dynamo.values.iterators import Iterator
 from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue
@@ -359,8 +366,14 @@ class Calls:
     def _descriptor(self, fn: Any, owner: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls.method(obj, ...) of a C class."""
         name = fn.__name__
+        if not arity.takes(fn, 1 + len(args), kwargs):
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.__objclass__.__name__}.{name}() with arguments that it does not take")
         if isinstance(owner, ContainerObject) and fn.__objclass__ is not object:
             return owner.base_method(self, fn.__objclass__, name, args, kwargs)  # type: ignore[arg-type]
+        if isinstance(owner, UserObject) and fn.__objclass__ in SCALAR_BASES:  # a member of an enum of numbers or of texts
+            if not isinstance(value := value_of_scalar(self, owner), Constant):  # type: ignore[arg-type]
+                raise Unsupported(breaks.UNKNOWN_CALL, f"{fn.__objclass__.__name__}.{name}() of {owner.describe()}")
+            return self.call_method(value, name, args, kwargs)
         if isinstance(owner, UserObject):
             return self.object_method(owner, name, args, kwargs)  # type: ignore[attr-defined,no-any-return]
         if isinstance(owner, (*_BUILTIN, Constant)) and type_attribute(owner.python_type(), name, None) is not fn:

@@ -306,4 +306,5 @@ def _tee(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
             yield read[at - 1]
 
     count = cap.index_constant(args[1]) if len(args) > 1 else 2
+    cap.host(itertools.tee, (), count)  # its own errors
     return TupleValue([HostIterator(_TEE, reader, cap.steps) for _ in range(count)])

@@ -202,6 +202,8 @@ class Operations:
         if isinstance(a, NdArrayValue) and not a.scalar:
             return self.array_operator(fn, a, b)
         if isinstance(a, UserObject):
+            if fn is operator.imul and issubclass(b.python_type(), (str, bytes, list, tuple)):  # CPython may not ask the sequence
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"{a.describe()} *= {b.describe()}")
             if self.class_has(a.cls, method):
                 result = self.realize(self.call_method(a, method, [b], {}))
                 if not (isinstance(result, Constant) and result.holds(NotImplemented)):
@@ -552,7 +554,7 @@ class Operations:
         """list(value)"""
         return self.realize(value).unpack(self)  # type: ignore[arg-type]
 
-    def sequence_iterator(self, items: list[Value], owner: Value) -> Value:
+    def sequence_iterator(self, items: list[Value], owner: Value) -> SequenceIterator:
         made = SequenceIterator(items, owner)
         made.born = self.steps  # type: ignore[attr-defined]
         return made
@@ -560,8 +562,8 @@ class Operations:
     def range_iterator(self, value: range) -> Value:
         return RangeIterator(value)
 
-    def text_iterator(self, text: Constant, backwards: bool = False) -> Value:
-        return TextIterator(text, backwards)
+    def text_iterator(self, text: Constant, backwards: bool = False, owner: Value | None = None) -> Value:
+        return TextIterator(text, backwards, owner)
 
     def reversed_iterator(self, owner: ListValue | TupleValue) -> Value:
         return ReversedIterator(owner)

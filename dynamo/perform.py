@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import operator
 import sys
+import types
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from dynamo.opcodes.calls import split_names
 from dynamo.opcodes.flow import for_exit
 from dynamo.opcodes.stack import cell_at
 from dynamo.values.base import NULL, Lazy, Value
+from dynamo.values.functions import BoundMethod
 from dynamo.values.objects import BuiltinMethod
 
 if TYPE_CHECKING:
@@ -100,14 +102,21 @@ def _is_frame_bound(fn: Value) -> bool:
     return id(real) in _FRAME_BOUND
 
 
+def _callee(cg: CodeGen, fn: Value) -> list[str]:
+    """What is called, and the instance where the interpreter calls its class's method: errors tell of that one."""
+    if isinstance(fn, BuiltinMethod) and (method := fn.unbound()) is not None:
+        return [cg.bind(method, method.__name__), cg.value(fn.owner)]
+    if isinstance(fn, BoundMethod) and fn.is_called and fn.source is None and fn.python_type() is types.BuiltinMethodType:
+        return [cg.value(fn.func), cg.value(fn.self_value)]
+    return [cg.value(fn)]
+
+
 def _call(
     cg: CodeGen, ins: Instruction, pops: int, fn: Value, args: list[Value], kwargs: dict[str, Value]
 ) -> Performed | None:
     if _is_frame_bound(fn):
         return None
-    method = fn.unbound() if isinstance(fn, BuiltinMethod) else None  # errors tell of it, and not of the instance's class
-    callee = [cg.value(fn)] if method is None else [cg.bind(method, method.__name__), cg.value(fn.owner)]  # type: ignore[attr-defined]
-    parts = [*callee, *(cg.value(a) for a in args)]
+    parts = [*_callee(cg, fn), *(cg.value(a) for a in args)]
     if kwargs:
         parts.append("**{" + ", ".join(f"{k!r}: {cg.value(v)}" for k, v in kwargs.items()) + "}")
     return _one(cg, ins, pops, cg.in_region(*parts))

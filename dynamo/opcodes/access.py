@@ -15,6 +15,7 @@ from dynamo.opcodes.table import op
 from dynamo.sources import ConstSource, DictItemSource, is_a
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import Constant
+from dynamo.values.functions import BoundMethod
 from dynamo.values.objects import DELETED, BuiltinMethod, ClassValue, PythonModule, SuperValue
 from dynamo.values.sequences import SliceValue
 from dynamo.wrap import BUILTINS_NAMESPACE
@@ -127,7 +128,7 @@ def load_method(frame: Frame, ins: Instruction) -> None:
 
 def push_method(frame: Frame, value: Value) -> None:
     """The two stack items that a method call starts with. A bound method stays one value: it reconstructs alone."""
-    if isinstance(value, BuiltinMethod):
+    if isinstance(value, BuiltinMethod | BoundMethod):
         value.is_called = True
     _push_callable(frame, value, True)
 

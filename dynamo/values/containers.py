@@ -49,6 +49,8 @@ _BY_ITEM_METHODS: Final = frozenset("pop popitem setdefault __ior__".split())
 _ITEM_METHODS: Final = "__getitem__ __setitem__ __delitem__ __contains__ __missing__ __iter__ keys".split()
 _MAKE_ANOTHER: Final = frozenset("copy __or__ __ror__".split())
 _FORMATS: Final = frozenset(("__mod__", "format"))  # methods of str
+_PARTITIONS: Final = frozenset(("partition", "rpartition"))
+_OR_ITSELF: Final = frozenset("partition rpartition split rsplit format format_map __mod__".split())  # of str, where nothing changes
 _DICT_ONLY_READS: Final = frozenset("get keys values items __getitem__ __contains__ __len__ __iter__".split())
 
 
@@ -108,7 +110,11 @@ class ContainerObject(UserObject):
             return cap.object_method(self, name, args, kwargs)
         if owner is dict and self.base is collections.OrderedDict and name not in _DICT_ONLY_READS:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"dict.{name}() of {self.describe()}, which is an OrderedDict")
+        if name in _MAKE_ANOTHER and self.base is dict and cap.class_lookup(self.cls, "__iter__") is not dict.__iter__:
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}(), which asks for its keys")
         contents = self.contents(cap)
+        if name == "__iter__" and self.base is str and not args:
+            return cap.text_iterator(contents, owner=self)  # type: ignore[arg-type]
         if name == "__init__":
             return self._initialize(cap, contents, args, kwargs)
         if self.base is collections.OrderedDict:
@@ -123,6 +129,8 @@ class ContainerObject(UserObject):
                 return cap.call_method(self, "__missing__", args, {})
         given = [self._operand(cap, name, contents, a) for a in args]
         result = cap.call_method(contents, name, given, kwargs)
+        if name in _OR_ITSELF and isinstance(contents, Constant) and _holds_text(result, contents.value):
+            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}(), which may give the instance")
         return self if result is contents else result
 
     def _operand(self, cap: Capture, name: str, contents: Contents, arg: Value) -> Value:
@@ -131,6 +139,8 @@ class ContainerObject(UserObject):
         if isinstance(contents, Constant):
             if not (isinstance(value, ContainerObject) and value.is_scalar):
                 return arg
+            if name in _PARTITIONS:
+                raise Unsupported(breaks.OPAQUE_OBJECT, f"{name}(), which gives {value.describe()} back")
             return text_of_scalar(cap, value) if name in _FORMATS else value_of_scalar(cap, value)
         if value is self and name != "append":
             return contents if name in _COMBINE or name in ("extend", "update", "__setitem__") else arg
@@ -180,6 +190,11 @@ class ContainerObject(UserObject):
         elif isinstance(contents, ListValue) and contents.items:
             cg.statement(f"{cg.helper('list_replace')}({var}, [{', '.join(cg.value(v) for v in contents.items)}])")
         cg.cap.effects.fill_new(cg, self, var)
+
+
+def _holds_text(value: Value, text: Any) -> bool:
+    """Whether value is this text or a sequence that has it."""
+    return any(isinstance(v, Constant) and v.holds(text) for v in (value.items if isinstance(value, Sequence) else [value]))
 
 
 def value_of_scalar(cap: Capture, value: Value) -> Value:

@@ -289,12 +289,13 @@ def _is_of_class(name: str) -> bool:
 
 
 class BoundMethod(Value):
-    """func with its first argument."""
+    """func with its first argument. is_called: as that of a BuiltinMethod."""
 
     def __init__(self, self_value: Value, func: Value, source: Source | None = None) -> None:
         self.self_value = self_value
         self.func = func
         self.source = source
+        self.is_called = False
 
     def python_type(self) -> type:
         kind = self.func.python_type()

@@ -90,7 +90,9 @@ def _finished(cg: CodeGen, kind: type) -> str:
 
 
 class SequenceIterator(Iterator):
-    """iter() of a sequence; of a list it sees later changes, as Python's does."""
+    """iter() of a sequence; of a list it sees later changes, as Python's does. stands_for: an iterator of Python code's."""
+
+    stands_for = ""
 
     def __init__(self, items: list[Value], owner: Value, source: Source | None = None, at: int = 0, left: int = 0) -> None:
         self.items = items
@@ -133,6 +135,8 @@ class SequenceIterator(Iterator):
             return _finished(cg, self.kind)
         if isinstance(self.owner, ListValue) and self.owner.cls is not list and self.owner.version != self.version:
             cg.impossible(self, "an iterator over a deque that has changed")
+        if self.stands_for:
+            cg.impossible(self, self.stands_for)
         if isinstance(self.owner, SetValue):
             if len(self.owner.calls) != self.version:
                 cg.impossible(self, "an iterator over a set that has changed")
@@ -148,19 +152,20 @@ class SequenceIterator(Iterator):
 
 
 class TextIterator(SequenceIterator):
-    """iter() or reversed() of a str or of bytes."""
+    """iter() or reversed() of a str or of bytes. owner: the instance of a subclass whose text it is."""
 
-    def __init__(self, text: Constant, backwards: bool = False) -> None:
+    def __init__(self, text: Constant, backwards: bool = False, owner: Value | None = None) -> None:
         value = text.value
         items: list[Value] = [Constant(value[i : i + 1] if isinstance(value, str) else value[i]) for i in range(len(value))]
         super().__init__(items[::-1] if backwards else items, text)
+        self.given = text if owner is None else owner
         self.way = reversed if backwards else iter
-        self.kind = type(self.way(value))
+        self.kind = type(self.way(value)) if owner is None else type(iter("\u20ac"))  # CPython asks how the object is laid out
 
     def reconstruct(self, cg: CodeGen) -> str:
         if self.done:
             return _finished(cg, self.kind)
-        start = f"{self.way.__name__}({cg.value(self.owner)})"
+        start = f"{self.way.__name__}({cg.value(self.given)})"
         return f"{cg.helper('skipped')}({start}, {self.at})" if self.at else start
 
 

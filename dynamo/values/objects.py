@@ -248,7 +248,9 @@ class ClassValue(Value):
     def iterate(self, cap: Capture) -> Value:
         if hasattr(type(self.cls), "__members__"):
             items = [cap.wrap_static(m) for m in cap.host(list, self.cls)]
-            return cap.sequence_iterator(items, self)
+            made = cap.sequence_iterator(items, self)
+            made.stands_for = "the generator that goes over an enum"
+            return made
         return super().iterate(cap)
 
     def same_object(self, cap: Capture, other: Value) -> bool:

@@ -194,11 +194,10 @@ class ReversedIterator(Iterator):
 class RangeIterator(Iterator):
     """iter(range(...))"""
 
-    kind = type(iter(range(0)))
-
     def __init__(self, value: range, source: Source | None = None) -> None:
         self.value = value
         self.source = source
+        self.kind = type(iter(value))  # of huge numbers it is another
         self.at = 0
 
     def next(self, cap: Capture) -> Value | None:

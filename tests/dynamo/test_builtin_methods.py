@@ -222,3 +222,12 @@ def test_methods_of_builtin_values_are_pythons(family: str) -> None:
 def test_functions_of_the_library_are_pythons(module: str) -> None:
     draw = random.Random(module)
     check(calls(module, FUNCTIONS[module], draw), draw)
+
+
+def test_an_iterator_over_a_huge_range_has_methods_of_its_own() -> None:
+    def f() -> tuple[type, int]:
+        numbers = iter(range(2**70))
+        numbers.__setstate__(2**64 + 7)  # type: ignore[attr-defined]
+        return type(numbers), next(numbers)
+
+    assert eager.compile(f, backend="eager")() == f()

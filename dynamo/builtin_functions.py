@@ -291,7 +291,7 @@ def _any(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     total = cap.realize(args[1] if len(args) > 1 else kwargs.get("start", ZERO))
     if not isinstance(total, Constant) and issubclass(total.python_type(), str | bytes | bytearray):
-        raise Unsupported(breaks.UNKNOWN_CALL, "sum() of bytes, which Python refuses")
+        raise Unsupported(breaks.UNKNOWN_CALL, "sum() of text or bytes, which Python refuses")
     iterator = cap.iterate(args[0])
     front: list[Any] | None = [] if isinstance(total, Constant) else None  # constants, which Python's own sum adds best
     while (item := cap.next(iterator)) is not None:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dynamo import breaks
-from dynamo.builtin_table import CLASSES, FUNCTIONS, ONE, ZERO, Args, Kwargs, function
+from dynamo.builtin_table import CLASSES, FUNCTIONS, ONE, ZERO, Args, Kwargs, function, is_none
 from dynamo.errors import Unsupported
 from dynamo.values.base import Value
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.constant import NONE
 from dynamo.values.iterators import HostIterator
 from dynamo.values.sequences import TupleValue
 from eager.symfloat import SymFloat
@@ -24,10 +24,6 @@ from eager.symint import SymInt
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.holds(None)
 
 
 # Classes of what functions here give, which have no public name.
@@ -44,9 +40,12 @@ _TAKEN: Final[dict[type, slice]] = {
     itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1),
     itertools.combinations_with_replacement: slice(0, 1),
 }  # fmt: skip
-# What follows the first argument is numbers, which the constructor looks at.
-_COUNTED: Final = frozenset({itertools.islice, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement,
-                             itertools.repeat, getattr(itertools, "batched", None)})  # fmt: skip
+# Numbers that the constructor looks at: from which argument on, and whether it takes the items before.
+_NUMBERS: Final[dict[type | None, tuple[int, bool]]] = {
+    itertools.islice: (1, False), itertools.repeat: (1, False), getattr(itertools, "batched", None): (1, False),
+    itertools.product: (1 << 30, False), itertools.permutations: (1, True), itertools.combinations: (1, True),
+    itertools.combinations_with_replacement: (1, True),
+}  # fmt: skip
 
 
 def _check_numbers(cap: Capture, kind: type, args: Args, kwargs: Kwargs) -> None:
@@ -67,14 +66,15 @@ def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], Non
             except TypeError:
                 raise Unsupported(breaks.UNKNOWN_CALL, f"{kind.__name__}() with these arguments") from None
             args = list(args)
+            first, late = _NUMBERS.get(kind, (0, False))
+            if kind in _NUMBERS and not late:
+                _check_numbers(cap, kind, args[first:], kwargs)
             for where in (_ITERATED.get(kind), _TAKEN.get(kind)):
                 if where is not None:
                     taken = where is _TAKEN.get(kind)
                     args[where] = [TupleValue(cap.unpack(a)) if taken else cap.iterate(a) for a in args[where]]
-            if kind in _COUNTED:
-                _check_numbers(cap, kind, args[1:], kwargs)
-            elif kind is itertools.product:
-                _check_numbers(cap, kind, [], kwargs)
+            if late:
+                _check_numbers(cap, kind, args[first:], kwargs)
             return HostIterator(kind, lambda cap: make(cap, *args, **kwargs), cap.steps)
 
         CLASSES[kind] = row
@@ -162,13 +162,13 @@ def _cycle(cap: Capture, source: Value) -> Iterator[Value]:
 
 @_host_iterator(itertools.accumulate)
 def _accumulate(cap: Capture, source: Value, func: Value | None = None, initial: Value = NONE) -> Iterator[Value]:
-    total: Value | None = None if _is_none(initial) else initial
+    total: Value | None = None if is_none(initial) else initial
     if total is not None:
         yield total
     for item in _drain(cap, source):
         if total is None:
             total = item
-        elif func is None or _is_none(cap.realize(func)):
+        elif func is None or is_none(cap.realize(func)):
             total = cap.binary(operator.add, total, item)
         else:
             total = cap.call(func, [total, item], {})
@@ -202,7 +202,7 @@ def _compress(cap: Capture, data: Value, selectors: Value) -> Iterator[Value]:
 
 @_host_iterator(itertools.filterfalse)
 def _filterfalse(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
-    plain = _is_none(cap.realize(predicate))
+    plain = is_none(cap.realize(predicate))
     for item in _drain(cap, source):
         if not cap.truth(item if plain else cap.call(predicate, [item], {})):
             yield item
@@ -211,7 +211,7 @@ def _filterfalse(cap: Capture, predicate: Value, source: Value) -> Iterator[Valu
 @_host_iterator(itertools.groupby)
 def _groupby(cap: Capture, iterable: Value, key: Value = NONE) -> Iterator[Value]:
     """As CPython's: one source, read on by the groups and by the whole; a group that is not the current one is empty."""
-    of_itself = _is_none(cap.realize(key))
+    of_itself = is_none(cap.realize(key))
     ahead: list[tuple[Value, Value]] = []  # the key and item that were read and not given yet
     current = ended = None
 

@@ -416,7 +416,8 @@ class SetValue(Value):
     """set or frozenset. entries: hash key -> value, kept in insertion order.
 
     made: how it was made, which decides about the order of its elements; None for an existing set, and where not all that
-    went into it are constants. calls: those that changed it since; of an existing set they are replayed.
+    went into it are constants. calls: those that changed it since; of an existing set they are replayed. in_order: whether
+    its elements were put in one after another, as `entries` has them, which making it again repeats.
     """
 
     OPERATORS: Final = frozenset(
@@ -436,6 +437,7 @@ class SetValue(Value):
         self.made: History | None = None
         self.methods: type = cls  # whose operators are its own
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.in_order = True
 
     @property
     def history(self) -> History | None:
@@ -512,7 +514,7 @@ class SetValue(Value):
         if isinstance(found, bool):
             return Constant(found)
         new = SetValue(set if name.startswith("__") and isinstance(cap.realize(args[0]), DictView) else self.cls)
-        new.entries, new.born = found, cap.steps
+        new.entries, new.born, new.in_order = found, cap.steps, False
         if self.history is not None and None not in known:
             # an operator asks both sides: a set leaves a view of a dict to the view
             make = getattr(operator, name) if name.startswith("__") else getattr(self.methods, name)
@@ -555,6 +557,7 @@ class SetValue(Value):
                 self.entries[hashed] = element
             else:
                 del self.entries[hashed]
+                self.in_order = False
             return NONE
         if name in ("clear", "pop"):
             if name == "pop" and not self.entries:
@@ -569,6 +572,7 @@ class SetValue(Value):
         others, known = self._others(cap, args)
         found = self._elements(pure.get(name, name.removesuffix("_update")), others)
         assert isinstance(found, dict)
+        self.in_order = self.in_order and name == "update" and not any(isinstance(o, set) for o in others)
         self._change(cap, name, others, known)
         self.entries = found
         return self if name.startswith("__") else NONE
@@ -584,7 +588,7 @@ class SetValue(Value):
             return cg.source(self.source)
         if self.history is not None:
             return _made_again(cg, self.history)
-        if len(self.entries) > 1 and constants_of(cg.cap, self.entries.values()) is not None:
+        if len(self.entries) > 1 and (not self.in_order or constants_of(cg.cap, self.entries.values()) is not None):
             cg.impossible(self, "a set made from one whose order is not known")
         return f"{self.cls.__name__}(({''.join(cg.value(v) + ', ' for v in self.entries.values())}))"
 

@@ -17,7 +17,7 @@ import math
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
@@ -289,17 +289,28 @@ class CodeGen:
 
     def traceback(self, passed: Sequence[Passed], after: str = "None") -> str:
         """Entries for the frames that an exception passed, in front of `after`. Each holds the variables of its frame, as that
-        left them; one that is running gets its entries when it goes on."""
-        entries = "".join(f"({self.bind(p.place, 'place')}, {self._variables_of(p.frame)}, {self._owner(p.frame)}), " for p in passed)
-        return f"{self.helper('traceback_of')}(({entries}), {after})"
+        left them; one that is running gets its entries when it goes on. The first one holds the frames that led to it."""
+        bound = ((p, self._variables_of(p.frame.bound())) for p in passed)
+        entries = "".join(f"({self.bind(p.place, 'place')}, {variables}, {self._owner(p.frame)}), " for p, variables in bound)
+        callers = "".join(map(self._held_caller, passed[0].callers))
+        return f"{self.helper('traceback_of')}(({entries}), {after}{f', ({callers})' if callers else ''})"
+
+    def _held_caller(self, frame: Frame) -> str:
+        """What keeps of a frame that no entry shows what ends aloud: the frame, if that is running, or those variables."""
+        bound = frame.bound()
+        if not any(holds_aloud(v, frame) for v in bound.values()):
+            return ""
+        if frame in self.running:
+            return f"{self._owner(frame)}, "
+        kept = {name: v for name, v in bound.items() if holds_aloud(v, frame) or leads_to(v, frame)}
+        return f"{self._variables_of(kept)}, "
 
     def leads_to_running(self, passed: Sequence[Passed]) -> bool:
         """Whether one of the frames is running, and takes its entry over when it goes on."""
         return any(p.frame in self.running for p in passed)
 
-    def _variables_of(self, frame: Frame) -> str:
-        bound = ((name, v) for name, v in zip(frame.decoded.slots, frame.locals, strict=True) if v is not None and v is not NULL)
-        return f"{{{', '.join(f'{name!r}: {self.filled(v)}' for name, v in bound)}}}"  # cells tell what they hold
+    def _variables_of(self, bound: Mapping[str, Value]) -> str:
+        return f"{{{', '.join(f'{name!r}: {self.filled(v)}' for name, v in bound.items())}}}"  # cells tell what they hold
 
     def _owner(self, frame: Frame) -> str:
         """What stands for a frame that is running, in the entries that it is to get."""

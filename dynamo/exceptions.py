@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from collections.abc import Callable
@@ -30,6 +31,7 @@ class Exceptions:
     """Part of Capture."""
 
     handled: Value | None
+    frames: list[Frame]
     passed_frames: list[Frame]
 
     if TYPE_CHECKING:
@@ -92,8 +94,9 @@ class Exceptions:
     def passes(self, value: Value, frame: Frame) -> None:
         """An exception is raised in `frame`, or comes out of its callee: the traceback grows by an entry."""
         if isinstance(value, ExceptionValue):
-            value.passed.insert(0, Passed(frame.place(), frame))
-            self.passed_frames.append(frame)
+            callers = tuple(itertools.takewhile(lambda f: f is not frame, self.frames))
+            value.passed.insert(0, Passed(frame.place(), frame, callers))
+            self.passed_frames += (*callers, frame)
             if value.source is not None:
                 self.mutating(value)  # type: ignore[attr-defined]
 

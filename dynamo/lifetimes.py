@@ -104,7 +104,7 @@ def holds_aloud(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = F
 
 
 def leads_to(value: Value, *frames: Frame) -> bool:
-    """Whether the value holds an exception of the captured program whose traceback leads to one of the frames."""
+    """Whether the value holds an exception of the captured program whose traceback holds one of the frames."""
     if not frames[0].cap.passed_frames:
         return False
     todo, seen = [value], set[int]()
@@ -113,7 +113,7 @@ def leads_to(value: Value, *frames: Frame) -> bool:
         if isinstance(held, Constant | TensorValue) or id(held) in seen:
             continue
         seen.add(id(held))
-        if isinstance(held, ExceptionValue | TracebackValue) and any(p.frame is f for p in held.passed for f in frames):
+        if isinstance(held, ExceptionValue | TracebackValue) and any(p.leads_to(f) for p in held.passed for f in frames):
             return True
         todo.extend(_captured_parts(held, frames[0]))
     return False

@@ -16,7 +16,7 @@ from dynamo.breaks import forbid
 from dynamo.cached import ask_again
 from dynamo.set_history import built
 from dynamo.sources import content_item, type_attribute
-from dynamo.tracebacks import adopt, caught, tidy_traceback, traceback_of, with_tracebacks
+from dynamo.tracebacks import Owner, adopt, caught, tidy_traceback, traceback_of, with_tracebacks
 from eager import _native as eager_native
 from eager import ambient
 from eager.autograd.inplace import BeforeWrites
@@ -194,7 +194,7 @@ HELPERS: Final[dict[str, Any]] = {
     "make_cell": _native.make_cell,
     "object_new": object_new,
     "object_setattr": object.__setattr__,
-    "owner": object,
+    "owner": Owner,
     "random_state": random.getstate,
     "read_only": read_only,
     "resume": _native.resume,

@@ -17,7 +17,7 @@ from dynamo.errors import Raised, Unsupported
 from dynamo.lifetimes import drops_iterator, leaves_aloud
 from dynamo.opcodes.table import HANDLERS, Return, Yield
 from dynamo.tracebacks import Place
-from dynamo.values.base import Lazy, NotConstant, Value
+from dynamo.values.base import NULL, Lazy, NotConstant, Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
 from eager import _logging
@@ -98,6 +98,10 @@ class Frame:
         assert self.fn is not None
         first = len(self.decoded.slots) - len(self.code.co_freevars)
         self.locals[first:] = self.fn.closure(self.cap)
+
+    def bound(self) -> dict[str, Value]:
+        """The user's variables that have values, by name."""
+        return {n: v for n, v in zip(self.decoded.slots, self.locals, strict=True) if v is not None and v is not NULL}
 
     def release(self) -> None:
         """The capture is over: let go of what the frame holds."""

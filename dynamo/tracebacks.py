@@ -100,14 +100,23 @@ def _never_run() -> Iterator[None]:
     yield
 
 
+class Owner:
+    """Stands for a frame that is going to run, in the entries of tracebacks that hold it. frame: as soon as it does."""
+
+    __slots__ = ("frame",)
+    frame: FrameType
+
+
 def entry_at(
-    place: Place, after: TracebackType | None, variables: Mapping[str, Any] = _NONE, owner: object = None
+    place: Place, after: TracebackType | None, variables: Mapping[str, Any] = _NONE, owner: Owner | None = None,
+    callers: tuple[Owner | dict[str, Any], ...] = (),
 ) -> TracebackType:  # fmt: skip
     """A traceback entry for a frame that never ran: it has the user's names, file and position, and these variables,
-    which live as long as the traceback does. owner: stands for the frame, where that is going to run.
+    which live as long as the traceback does. owner: stands for the frame, where that is going to run. callers: stand for
+    the frames that led to it, or are what those had in their variables.
 
-    The frame is of a generator that has not begun, and leads to no other: what led to generated code would keep alive
-    what the user's function has dropped.
+    The frame is of a generator that has not begun, and its f_back is None: what led to generated code would keep alive
+    what the user's function has dropped. Its function holds the callers, where cycles through them can be collected.
     """
     code, position = place.code, place.position
     table = location_table(len(_never_run.__code__.co_code) // 2, code.co_firstlineno, position)
@@ -115,17 +124,21 @@ def entry_at(
                                        co_firstlineno=code.co_firstlineno, co_linetable=table, co_argcount=len(variables),
                                        co_nlocals=len(variables), co_varnames=tuple(variables),
                                        co_consts=(place, owner))  # fmt: skip
-    frame = FunctionType(stub, place.globals, code.co_name)(*variables.values()).gi_frame
-    return TracebackType(after, frame, 0, position[0])
+    function = FunctionType(stub, place.globals, code.co_name)
+    if callers:
+        vars(function)["callers"] = callers
+    return TracebackType(after, function(*variables.values()).gi_frame, 0, position[0])
 
 
 def adopt(frame: FrameType, shown: tuple[Any, ...]) -> None:
     """`frame` goes on in its own code: in the tracebacks of exceptions that passed it while generated code stood for it, its
-    entries become those of `frame`, whose variables then live as long as the tracebacks do.
+    entries become those of `frame`, whose variables then live as long as the tracebacks do. So they do where it only led to
+    a frame that such a traceback shows.
 
     shown: the owner of the entries, and the exceptions.
     """
     owner, *errors = shown
+    owner.frame = frame
     for error in errors:
         after: TracebackType | None = None
         for entry in reversed(_entries(error)):
@@ -141,11 +154,14 @@ def adopt(frame: FrameType, shown: tuple[Any, ...]) -> None:
 
 
 def traceback_of(
-    frames: Sequence[tuple[Place, Mapping[str, Any], object]], after: TracebackType | None = None
+    frames: Sequence[tuple[Place, Mapping[str, Any], Owner | None]], after: TracebackType | None = None,
+    callers: tuple[Owner | dict[str, Any], ...] = (),
 ) -> TracebackType | None:  # fmt: skip
-    """Entries for frames, outermost first, in front of `after`: where each was, its variables, its owner."""
-    for place, held, owner in reversed(frames):
-        after = entry_at(place, after, _variables(held, tuple((name, name) for name in held)), owner)
+    """Entries for frames, outermost first, in front of `after`: where each was, its variables, its owner. callers: of the
+    outermost one, whose traceback entry holds them."""
+    for i, (place, held, owner) in reversed([*enumerate(frames)]):
+        variables = _variables(held, tuple((name, name) for name in held))
+        after = entry_at(place, after, variables, owner, () if i else callers)
     return after
 
 

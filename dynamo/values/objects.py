@@ -116,10 +116,18 @@ class UserObject(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passed:
-    """An entry of a traceback: a frame of the captured program that the exception passed, and where that was then."""
+    """An entry of a traceback: a frame of the captured program that the exception passed, and where that was then.
+
+    callers: the frames that led to it, outermost first. It holds them as long as the traceback lives.
+    """
 
     place: Place
     frame: Frame
+    callers: tuple[Frame, ...]
+
+    def leads_to(self, frame: Frame) -> bool:
+        """Whether the variables of `frame` live as long as the entry."""
+        return frame is self.frame or frame in self.callers
 
 
 class ExceptionValue(UserObject):

@@ -17,6 +17,7 @@ from eager import _native, _settings, ambient
 from eager._logging import artifact, component, current_frame, frame
 from eager.autograd import engine
 from eager.autograd.function import TWICE
+from eager.autograd.inplace import note_base
 from eager.autograd.node import RELEASED, attach, history_of
 from eager.autograd.state import saved_hooks_off
 from eager.fake import fake
@@ -208,35 +209,37 @@ class _Program:
 
 
 Trace: TypeAlias = Callable[[list[Any]], _Program]
+Groups: TypeAlias = "dict[int, list[int]]"  # by storage: the inputs over it
 
 
 # -- tracing -----------------------------------------------------------------------------------------------------
 def _trace(gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions) -> _Program:
     """Trace as simply as possible first: tensors from outside as constants, memory shared by inputs ignored."""
     lifted: list[str] = []
-    merge = False
+    merged: Groups = {}
     while True:
         try:
-            program = _trace_once(gm, inputs, decompositions, lifted, merge)
+            program = _trace_once(gm, inputs, decompositions, lifted, merged)
         except CapturedTensorError as e:
             key = next((k for k, v in gm.root.items() if v is e.tensor and k not in lifted), None)
             if key is None:
                 raise
             lifted.append(key)
             continue
-        if merge or not _writes_shared(program, inputs):
+        written = _written_groups(program, inputs)
+        if written.keys() <= merged.keys():
             return program
-        merge = True
+        merged |= written
 
 
 def _trace_once(
-    gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions, lifted: list[str], merge: bool
+    gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions, lifted: list[str], merged: Groups
 ) -> _Program:
     external = {k: v for k, v in gm.root.items() if isinstance(v, Tensor) and k not in lifted}
     mode = TraceMode(Graph(), decompositions, external, owns_constants=True)
     bound: list[Tensor] = [gm.root[k] for k in lifted]
     names = [p.name for p in gm.graph.placeholders] + lifted
-    made = _make_inputs(mode, [*inputs, *bound], names, merge)
+    made = _make_inputs(mode, [*inputs, *bound], names, merged)
     history = [history_of(t) for t in made.traced]
     autocast = ambient.autocast_number()
     try:
@@ -278,10 +281,9 @@ def _with_inputs(gm: GraphModule, lifted: list[str]) -> GraphModule:
     return GraphModule(graph.root, graph, gm.name)
 
 
-def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merge: bool) -> _Inputs:
+def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merged: Groups) -> _Inputs:
     """Fresh fakes like `inputs`, defined in the trace's memory. One object given twice is one input."""
     made = _Inputs()
-    groups = _shared_storages(inputs) if merge else {}
     bases: dict[int, tuple[Tensor, int]] = {}
     first: dict[int, Tensor] = {}
     for i, t in enumerate(inputs):
@@ -291,7 +293,7 @@ def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merge:
         if id(t) in first:
             made.args.append(first[id(t)])
             continue
-        group = groups.get(id(t.untyped_storage().root))
+        group = merged.get(id(t.untyped_storage().root))
         if group is None:
             arg = _plain_input(mode, made, t, i, names[i])
         else:
@@ -365,18 +367,24 @@ def _member(mode: TraceMode, t: Tensor, base: Tensor, low: int) -> Tensor:
     return arg
 
 
-def _shared_storages(inputs: list[Tensor]) -> dict[int, list[int]]:
-    """Storage -> the inputs over it, where several different tensors are."""
+def _shared_storages(inputs: list[Tensor]) -> Groups:
+    """Those where several different tensors are, or one with elements that share a place."""
     groups: dict[int, dict[int, int]] = {}
     for i, t in enumerate(inputs):
         if isinstance(t, Tensor) and t.numel():
             groups.setdefault(id(t.untyped_storage().root), {}).setdefault(id(t), i)
-    return {k: list(g.values()) for k, g in groups.items() if len(g) > 1}
+    return {k: [*g.values()] for k, g in groups.items() if len(g) > 1 or _repeats(inputs[next(iter(g.values()))])}
 
 
-def _writes_shared(program: _Program, inputs: list[Tensor]) -> bool:
-    written = {program.inputs.graph_inputs[i] for i in program.mutated_inputs}
-    return any(not written.isdisjoint(group) for group in _shared_storages(inputs).values())
+def _repeats(t: Tensor) -> bool:
+    return any(step == 0 and n != 1 for n, step in zip(t.shape, t.stride(), strict=True))
+
+
+def _written_groups(program: _Program, inputs: list[Tensor]) -> Groups:
+    """The shared storages that the program writes to."""
+    places = [program.inputs.graph_inputs[i] for i in program.mutated_inputs]
+    written = {at.index if isinstance(at, InputBase) else at for at in places}
+    return {k: group for k, group in _shared_storages(inputs).items() if not written.isdisjoint(group)}
 
 
 # -- compiling ---------------------------------------------------------------------------------------------------
@@ -612,8 +620,15 @@ def interpret(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callabl
     def run(*args: Tensor) -> Any:
         before = _native.set_grad_enabled(False)
         try:
-            return forward(*args)
+            return tuple(map(_no_view, forward(*args)))
         finally:
             _native.set_grad_enabled(before)
 
     return run
+
+
+def _no_view(t: Any) -> Any:
+    """A tensor over the memory of a result that a view op made last: what the program made is no view of what nobody has."""
+    if not isinstance(t, Tensor) or note_base(t) is None:
+        return t
+    return _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset())

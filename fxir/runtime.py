@@ -6,6 +6,7 @@ results. A case that needs none of it gets the compiled callable itself.
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -222,25 +223,15 @@ def _refuse(result: Tensor, text: str) -> None:
 
 
 def _replay(t: Tensor, steps: Sequence[Step]) -> Tensor:
-    for step in steps:
-        if step.recorded:
+    """In the grad mode that each view was made in: a region may be called in another one than it ends in."""
+    before = _native.grad_enabled()
+    try:
+        for step in steps:
+            _native.set_grad_enabled(step.recorded)
             t = step.op(t, *step.args)
-            continue
-        before = _native.set_grad_enabled(False)
-        try:
-            t = step.op(t, *step.args)
-        finally:
-            _native.set_grad_enabled(before)
+    finally:
+        _native.set_grad_enabled(before)
     return t
-
-
-def _write_back(x: Tensor, value: Tensor) -> None:
-    """x.copy_(value). Elements of an expanded input that share a place have one value, which is written once."""
-    if 0 in x.stride():
-        for d, step in enumerate(x.stride()):
-            if step == 0 and x.shape[d] > 1:
-                x, value = x.narrow(d, 0, 1), value.narrow(d, 0, 1)
-    OPS["copy_"](x, value)
 
 
 def _base(x: Tensor, low: int, span: int) -> Tensor:
@@ -360,13 +351,12 @@ class _Writer:
     def _write(self, inputs: list[str]) -> None:
         if self.lead == 0:
             return
-        self.env |= {"copy_": _write_back, "set_grad": _native.set_grad_enabled}
-        plain = [w for w in self.region.writes if not w.recorded]
-        if plain:
-            self.lines += ["before = set_grad(False)", "try:"]
-            self.lines += [f"    copy_({inputs[w.graph_input]}, o[{w.position}])" for w in plain]
-            self.lines += ["finally:", "    set_grad(before)"]
-        self.lines += [f"copy_({inputs[w.graph_input]}, o[{w.position}])" for w in self.region.writes if w.recorded]
+        self.env |= {"copy_": OPS["copy_"], "set_grad": _native.set_grad_enabled}
+        self.lines += ["before = set_grad(False)", "try:"]
+        for recorded, writes in itertools.groupby(sorted(self.region.writes, key=lambda w: w.recorded), lambda w: w.recorded):
+            self.lines.append(f"    set_grad({recorded})")
+            self.lines += [f"    copy_({inputs[w.graph_input]}, o[{w.position}])" for w in writes]
+        self.lines += ["finally:", "    set_grad(before)"]
 
     def _output(self, i: int, out: Output) -> str:
         if isinstance(out, Repeat):

@@ -165,13 +165,15 @@ class TensorValue(Value):
         """x.unsqueeze_(...) and its like: from here on x is the view. Of a tensor from outside others see the change: a break."""
         if self.source is not None or self.is_new_leaf or self.node.graph is not cap.graph or cap.transforming:
             return cap.tensor_method(name, [self, *args], kwargs)  # refused there
+        if self.fake.requires_grad and not cap.grad_mode:  # it keeps its history, which knows nothing of the new shape
+            raise Unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()} that wants a gradient, without grad mode")
         view = cap.tensor_method(_VIEWS_IN_PLACE[name], [self, *args], kwargs)
         assert isinstance(view, TensorValue)
         if view is not self:
             cap.mutating(self)
             known = Became(self.node) if self.fake._base is None else self.became
-            self.became = None  # of a view, or unknown to its history: it comes out of the graph as what it is
-            if known is not None and (cap.grad_mode or not self.fake.requires_grad):
+            self.became = None  # of a view: it comes out of the graph as what it is
+            if known is not None:
                 self.became = Became(known.node, (*known.calls, (name, tuple(args), dict(kwargs))))
                 cap.became.append(self)
             del cap.fakes[id(self.fake)]
@@ -204,7 +206,9 @@ class TensorValue(Value):
             cg.impossible(self, f"{self.describe()} of a function that runs at another time")
         if self.is_new_leaf:
             cg.impossible(self, f"{self.describe()} that was made to require grad here")
-        return cg.graph_output(self.node) if self.became is None else self.became.reconstruct(cg)
+        if self.became is None:
+            return cg.graph_output(self.node)
+        return self.became.reconstruct(cg, self.fake.requires_grad and not cg.cap.grad_mode)
 
 
 class Became:
@@ -218,11 +222,16 @@ class Became:
         self.node = node
         self.calls = calls
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: CodeGen, switched_off: bool) -> str:
+        """switched_off: the changes were made in grad mode, and the program is not in it any more."""
         tensor = cg.assign(cg.graph_output(self.node))
+        if switched_off:
+            cg.statement(f"{cg.helper('set_grad_enabled')}(True)")
         for name, args, kwargs in self.calls:
             given = [*(cg.value(a) for a in args), *(f"{k}={cg.value(v)}" for k, v in kwargs.items())]
             cg.statement(f"{tensor}.{name}({', '.join(given)})")
+        if switched_off:
+            cg.statement(f"{cg.helper('set_grad_enabled')}(False)")
         return tensor
 
 

@@ -20,7 +20,7 @@ def cse(graph: Graph) -> int:
     What an output is made of stays apart: the caller may write to that memory without the equal value changing.
     A draw of random numbers is a function of its state, so equal draws of one state are equal calls.
     """
-    outputs = {physical_root(n) for n in walk_nodes(graph.output_node.args)}
+    outputs = {_maker(physical_root(n)) for n in walk_nodes(graph.output_node.args)}
     seen: dict[Any, Node] = {}
     removed = 0
     for node in graph.nodes:
@@ -28,12 +28,17 @@ def cse(graph: Graph) -> int:
         if key is None:
             continue
         first = seen.setdefault(key, node)
-        if first is node or node in outputs or first in outputs:
+        if first is node or _maker(node) in outputs or _maker(first) in outputs:
             continue
         node.replace_all_uses_with(first)
         graph.erase_node(node)
         removed += 1
     return removed
+
+
+def _maker(node: Node) -> Node:
+    """The call that makes the memory of `node`, which may be one of several results."""
+    return node.args[0] if node.target is operator.getitem else node  # type: ignore[return-value]
 
 
 def _key(node: Node) -> Any:

@@ -90,3 +90,30 @@ def test_a_write_after_the_change_of_shape_has_eagers_history(through_view: bool
         assert view.grad_fn.name() == "AsStridedBackward0"
         (y * y + view.t()).sum().backward()
         assert x.grad.tolist() == (given * 18 + 3).tolist()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_history_is_kept_where_grad_mode_is_switched_off(backend: str) -> None:
+    """A shape that changes without grad mode leaves the history as it is; one that changed before is in it."""
+
+    def after(x: Any) -> Any:
+        y = x.view(3, 1)
+        with torch.no_grad():
+            y.unsqueeze_(0)
+        return (y * 3).view(-1)
+
+    def before(x: Any) -> Any:
+        y = (x * 2).median(-1)[0]
+        y.transpose_(0, 1)
+        with torch.no_grad():
+            y.add_(3.0)
+        return y
+
+    for fn in (after, before):
+        grads = []
+        for call in (fn, dynamo.compile(fn, backend=backend)):
+            x = torch.arange(3.0).reshape(3, 1, 1).requires_grad_()
+            result = call(x)
+            grads.append((result, *torch.autograd.grad(result.sum(), x)))
+        for expected, found in zip(*grads, strict=True):
+            assert expected.shape == found.shape and torch.equal(expected, found)

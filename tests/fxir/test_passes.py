@@ -6,6 +6,7 @@ import pytest
 
 import eager
 from eager.ops.table import OPS
+from fxir.emit import physical_root
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 from fxir.passes import PIPELINE, canonicalise, constant_fold, cse, dce, run_passes
@@ -62,6 +63,13 @@ def test_cse_keeps_outputs_apart():
     cse(graph)
     a, b, _ = graph.outputs
     assert a is not b and b.target is OPS["add"]
+
+
+def test_cse_keeps_outputs_apart_that_are_some_of_several_results():
+    graph = traced(lambda x: (x.sort()[0], x.sort()[0].t(), x.argmax(), x.argmax()), X)
+    cse(graph)
+    a, b, *_ = graph.outputs
+    assert physical_root(a).args[0] is not physical_root(b).args[0]
 
 
 def test_cse_leaves_draws_alone():

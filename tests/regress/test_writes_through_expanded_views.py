@@ -1,6 +1,7 @@
 """A write to a part of a view whose elements share places (`expand`, `unfold`): compiled, the parts not written won."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,3 +38,25 @@ def test_an_expanded_argument_is_filled(backend: str) -> None:
 
     start = torch.ones(3)
     assert dynamo.compile(fn, backend=backend)(start.expand(2, 3)).tolist() == [[6.0] * 3] * 2 and start.tolist() == [3.0] * 3
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x[1:].fill_(3.0), lambda x: x[0].zero_(), lambda x: x.view(-1)[0].fill_(2.0), lambda x: x.squeeze()[-1:].zero_(),
+    lambda x: x.diagonal().zero_(),
+])  # fmt: skip
+def test_a_write_to_a_part_of_an_expanded_input_shows_in_all_of_it(write: Any) -> None:
+    """Filling is allowed there, as whatever is in one place gets one value."""
+
+    def fn(x: Any) -> Any:
+        y = x * 2
+        write(x)
+        return y, x + 1, x
+
+    for shape, sizes in (((1, 3), (4, 3)), ((2, 1), (2, 4)), ((), (3, 3))):
+        made = [torch.arange(float(max(1, math.prod(shape)))).reshape(shape).expand(sizes) for _ in range(2)]
+        try:
+            expected = fn(made[0])
+        except RuntimeError:
+            continue
+        for a, b in zip(expected, dynamo.compile(fn)(made[1]), strict=True):
+            assert torch.equal(a, b)

@@ -144,7 +144,7 @@ def recorded(op: Op, args: tuple[Any, ...], below: Below) -> Any:
         if op.vjp:
             return record.apply(op, args, below)
         if op.decompose is not None:
-            return op.decompose(*args)
+            return record.owned(op.decompose(*args), op.tensors(args))
         if not op.nondifferentiable:
             raise NotImplementedError(f"{op.name}: the derivative is not implemented")
     return below(op, args)

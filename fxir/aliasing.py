@@ -131,6 +131,7 @@ class _Planner:
         self.computed: list[Tensor] = []
         self._computed_at: dict[int, Computed] = {}
         self._seen: dict[int, int] = {}
+        self._bases: dict[int, Tensor] = {}  # by id of what the memory was made with
         self._count = 0
 
     def plan(self, r: Any) -> Output:
@@ -152,8 +153,23 @@ class _Planner:
             return self._compute(r)
         if r._requires_grad and not buffer.base._requires_grad:
             raise NotImplementedError("aot: a result with a gradient history is a view of memory that has none")
-        source = self._compute(buffer.base)
-        return source if r is buffer.base else Derived(source, self._steps(r, buffer.base))
+        base = self._base(r, buffer.base)
+        source = self._compute(base)
+        return source if r is base else Derived(source, self._steps(r, base))
+
+    def _base(self, r: Tensor, whole: Tensor) -> Tensor:
+        """The tensor that `r` is a view of, or `r`: `whole`, or what a function made of it inside and gave as no view.
+
+        Raises NotImplementedError where another result has another one over the same memory.
+        """
+        found = whole
+        for d in reversed(self.mode.memory.derivation(r)[1]):
+            if not _is_noted(d.tensor) and d.op.name != "detach":
+                found = d.tensor
+                break
+        if self._bases.setdefault(id(whole), found) is not found:
+            raise NotImplementedError("aot: two results share memory, and one of them is no view of the other's base")
+        return found
 
     def _compute(self, t: Tensor) -> Computed:
         found = self._computed_at.get(id(t))
@@ -196,11 +212,16 @@ def _looks(t: Tensor) -> tuple[Any, ...]:
     return t.dtype, tuple(t.shape), tuple(t.stride()), t.storage_offset()
 
 
+def _is_noted(t: Tensor) -> bool:
+    """Whether autograd knows `t` as a view."""
+    return t._autograd is not None and t._autograd.base is not None
+
+
 def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step:
     """How to make `result` again. Autograd notes the base of a view, and whether it was made under no_grad; one made
     by detach() and then written to in grad mode has a history of its own, which replaying cannot give it."""
     meta = result._autograd
-    noted = meta is not None and meta.base is not None
+    noted = _is_noted(result)
     if result._requires_grad and not noted:
         raise NotImplementedError(
             "aot: a result is a view of an input or of another result, but has a gradient history of its own "

@@ -42,7 +42,7 @@ from fxir.passes import run_passes
 from fxir.reach import Reach, reach
 from fxir.runtime import Backward, FloatInput, GradientPlaces, GraphInput, InputBase, Region, Write, places, wrap
 from fxir.second import UNABLE, SecondOrder, Shape
-from fxir.shapes import NeedsStatic, environment_of, simplified
+from fxir.shapes import NeedsStatic, environment_of, plain, simplified
 from fxir.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced, settle_symbols
 from fxir.verifier import verify
 
@@ -241,10 +241,11 @@ def _trace_once(
     names = [p.name for p in gm.graph.placeholders] + lifted
     made = _make_inputs(mode, [*inputs, *bound], names, merged)
     history = [history_of(t) for t in made.traced]
-    autocast = ambient.autocast_number()
+    grad_mode, autocast = _native.grad_enabled(), ambient.autocast_number()
     try:
         result = run_traced(_with_inputs(gm, lifted), made.args, mode)
-    finally:  # a block of autocast at the program's end is left open: nothing after it needs it closed
+    finally:  # a block of no_grad or autocast at the program's end is left open: nothing after it needs it closed
+        _native.set_grad_enabled(grad_mode)
         ambient.switch_autocast(autocast)
     single = not isinstance(result, tuple | list)
     outputs, computed = plan_outputs([result] if single else list(result), made.args, mode)
@@ -367,24 +368,29 @@ def _member(mode: TraceMode, t: Tensor, base: Tensor, low: int) -> Tensor:
     return arg
 
 
-def _shared_storages(inputs: list[Tensor]) -> Groups:
-    """Those where several different tensors are, or one with elements that share a place."""
-    groups: dict[int, dict[int, int]] = {}
-    for i, t in enumerate(inputs):
-        if isinstance(t, Tensor) and t.numel():
-            groups.setdefault(id(t.untyped_storage().root), {}).setdefault(id(t), i)
-    return {k: [*g.values()] for k, g in groups.items() if len(g) > 1 or _repeats(inputs[next(iter(g.values()))])}
-
-
 def _repeats(t: Tensor) -> bool:
-    return any(step == 0 and n != 1 for n, step in zip(t.shape, t.stride(), strict=True))
+    """Whether elements of `t` may share a place, as those of expanded tensors and of windows do."""
+    sizes, steps = tuple(t.shape), tuple(t.stride())
+    if (shapes := environment_of((sizes, steps))) is not None:
+        sizes, steps = (tuple(shapes.hint(plain(n)) for n in numbers) for numbers in (sizes, steps))
+    reach = 0
+    for step, n in sorted((step, n) for n, step in zip(sizes, steps, strict=True) if n != 1):
+        if step <= reach:
+            return True
+        reach += (n - 1) * step
+    return False
 
 
 def _written_groups(program: _Program, inputs: list[Tensor]) -> Groups:
     """The shared storages that the program writes to."""
     places = [program.inputs.graph_inputs[i] for i in program.mutated_inputs]
     written = {at.index if isinstance(at, InputBase) else at for at in places}
-    return {k: group for k, group in _shared_storages(inputs).items() if not written.isdisjoint(group)}
+    groups: dict[int, dict[int, int]] = {}
+    for i, t in enumerate(inputs):
+        if isinstance(t, Tensor) and t.numel():
+            groups.setdefault(id(t.untyped_storage().root), {}).setdefault(id(t), i)
+    touched = {k: [*g.values()] for k, g in groups.items() if not written.isdisjoint(g.values())}
+    return {k: group for k, group in touched.items() if len(group) > 1 or _repeats(inputs[group[0]])}
 
 
 # -- compiling ---------------------------------------------------------------------------------------------------

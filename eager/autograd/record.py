@@ -1,7 +1,7 @@
 """Recording: running an op beneath autograd and noting how to reverse it."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from eager import _native
@@ -48,6 +48,21 @@ def apply(op: Any, args: tuple[Any, ...], below: Below) -> Any:
         if y.dtype.category >= 2 and i not in op.nondifferentiable_outputs:
             y._set_history(node, i)
     node.keep(args, outputs)
+    return result
+
+
+def owned(result: Any, given: Iterable[Any] = ()) -> Any:
+    """What a function made of several ops gives: a view of memory that it made itself is a tensor like any other to its caller.
+
+    given: tensors whose views the result may be. Of several results each.
+    """
+    if isinstance(result, tuple):
+        for r in result:
+            owned(r, given)
+    elif isinstance(result, _native.TensorBase) and (m := result._autograd) is not None and m.base is not None:
+        root = result.untyped_storage().root
+        if not any(t.untyped_storage().root is root for t in given):
+            result._autograd = None
     return result
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager.autograd.record import owned
 from eager.ops.table import OPS
 from eager.symint import as_count
 
@@ -104,6 +105,11 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     return OPS["squeeze"](y, (0,)) if input.ndim == 2 else y
 
 
+def _packed(x: Any, shape: tuple[int, ...]) -> Any:
+    """The elements of `x` in memory of their own, in row-major order, as `shape`."""
+    return owned(OPS["view"](OPS["clone"](x, "contiguous"), shape))
+
+
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
     """(*, c * r * r, h, w) -> (*, c, h * r, w * r)."""
     r = upscale_factor
@@ -115,7 +121,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
                            f"input.size(-3)={c} is not divisible by {r * r}")  # fmt: skip
     k = len(lead)
     parts = input.reshape(*lead, c // (r * r), r, r, h, w).permute(*range(k), k, k + 3, k + 1, k + 4, k + 2)
-    return parts.reshape(*lead, c // (r * r), h * r, w * r)
+    return _packed(parts, (*lead, c // (r * r), h * r, w * r))
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
@@ -131,7 +137,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
                            f"downscale_factor={r}")  # fmt: skip
     k = len(lead)
     parts = input.reshape(*lead, c, h // r, r, w // r, r).permute(*range(k), k, k + 2, k + 4, k + 1, k + 3)
-    return parts.reshape(*lead, c * r * r, h // r, w // r)
+    return _packed(parts, (*lead, c * r * r, h // r, w // r))
 
 
 def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
@@ -139,7 +145,7 @@ def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
     b, c, *rest = input.shape
     if groups <= 0 or c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return input.reshape(b, groups, c // groups, *rest).transpose(1, 2).reshape(b, c, *rest)
+    return _packed(input.reshape(b, groups, c // groups, *rest).transpose(1, 2), (b, c, *rest))
 
 
 def native_channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from eager import _native, dtypes, linalg, return_types
+from eager.autograd.record import owned
 from eager.functions.pointwise import kept
 from eager.functions.views import transpose
 from eager.ops.matmul import transpose_last
@@ -74,7 +75,7 @@ def kron(input: Any, other: Any) -> Any:  # noqa: A002
     a = input.reshape((1,) * (n - input.ndim) + tuple(input.shape))
     b = other.reshape((1,) * (n - other.ndim) + tuple(other.shape))
     wide = a.reshape(tuple(v for m in a.shape for v in (m, 1))) * b.reshape(tuple(v for m in b.shape for v in (1, m)))
-    return wide.reshape(tuple(p * q for p, q in zip(a.shape, b.shape, strict=True)))
+    return owned(wide.reshape(tuple(p * q for p, q in zip(a.shape, b.shape, strict=True))))
 
 
 def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) -> Any:  # noqa: A002

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native, dtypes, return_types
+from eager.autograd.record import owned
 from eager.functions.views import takes_ints_apart
 from eager.ops.table import OPS, write_out
 from eager.spec import normalize_dim, normalize_dims
@@ -105,7 +106,7 @@ def _extreme(name: str, result: Any, pair: Any, input: Any, dim: Any, keepdim: b
         return result(OPS["clone"](input), indices)
     values = OPS["gather"](input, d, indices)
     if not keepdim:
-        values, indices = OPS["squeeze"](values, (d,)), OPS["squeeze"](indices, (d,))
+        values, indices = owned((OPS["squeeze"](values, (d,)), OPS["squeeze"](indices, (d,))))
     return result(values, indices)
 
 

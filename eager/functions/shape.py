@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native, dtypes
+from eager.autograd.record import owned
 from eager.functions.views import sizes_of, transpose
 from eager.ops.table import OPS, become, empty, reshape_storage, write_out
 from eager.spec import TensorSpec, normalize_dim
@@ -69,7 +70,7 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:  # noqa: A002
         return OPS["clone"](input, None)
     if k == 2:
         return OPS["flip"](input, (a, b))
-    return transpose(OPS["flip"](input, (b,)), a, b) if k == 1 else OPS["flip"](transpose(input, a, b), (b,))
+    return owned(transpose(OPS["flip"](input, (b,)), a, b)) if k == 1 else OPS["flip"](transpose(input, a, b), (b,))
 
 
 def tril(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native, dtypes, return_types
+from eager.autograd.record import owned
 from eager.ops.table import OPS, write_out, zeros
 from eager.spec import TensorSpec, normalize_dim
 from eager.symint import as_count
@@ -73,7 +74,7 @@ def _quantile(ignore_nan: bool) -> Any:
         result = _interpolated(ranked, q.reshape(-1), interpolation, ignore_nan)  # (len(q), *rest)
         if keepdim:
             result = result.reshape(result.shape[0], *([1] * input.ndim)) if dim is None else result.unsqueeze(d + 1)
-        return result if q.ndim else OPS["select"](result, 0, 0)
+        return owned(result if q.ndim else OPS["select"](result, 0, 0))
 
     quantile.__name__ = quantile.__qualname__ = "nanquantile" if ignore_nan else "quantile"
     return quantile

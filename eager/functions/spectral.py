@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import dtypes
+from eager.autograd.record import owned
 from eager.device import default_device, device
 from eager.dtypes import scalar_name
 from eager.functions.creation import finish
@@ -121,7 +122,7 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     else:
         spectrum = OPS["fft_c2c"](OPS["to_dtype"](frames, frames.dtype.to_complex()), (2,), scale, True)
     result = OPS["permute"](spectrum, (0, 2, 1))
-    result = result if input.ndim == 2 else OPS["squeeze"](result, (0,))
+    result = owned(result if input.ndim == 2 else OPS["squeeze"](result, (0,)))
     return result if return_complex or return_complex is None else OPS["view_as_real"](result)
 
 

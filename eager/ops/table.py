@@ -16,6 +16,7 @@ import numpy as np
 from eager import _native, ambient, dispatch, dtypes, float8
 from eager.autograd import hooks, inplace
 from eager.autograd.node import op_node_class
+from eager.autograd.record import owned
 from eager.callers import warn
 from eager.device import device
 from eager.dtypes import Category, dtype, scalar_name
@@ -382,7 +383,7 @@ class Op(_native.OpBase):
         if self.kernel is None and self.kind is not Kind.POINTWISE:
             if self.decompose is None:
                 raise NotImplementedError(f"{self.name}: no kernel")
-            return self.decompose(*args)
+            return owned(self.decompose(*args), self.tensors(args))
         return self._execute_kernel(args, array_module(where))
 
     def _execute_uniform(self, first: Any, args: tuple[Any, ...]) -> Any:
@@ -414,7 +415,7 @@ class Op(_native.OpBase):
         if self.meta is None and self.kind is not Kind.POINTWISE:
             if self.decompose is None:
                 raise NotImplementedError(f"{self.name}: no meta rule")
-            return self.decompose(*args)
+            return owned(self.decompose(*args), self.tensors(args))
         specs = self._infer_result(args)
         return fake(specs) if isinstance(specs, TensorSpec) else tuple(fake(s) for s in specs)
 

@@ -164,7 +164,7 @@ class _Planner:
         """
         found = whole
         for d in reversed(self.mode.memory.derivation(r)[1]):
-            if not _is_noted(d.tensor) and d.op.name != "detach":
+            if d.op.is_view and not _is_noted(d.tensor):
                 found = d.tensor
                 break
         if self._bases.setdefault(id(whole), found) is not found:

@@ -9,7 +9,7 @@ from eager import float8
 from eager.dtypes import c_name, dtype, scalar_name
 from eager.ops.products import matmul
 from eager.ops.table import OPS, Kind, common_device, declare, sum_to
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes
+from eager.spec import SpecLike, TensorSpec, broadcast_shapes, same_shape
 
 
 def transpose_last(x: Any) -> Any:
@@ -151,16 +151,24 @@ def _linear(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _linear_meta(x: SpecLike, weight: SpecLike, bias: SpecLike | None) -> TensorSpec:
+    if x.ndim == 0 or weight.ndim == 0:
+        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D")
+    if weight.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
+    if weight.ndim == 1 and bias is not None:
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
     n = weight.shape[-1]
-    if x.ndim == 0 or x.shape[-1] != n:
-        rows = x.numel() // max(x.shape[-1], 1) if x.ndim else 1
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1] if x.ndim else 1} and "
+    if x.shape[-1] != n:
+        rows = x.numel() // max(x.shape[-1], 1)
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1]} and "
                            f"{n}x{weight.shape[0] if weight.ndim == 2 else 1})")  # fmt: skip
     check_same_dtype("mm" if bias is None else "addmm", x, weight, bias)
     common_device("linear", [x, weight])
     shape = (*x.shape[:-1], *weight.shape[:-1])
-    if bias is not None:
-        shape = broadcast_shapes(shape, bias.shape)
+    if bias is not None and x.ndim == 2:
+        OPS["expand"].infer(bias, shape)
+    elif bias is not None and not same_shape(wide := broadcast_shapes(shape, bias.shape), shape):
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(wide)}")
     return TensorSpec.contiguous(shape, x.dtype, x.device)
 
 

@@ -19,7 +19,8 @@ from dynamo.sources import content_item, type_attribute
 from dynamo.tracebacks import Owner, adopt, caught, tidy_traceback, traceback_of, with_tracebacks
 from eager import _native as eager_native
 from eager import ambient
-from eager.autograd.inplace import BeforeWrites
+from eager.autograd.inplace import BeforeWrites, take_geometry
+from eager.ops.table import become
 from eager.random import go_back, places
 
 
@@ -157,6 +158,12 @@ def dict_update(target: dict[Any, Any], other: Any) -> None:
     target.update(other)
 
 
+def take_view(t: Any, name: str, *args: Any, **kwargs: Any) -> None:
+    """Give `t` the shape of its view t.name(...), in place: that is no write here, where the graph may have kept `t` for backward
+    after the program changed it."""
+    take_geometry(t, getattr(t, name)(*args, **kwargs), become, written=False)
+
+
 ENDED: Final = object()
 
 HELPERS: Final[dict[str, Any]] = {
@@ -205,6 +212,7 @@ HELPERS: Final[dict[str, Any]] = {
     "stepped": stepped,
     "switch_autocast": ambient.switch_autocast,
     "tail": _native.tail,
+    "take_view": take_view,
     "tensor_over": eager_native.tensor_over,
     "traceback_of": traceback_of,
     "tuple_new": tuple.__new__,

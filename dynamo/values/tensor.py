@@ -229,7 +229,7 @@ class Became:
             cg.statement(f"{cg.helper('set_grad_enabled')}(True)")
         for name, args, kwargs in self.calls:
             given = [*(cg.value(a) for a in args), *(f"{k}={cg.value(v)}" for k, v in kwargs.items())]
-            cg.statement(f"{tensor}.{name}({', '.join(given)})")
+            cg.statement(f"{cg.helper('take_view')}({', '.join([tensor, repr(_VIEWS_IN_PLACE[name]), *given])})")
         if switched_off:
             cg.statement(f"{cg.helper('set_grad_enabled')}(False)")
         return tensor

@@ -246,8 +246,10 @@ class BeforeWrites:
             node.retained = kept
 
 
-def take_geometry(t: Any, view: Any, become: Callable[[Any, Any], None]) -> None:
-    """Give `t` the geometry and the history of its view `view`, in place. become: gives it the former."""
+def take_geometry(t: Any, view: Any, become: Callable[[Any, Any], None], written: bool = True) -> None:
+    """Give `t` the geometry and the history of its view `view`, in place. become: gives it the former. written: whether this
+    counts as a write, as it does in torch: what has saved `t` for backward then refuses.
+    """
     become(t, view)
     m, of_view = t._autograd, view._autograd
     if m is not None and m.base is not None:
@@ -256,7 +258,8 @@ def take_geometry(t: Any, view: Any, become: Callable[[Any, Any], None]) -> None
         meta_of(t).reshaped = True
     if view._grad_fn is not None:
         t._set_history(view._grad_fn, view.output_nr)
-    t._bump_version()
+    if written:
+        t._bump_version()
 
 
 def _replay_history(t: Any, m: AutogradMeta) -> None:

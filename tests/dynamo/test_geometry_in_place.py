@@ -117,3 +117,23 @@ def test_history_is_kept_where_grad_mode_is_switched_off(backend: str) -> None:
             grads.append((result, *torch.autograd.grad(result.sum(), x)))
         for expected, found in zip(*grads, strict=True):
             assert expected.shape == found.shape and torch.equal(expected, found)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_tensor_that_backward_needs_may_have_changed_its_shape_before(backend: str, breaks: bool) -> None:
+    def fn(x: Any) -> Any:
+        y = torch.stack([x, x.sin()], 0)
+        y.unsqueeze_(0)
+        z = y @ y.mT
+        if breaks:
+            dynamo.graph_break()
+        return z.exp(), y
+
+    grads = []
+    for call in (fn, dynamo.compile(fn, backend=backend)):
+        x = torch.linspace(-1, 1, 3).requires_grad_()
+        z, y = call(x)
+        assert y.shape == (1, 2, 3)
+        grads.append(torch.autograd.grad(z.sum() + (y * y).sum(), x)[0])
+    assert torch.allclose(*grads)

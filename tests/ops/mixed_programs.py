@@ -19,6 +19,7 @@ _UNARY_IN_PLACE = "neg_ abs_ square_ floor_ relu_ sigmoid_ zero_ round_ nan_to_n
 _BINARY = ("add sub mul div remainder maximum minimum fmod eq lt ge logical_and bitwise_xor copysign atan2 floor_divide where").split()
 _OPERATORS = "+ - * / // % == < & |".split()
 _NUMBERS = "2 -1 0.5 0 True 1.5 1j 3".split()
+_BREAKS = [f"{block}torch._dynamo.graph_break()" for block in ("", "with torch.no_grad(): ", "with torch.enable_grad(): ")]
 _REDUCTIONS = "sum mean prod amax argmin any logsumexp count_nonzero var cumsum softmax".split()
 
 
@@ -104,10 +105,14 @@ class _Grower:
             f"{x}.clamp_(-2, 2)", f"{x}.transpose_({d}, {self.dim(x)})",
         ])  # fmt: skip
 
+    def placed(self, line: str) -> str:
+        """A step as it stands in the program."""
+        return line
+
     def step(self) -> None:
         makes = self.random.random() < 0.6
         name = f"v{len(self.program.names)}"
-        line = f"{name} = {self.value()}" if makes else self.write()
+        line = self.placed(f"{name} = {self.value()}" if makes else self.write())
         try:
             exec(line, self.scope)
         except Exception:  # noqa: BLE001 - whatever eager refuses is no step
@@ -119,13 +124,37 @@ class _Grower:
             self.program.names.append(name)
 
 
+class _HistoryGrower(_Grower):
+    """Arguments may want gradients, and have gaps or repeats in memory; there are blocks without grad mode, and breaks."""
+
+    def start(self) -> str:
+        text = super().start()
+        text = self.one_of([text, text, f"{text}.repeat_interleave(2, -1)[..., ::2]", f"{text}[:1].expand(3, *[-1] * ({text}.ndim - 1))"])
+        wants = self.one_of([True, False]) and eval(text, self.scope).dtype.is_floating_point
+        return f"{text}.requires_grad_()" if wants else text
+
+    def write(self) -> str:
+        while "out=" in (line := super().write()):  # which refuses gradients in torch
+            pass
+        return line
+
+    def placed(self, line: str) -> str:
+        in_shape = any(f".{name}_(" in line for name in ("t", "squeeze", "unsqueeze", "transpose"))  # the history would not fit
+        return f"with torch.no_grad(): {line}" if self.random.random() < 0.15 and not in_shape else line
+
+    def step(self) -> None:
+        if self.random.random() < 0.15:
+            self.program.steps.append(self.one_of(_BREAKS))
+        super().step()
+
+
 class _SpoiledError(Exception):
     """A write was refused: what it has done until then is not known."""
 
 
-def grow(seed: int, most: int = 10) -> Mixed:
-    """The program of a seed, of at most so many steps."""
-    grower = _Grower(seed)
+def grow(seed: int, most: int = 10, history: bool = False) -> Mixed:
+    """The program of a seed, of at most so many steps. history: with gradients, blocks without grad mode, and breaks."""
+    grower = _HistoryGrower(seed) if history else _Grower(seed)
     for name in ("v0", "v1"):
         grower.program.starts.append(grower.start())
         grower.program.names.append(name)

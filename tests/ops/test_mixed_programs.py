@@ -8,6 +8,7 @@ import pytest
 
 import dynamo
 import eager as torch
+from eager import _settings
 from tests.ops.mixed_programs import grow
 
 _TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, torch.complex64: 2e-5}
@@ -39,3 +40,45 @@ def test_compiled_programs_do_what_eager_does(start: int) -> None:
             for name, f, e in zip(names, (*found, *arguments), (*expected, *expected_arguments), strict=True):
                 text = _differ(f, e)
                 assert text is None, f"seed {seed}, {name}: {text}\n{program.starts}\n{program.source}"
+
+
+def _gradients(results: Any, leaves: Any) -> Any:
+    """Of a sum of all results that have a history, or None where autograd refuses."""
+    try:
+        ends = [t.abs() if t.dtype.is_complex else t for t in results if t.grad_fn is not None]
+        total = sum((t.double().sum() * (0.3 + 0.1 * i) for i, t in enumerate(ends)), torch.zeros(()))
+        return torch.autograd.grad(total, leaves, allow_unused=True) if ends else [None] * len(leaves)
+    except RuntimeError:  # of what backward needs, something was written to; compiled it may have been kept
+        return None
+
+
+def _first_over_memory(tensors: Any) -> list[int]:
+    first: dict[int, int] = {}
+    return [first.setdefault(t.untyped_storage().data_ptr(), i) if t.numel() else -1 for i, t in enumerate(tensors)]
+
+
+@pytest.mark.parametrize("start", range(0, 160, 20))
+def test_compiled_programs_have_eagers_history(start: int) -> None:
+    for seed in range(start, start + 20):
+        program = grow(seed, history=True)
+        compiled = dynamo.compile(program.function(), backend="aot_eager")
+        sides = []
+        with warnings.catch_warnings(), _settings.scope(capture_suppress_errors=True):
+            warnings.simplefilter("ignore")
+            for fn in (program.function(), compiled, compiled):
+                arguments = program.arguments()
+                results = [*fn(*arguments), *arguments]
+                leaves = [t for t in arguments if t.is_leaf and t.requires_grad]
+                sides.append((results, _gradients(results, leaves), leaves))
+        dynamo.reset()
+        told = f"seed {seed}\n{program.starts}\n{program.source}"
+        expected, expected_gradients, _ = sides[0]
+        tolerance = max(_TOLERANCE.get(t.dtype, 2e-5) for t in expected)  # they are rounded on the way
+        for found, gradients, _ in sides[1:]:
+            assert _first_over_memory(found) == _first_over_memory(expected), told
+            for f, e in zip(found, expected, strict=True):
+                text = _differ(f.detach(), e.detach())
+                assert text is None and f.requires_grad == e.requires_grad, f"{text}, {f.requires_grad}: {told}"
+            for f, e in zip(gradients or (), expected_gradients or (), strict=expected_gradients is not None):
+                assert (f is None) == (e is None), told
+                assert f is None or torch.allclose(f, e, tolerance, tolerance, True), f"{f} for {e}: {told}"

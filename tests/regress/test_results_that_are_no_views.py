@@ -15,7 +15,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "matmul": lambda x: torch.matmul(x.view(1, 1, 3, 3), x.expand(2, 3, 3)), "mv": lambda x: x.mv(x[0]), "dot": lambda x: x[0].dot(x[1]),
     "kron": lambda x: torch.kron(x, x), "quantile": lambda x: torch.quantile(x, 0.3), "rot90": torch.rot90,
     "nanquantile": lambda x: x.nanquantile(0.3, dim=1), "put": lambda x: torch.put(x, torch.tensor([0]), x[0, :1]),
-    "stft": lambda x: torch.stft(x.view(-1), 4, return_complex=True).abs(), "group_norm": lambda x: torch.group_norm(x[None], 3),
+    "stft": lambda x: torch.stft(x.view(-1), 4, return_complex=True).abs(),
     "pixel_shuffle": lambda x: torch.pixel_shuffle(x[:1, :1, None, None].expand(1, 4, 2, 2) * 1, 2),
 }  # fmt: skip
 READ_BY_BACKWARD = {"logsumexp"}

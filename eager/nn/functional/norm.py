@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.autograd.record import owned
 from eager.ops.nn import accumulator, check_parameter_dtypes
 from eager.ops.shape import is_channels_last
 from eager.ops.table import OPS, cast_to
@@ -62,7 +61,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     _more_than_one_value(input, math.prod(input.shape[2:]) * (c // num_groups) * n)
     width = input.numel() // max(n * num_groups, 1)
     grouped = input.reshape(n, num_groups, width)
-    y = owned(OPS["native_layer_norm"](grouped, (width,), None, None, eps)[0].view(tuple(input.shape)))
+    y = OPS["native_layer_norm"](grouped, (width,), None, None, eps)[0].view(tuple(input.shape))
     return _affine(y, weight, bias)
 
 

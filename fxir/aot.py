@@ -369,7 +369,8 @@ def _member(mode: TraceMode, t: Tensor, base: Tensor, low: int) -> Tensor:
 
 
 def _repeats(t: Tensor) -> bool:
-    """Whether elements of `t` may share a place, as those of expanded tensors and of windows do."""
+    """Whether elements of `t` may share a place, as those of expanded tensors and of windows do; of symbolic sizes, as they
+    are now."""
     sizes, steps = tuple(t.shape), tuple(t.stride())
     if (shapes := environment_of((sizes, steps))) is not None:
         sizes, steps = (tuple(shapes.hint(plain(n)) for n in numbers) for numbers in (sizes, steps))

@@ -56,7 +56,8 @@ def owned(result: Any, given: Iterable[Any] = ()) -> Any:
 
     given: tensors whose views the result may be. Of several results each.
     """
-    if isinstance(result, tuple):
+    if isinstance(result, tuple | list):
+        given = tuple(given)
         for r in result:
             owned(r, given)
     elif isinstance(result, _native.TensorBase) and (m := result._autograd) is not None and m.base is not None:

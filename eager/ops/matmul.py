@@ -155,7 +155,7 @@ def _linear_meta(x: SpecLike, weight: SpecLike, bias: SpecLike | None) -> Tensor
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D")
     if weight.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
-    if weight.ndim == 1 and bias is not None:
+    if weight.ndim == 1 and bias is not None and (x.ndim == 2 or bias.ndim):
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
     n = weight.shape[-1]
     if x.shape[-1] != n:

@@ -9,6 +9,7 @@ import pytest
 
 import dynamo
 import eager as torch
+from eager.autograd.record import owned
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "logsumexp": lambda x: x.logsumexp(1), "max": lambda x: x.max(1)[0], "min": lambda x: x.min(dim=0).values,
@@ -56,6 +57,13 @@ def test_shuffles_by_one_are_copies() -> None:
     for result in (torch.pixel_shuffle(x, 1), torch.pixel_unshuffle(x, 1), torch.channel_shuffle(x, 1)):
         result.zero_()
     assert x.sum() == 28
+
+
+def test_of_several_results_each_may_be_a_view_of_an_argument() -> None:
+    x = square()
+    made = x * 2
+    views = owned((x[0], x[1], made[0]), iter((x,)))
+    assert [v._base is x for v in views] == [True, True, False] and views[2]._base is None
 
 
 def test_views_of_arguments_stay_views() -> None:

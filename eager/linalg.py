@@ -309,7 +309,6 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
 def ldl_factor(A: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: N803
     """L and the block-diagonal D of a symmetric (or Hermitian) matrix in one, and its pivots, as LAPACK packs them."""
-    _no_gradient("linalg_ldl_factor_ex", A)
     LD, pivots, info = OPS["ldl_factor"](A, hermitian)  # noqa: N806
     _check_ldl("torch.linalg.ldl_factor", info)
     return _out(return_types.linalg_ldl_factor(LD, pivots), out)
@@ -317,17 +316,10 @@ def ldl_factor(A: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # n
 
 def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
     """`ldl_factor` with a status per matrix: 0, or the number of the first element of D's diagonal that is zero."""
-    _no_gradient("linalg_ldl_factor_ex", A)
     LD, pivots, info = OPS["ldl_factor"](A, hermitian)  # noqa: N806
     if check_errors:
         _check_ldl("torch.linalg.ldl_factor_ex", info)
     return _out(return_types.linalg_ldl_factor_ex(LD, pivots, info), out)
-
-
-def _no_gradient(what: str, *tensors: Any) -> None:
-    """torch says so in the backward; a gradient that nobody can compute is refused here where it is asked for."""
-    if _native.grad_enabled() and any(t.requires_grad for t in tensors):
-        raise NotImplementedError(f"the derivative for '{what}' is not implemented; detach its arguments")
 
 
 def _check_ldl(who: str, info: Any) -> None:
@@ -348,7 +340,6 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
     if tuple(pivots.shape) != tuple(LD.shape[:-1]) or not pivots.dtype.is_integral:
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers of shape {list(LD.shape[:-1])}, but got {pivots.dtype} "
                            f"of shape {list(pivots.shape)}")  # fmt: skip
-    _no_gradient("linalg_ldl_solve", LD, B)
     a, b = _batched(LD, B)
     places = OPS["expand"](OPS["to_dtype"](pivots, dtypes.int32), tuple(a.shape[:-1]))
     return _out(OPS["ldl_solve"](a, places, b, hermitian), out)

@@ -34,7 +34,7 @@ def _copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(view)
     def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = _copied(view(*args, **kwargs))
-        return result if out is None else write_out(out, result)
+        return result if out is None else write_out(out, result, differentiable=False)
 
     copy.__name__ = copy.__qualname__ = f"{name}_copy"
     copy.__doc__ = f"What `{name}` gives, in memory of its own."

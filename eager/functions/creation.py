@@ -233,9 +233,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # no
     return tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:  # noqa: A002
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None) -> Tensor:  # noqa: A002
     """A tensor of `obj`, over its memory where that is possible and `copy` is not True.
 
+    requires_grad: None as `obj` does, a copy with its history; False takes gradients from a tensor that is given back itself.
     Raises ValueError if `copy` is False and a copy cannot be avoided.
     """
     made = as_tensor(obj, dtype, device)
@@ -244,8 +245,10 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
         raise ValueError("can't alias arbitrary sequence into a tensor." if not isinstance(obj, (TensorBase, np.ndarray)) else
                          "can't alias tensor with another dtype or device.")  # fmt: skip
     if copy and shares:
-        made = OPS["clone"](made.detach(), None)
-    return finish(made, requires_grad) if requires_grad else made
+        made = OPS["clone"](made, None)
+    if requires_grad is False and made.requires_grad:
+        made.detach_()
+    return finish(made, True) if requires_grad else made
 
 
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,  # noqa: A002

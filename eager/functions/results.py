@@ -28,12 +28,15 @@ _BOTH = ("sgn conj_physical angle index_select scatter scatter_add scatter_reduc
 _NOT_OVER_ITSELF = frozenset((*_BOTH, "diff", "addmm", "addr", "cholesky_solve", "addbmm"))
 _NOT_OVER_INPUTS = frozenset((*_BOTH, "msort", "logcumsumexp", "gather", "index_add", "index_copy", "index_reduce", "cross", "renorm",
                               "take_along_dim", "kron"))  # fmt: skip
+# functions of those that torch makes of others and a copy, which an `out=` that wants a gradient may follow
+_RECORDED = frozenset("conj_physical diag inner tensordot quantile nanquantile histc".split())
 # functions of those whose `out=` must have the result's own dtype
 EXACT_OUT = frozenset(("argmax", "argmin", "argsort", "isin"))
 
 
 def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:
     """`fn` with an `out=` that its result, a tensor or several, is written into; of the same dtype if `exact`."""
+    differentiable = fn.__name__ not in _RECORDED
     itself, inputs = fn.__name__ in _NOT_OVER_ITSELF, fn.__name__ in _NOT_OVER_INPUTS
 
     @functools.wraps(fn)
@@ -42,7 +45,7 @@ def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]
             return fn(*args, **kwargs)
         if inputs or itself:
             check_out(out, args if inputs else (), itself)
-        return write_out(out, fn(*args, **kwargs), exact)
+        return write_out(out, fn(*args, **kwargs), exact, differentiable)
 
     return call
 

@@ -15,7 +15,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
     """Counts with the means `input` (floating, not negative), in its dtype."""
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"poisson: expected a floating tensor of means, got {input.dtype}")
-    return OPS["poisson"](state_for(input.numel(), generator, input.device), input.detach())
+    return OPS["poisson"](state_for(input.numel(), generator, input.device), input)
 
 
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:

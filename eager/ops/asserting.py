@@ -29,6 +29,18 @@ ASSERT_ALL = declare("assert_all(Tensor cond, str error, str message) -> Tensor"
                      nondifferentiable=True, fallible=True, samples=_samples)  # fmt: skip
 
 
+def _no_gradient(xp: Any, out: Any, gs: Any, size: Any, message: str) -> None:
+    if any(g.any() for g in gs):
+        raise NotImplementedError(message)
+    out[...] = 0  # of a result that nobody went on with
+
+
+# What a traced backward has for a gradient that nobody has derived.
+NO_GRADIENT = declare("no_gradient(Tensor[] gs, int[] size, str message) -> Tensor", Kind.OPAQUE, kernel=_no_gradient,
+                      meta=lambda gs, size, message: TensorSpec.contiguous(tuple(size), gs[0].dtype, gs[0].device), nondifferentiable=True,
+                      fallible=True, samples=lambda make: iter([([make(3) * 0, make(2) * 0], (2, 4), "no gradient")]))  # fmt: skip
+
+
 def demand(cond: Any, error: type[Exception], message: str | Callable[[], str]) -> None:
     """Raise `error` with `message` (or what it gives) unless every element of the bool tensor `cond` is true.
 

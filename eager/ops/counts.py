@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from eager.ops.gamma import generator, on_host
-from eager.ops.table import Kind, common_device, declare
+from eager.ops.table import OPS, Kind, common_device, declare
 from eager.spec import TensorSpec, broadcast_shapes
 
 
@@ -42,7 +42,7 @@ def _binomial(xp: Any, out: Any, state: Any, count: Any, prob: Any) -> None:
 
 
 POISSON = declare("poisson(Tensor state, Tensor rate) -> Tensor", Kind.RANDOM, fallible=True,
-                  meta=_like_rate, kernel=_poisson, nondifferentiable=True, samples=lambda make: iter([
+                  meta=_like_rate, kernel=_poisson, vjp={"rate": lambda g: OPS["fill"](g, 0)}, samples=lambda make: iter([
                       (make.state(), make(3, 4, low=0.2, high=30.0)), (make.state(), make(low=2.0, high=3.0)),
                       (make.state(), make(0, low=1.0, high=2.0))]))  # fmt: skip
 

@@ -93,10 +93,6 @@ def _sample_slope(xp: Any, out: Any, alpha: Any, sample: Any) -> None:
     out[...] = xp.asarray(result)
 
 
-def _no_second_derivative(g: Any) -> Any:
-    raise NotImplementedError("standard_gamma_grad: the derivative is not implemented (second derivatives of gamma variates)")
-
-
 def _slope_meta(alpha: Any, sample: Any) -> TensorSpec:
     d = result_type(alpha, sample)
     shape = broadcast_shapes(tuple(alpha.shape), tuple(sample.shape))
@@ -116,8 +112,7 @@ def _slope_samples(make: Any) -> Any:
 
 
 STANDARD_GAMMA_GRAD = declare("standard_gamma_grad(Tensor alpha, Tensor sample) -> Tensor", Kind.OPAQUE, meta=_slope_meta,
-                              kernel=_sample_slope, vjp={"alpha": _no_second_derivative, "sample": _no_second_derivative},
-                              samples=_slope_samples)  # fmt: skip
+                              kernel=_sample_slope, underived=True, samples=_slope_samples)  # fmt: skip
 
 
 def _vjp(g: Any, alpha: Any, y: Any) -> Any:

@@ -113,7 +113,7 @@ def _symmetric(make: Any) -> Any:
 
 
 LDL_FACTOR = declare("ldl_factor(Tensor x, bool hermitian=False) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, meta=_factor_meta,
-                     kernel=_factor, nondifferentiable=True, samples=_symmetric)  # fmt: skip
+                     kernel=_factor, underived=True, samples=_symmetric)  # fmt: skip
 
 
 def _solve_one(a: Any, pivots: list[int], b: Any, conj: Any) -> None:
@@ -160,4 +160,4 @@ def _solvable(make: Any) -> Any:
 
 
 LDL_SOLVE = declare("ldl_solve(Tensor x, Tensor pivots, Tensor other, bool hermitian=False) -> Tensor", Kind.OPAQUE, fallible=True,
-                    meta=_solve_meta, kernel=_solve, samples=_solvable, nondifferentiable=True)  # fmt: skip
+                    meta=_solve_meta, kernel=_solve, samples=_solvable, underived=True)  # fmt: skip

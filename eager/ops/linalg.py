@@ -295,7 +295,7 @@ def _geqrf(xp: Any, out: Any, x: Any) -> None:
 
 
 # R above the diagonal, the reflectors' tails below it, and the reflectors' weights, as LAPACK's geqrf has them.
-GEQRF = declare("geqrf(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_geqrf_meta, kernel=_geqrf, nondifferentiable=True,
+GEQRF = declare("geqrf(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_geqrf_meta, kernel=_geqrf, underived=True,
                 samples=lambda make: iter([(make(4, 3),), (make(2, 3, 3),)]))  # fmt: skip
 
 

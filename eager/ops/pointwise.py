@@ -52,7 +52,7 @@ def binary(name: str, scalar: Rule | None, vjp: dict[str, Rule] | None = None, *
     """Declare `name(Tensor x, Tensor other)`; either may be a number."""
     more.setdefault("samples", _binary_samples)
     return declare(f"{name}(Tensor x, Tensor other) -> Tensor", Kind.POINTWISE, scalar=scalar, ufunc=ufunc, vjp=vjp,
-                   promotion=promotion, nondifferentiable=vjp is None, inplace=True, **more)  # fmt: skip
+                   promotion=promotion, nondifferentiable=vjp is None and not more.get("underived"), inplace=True, **more)  # fmt: skip
 
 
 def _zero(g: Any) -> Any:

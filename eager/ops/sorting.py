@@ -234,7 +234,7 @@ def _unique_sizes(fresh: Fresh, x: SpecLike, dim: int | None) -> tuple[TensorSpe
 
 # Equal elements are found by sorting: (values, inverse, counts).
 UNIQUE = declare("unique(Tensor x, int? dim=None) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, kernel=_unique,
-                 dynamic_output=_unique_sizes, nondifferentiable=True,
+                 dynamic_output=_unique_sizes, underived=True,
                  samples=lambda make: iter([(make.int(3, 4, high=5), None), (make.int(6, 2, high=2), 0),
                                             (make.int(0, high=2), None)]), accepts="bif")  # fmt: skip
 
@@ -252,7 +252,7 @@ def _unique_consecutive(xp: Any, out: Any, x: Any, dim: int | None) -> tuple[Any
 
 UNIQUE_CONSECUTIVE = declare(
     "unique_consecutive(Tensor x, int? dim=None) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, kernel=_unique_consecutive,
-    dynamic_output=_unique_sizes, nondifferentiable=True,
+    dynamic_output=_unique_sizes, underived=True,
     samples=lambda make: iter([(make.int(9, high=2), None), (make.int(6, 2, high=2), 0)]))  # fmt: skip
 
 # ---- search and counting ----
@@ -306,7 +306,7 @@ def _bincount_sizes(fresh: Fresh, x: SpecLike, weights: Any, minlength: int) -> 
 
 
 BINCOUNT = declare("bincount(Tensor x, Tensor? weights=None, int minlength=0) -> Tensor", Kind.OPAQUE, kernel=_bincount,
-                   dynamic_output=_bincount_sizes, nondifferentiable=True,
+                   dynamic_output=_bincount_sizes, underived=True,
                    samples=lambda make: iter([(make.int(9, high=4), None, 0), (make.int(9, high=4), make(9), 6)]))  # fmt: skip
 
 

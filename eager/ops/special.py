@@ -10,7 +10,7 @@ import numpy as np
 from eager import dtypes
 from eager.ops import special_kernels as sk
 from eager.ops.pointwise import binary, unary
-from eager.ops.table import OPS, Kind, declare
+from eager.ops.table import OPS, Kind, declare, fit, no_derivative
 from eager.spec import TensorSpec, preserve_strides
 
 _LN2, _SQRT2, _SQRT_PI = math.log(2), math.sqrt(2), math.sqrt(math.pi)
@@ -106,7 +106,7 @@ XLOGY = binary("xlogy", _where_not_zero("log"), {"x": _zero_at_zero("log", 0.0),
 XLOG1PY = binary("xlog1py", _where_not_zero("log1p"),
                  {"x": _zero_at_zero("log1p", -1.0), "other": lambda g, x, other: g * x / (other + 1)}, promotion="float",
                  accepts="bif")  # fmt: skip
-HEAVISIDE = binary("heaviside", lambda k, x, y: k.where(x == 0, y, k.where(x > 0, 1, 0)), None, accepts="bif",
+HEAVISIDE = binary("heaviside", lambda k, x, y: k.where(x == 0, y, k.where(x > 0, 1, 0)), accepts="bif", underived=True,
                    kernel=lambda xp, out, x, y: xp.copyto(out, xp.where(xp.equal(x, 0), y, xp.greater(x, 0))))  # fmt: skip
 
 
@@ -120,7 +120,9 @@ def _next_meta(x: Any, other: Any) -> TensorSpec:
 
 # Steps of the result's own dtype: not pointwise in the table's sense, which computes half precision in float32.
 NEXTAFTER = declare("nextafter(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_next_meta, kernel=_next_after, inplace=True,
-                    nondifferentiable=True, samples=lambda make: iter([(make(3, 5), make(3, 5)), (make(4, 3).t(), make(4))]))  # fmt: skip
+                    vjp={"x": lambda g, x, other: fit(OPS["where"](OPS["eq"](x, other), 0, g), x),
+                         "other": lambda g, other: OPS["fill"](other, 0)},
+                    samples=lambda make: iter([(make(3, 5), make(3, 5)), (make(4, 3).t(), make(4))]))  # fmt: skip
 
 
 def _int_pairs(make: Any) -> Iterator[tuple[Any, ...]]:
@@ -219,14 +221,7 @@ def _run_polygamma(xp: Any, out: Any, x: Any, n: int) -> None:
 POLYGAMMA = unary("polygamma_of", None, lambda g, x, n: g * OPS["polygamma_of"](x, n + 1), kernel=_run_polygamma, accepts="bif",
                   params=", int n", samples=lambda make: iter([
                       (make(3, 4, low=0.6, high=3.0), 1), (make(4, low=0.6, high=3.0), 2)]))  # fmt: skip
-def _no_derivative(what: str) -> Any:
-    def formula(g: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{what}' is not implemented")
-
-    return formula
-
-
-ZETA = binary("special_zeta", None, {"x": _no_derivative("zeta's self"),
+ZETA = binary("special_zeta", None, {"x": no_derivative("zeta's self", "x"),
                                            "other": lambda g, x, other: g * -x * OPS["special_zeta"](x + 1, other)},
               kernel=_in_double(sk.zeta), promotion="float", accepts="bif", samples=lambda make: iter([
                   (make.int(3, 4, low=2, high=5), make(3, 4, low=0.5, high=3.0))]))  # fmt: skip
@@ -242,10 +237,10 @@ def _gamma_density(x: Any, other: Any) -> Any:
     return OPS["exp"]((x - 1) * OPS["log"](other) - other - OPS["lgamma"](_tensor(x, other)))
 
 
-IGAMMA = binary("igamma", None, {"x": _no_derivative("igamma's self"),
+IGAMMA = binary("igamma", None, {"x": no_derivative("igamma's self", "x"),
                                  "other": lambda g, x, other: g * _gamma_density(x, other)}, accepts="f", samples=_gamma_samples,
                 kernel=_in_double(lambda a, x: sk.gammainc(a, x, False)))  # fmt: skip
-IGAMMAC = binary("igammac", None, {"x": _no_derivative("igammac's self"),
+IGAMMAC = binary("igammac", None, {"x": no_derivative("igammac's self", "x"),
                                    "other": lambda g, x, other: -g * _gamma_density(x, other)}, accepts="f", samples=_gamma_samples,
                  kernel=_in_double(lambda a, x: sk.gammainc(a, x, True)))  # fmt: skip
 

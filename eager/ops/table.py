@@ -83,6 +83,20 @@ class Vjp:
         self.params = tuple(inspect.signature(fn).parameters)
 
 
+def no_derivative(what: str, name: str) -> Callable[..., Any]:
+    """The gradient formula in the parameter `name` of what nobody has derived: it raises, in a graph when that is run."""
+
+    def refuse(gs: Sequence[Any], spec: TensorSpec) -> Any:
+        message, given = f"the derivative for '{what}' is not implemented", [g for g in gs if g is not None]
+        if not given[0].is_fake:
+            raise NotImplementedError(message)
+        return OPS["no_gradient"](given, tuple(spec.shape), message)
+
+    refuse.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+        inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in ("gs", f"{name}_spec")])  # fmt: skip
+    return refuse
+
+
 class Op(_native.OpBase):
     """One op. Calling it binds the arguments to the schema and dispatches."""
 
@@ -94,7 +108,7 @@ class Op(_native.OpBase):
                  vjp: dict[str, Callable[..., Any]] | None = None, decompose: Callable[..., Any] | None = None,
                  reduce: str | None = None, view: Callable[..., Any] | None = None, base: Op | None = None,
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
-                 nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (),
+                 nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (), underived: bool = False,
                  casts_result: bool = False, dynamic_output: Callable[..., Any] | None = None,
                  over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
                  fallible: bool = False, doc: str | None = None) -> None:  # fmt: skip
@@ -106,6 +120,9 @@ class Op(_native.OpBase):
         self.ufunc = ufunc
         self.kernel = kernel
         self.meta = meta
+        if underived:
+            vjp = {p.name: no_derivative(self.name, p.name) for p in self.schema.params if p.is_tensor}
+        self.underived = underived  # results want gradients, as torch's do, and backward says that nobody has derived it
         self.vjp = {key: Vjp(key, fn) for key, fn in (vjp or {}).items()}
         self.decompose = decompose
         self.reduce = reduce
@@ -149,7 +166,7 @@ class Op(_native.OpBase):
                 out = kwargs.pop("out")
                 if self.kind is Kind.POINTWISE:
                     check_out(out, (*args, *kwargs.values()))
-                return write_out(out, self(*args, **kwargs))
+                return write_out(out, self(*args, **kwargs), differentiable=not self.nondifferentiable)
             args = self.schema.bind(args, kwargs)
         for i in self._flags_at:
             if args[i].__class__ is not bool and not self.schema.params[i].takes_as_bool(args[i]):
@@ -678,15 +695,21 @@ def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> No
         become(out, empty(spec))
 
 
-def write_out(out: Any, result: Any, exact: bool = False) -> Any:
-    """Store a result into `out=`, as torch does: resized if empty, cast if the category allows and `exact` does not forbid it."""
+def write_out(out: Any, result: Any, exact: bool = False, differentiable: bool = True) -> Any:
+    """Store a result into `out=`, as torch does: resized if empty, cast if the category allows and `exact` does not forbid it.
+
+    Raises RuntimeError where the function is `differentiable` and a gradient is wanted through it: `out=` has none.
+    """
     if isinstance(result, (tuple, list)):
         if isinstance(out, TensorBase):
             raise TypeError("argument 'out' must be tuple of Tensors, not Tensor")
-        written = [write_out(o, r) for o, r in zip(out, result, strict=True)]
+        written = [write_out(o, r, differentiable=differentiable) for o, r in zip(out, result, strict=True)]
         return result._make(written) if hasattr(result, "_make") else type(result)(written)
     if not isinstance(out, TensorBase):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if differentiable and (result.requires_grad or out.requires_grad) and _native.grad_enabled():
+        raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                           "requires grad.")  # fmt: skip
     if exact and out.dtype is not result.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {result.dtype.name}, but got {out.dtype.name} instead")
     if not dtypes.can_cast(result.dtype, out.dtype):

@@ -26,7 +26,7 @@ def with_tensors(a: Any, new: Iterator[Any]) -> Any:
 
 
 def is_differentiable(op: Op) -> bool:
-    no = op.mutates or op.nondifferentiable or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT)
+    no = op.mutates or op.nondifferentiable or op.underived or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT)
     return not no and bool(op.vjp or op.decompose) and op.samples is not None
 
 

@@ -14,7 +14,7 @@ from eager.ops.table import OPS
 from eager.spec import TensorSpec
 
 RNG = np.random.default_rng(8)
-RECORDED = [op for op in OPS.values() if op._recorded and op._loop >= 0 and not op.mutates]
+RECORDED = [op for op in OPS.values() if op._recorded and op._loop >= 0 and not op.mutates and not op.underived]
 
 
 def _leaf(*shape, dtype="f8"):

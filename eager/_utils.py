@@ -12,6 +12,7 @@ from eager.functions.joining import cat
 from eager.serialization.rebuild import rebuild_meta_tensor as _rebuild_meta_tensor_no_storage  # noqa: F401
 from eager.serialization.rebuild import rebuild_parameter as _rebuild_parameter  # noqa: F401
 from eager.serialization.rebuild import rebuild_parameter_with_state as _rebuild_parameter_with_state  # noqa: F401
+from eager.serialization.rebuild import rebuild_sparse_tensor as _rebuild_sparse_tensor  # noqa: F401
 from eager.serialization.rebuild import rebuild_tensor as _rebuild_tensor  # noqa: F401
 from eager.serialization.rebuild import rebuild_tensor as _rebuild_tensor_v2  # noqa: F401
 from eager.serialization.rebuild import rebuild_tensor_v3 as _rebuild_tensor_v3  # noqa: F401

@@ -491,12 +491,32 @@ def get_ctx() -> Any:
     raise NotImplementedError("library.get_ctx: results whose size depends on data are not supported in custom ops")
 
 
-def triton_op(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError("library.triton_op: Triton kernels within ops that the compiler looks into are not supported; use custom_op")
+def triton_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str],
+              schema: str | None = None) -> Any:  # fmt: skip
+    """Make `fn`, whose Triton kernels stand in `wrap_triton`, the op `name`; a decorator without `fn`.
+
+    As `custom_op`, and its fake rule is `fn` itself, in which wrapped kernels do nothing to fakes. Compiled code calls it whole.
+    """
+    if fn is None:
+        return lambda f: triton_op(name, f, mutates_args=mutates_args, schema=schema)
+    op = custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+    op.register_fake(fn)
+    return op
 
 
-def wrap_triton(triton_kernel: Any, /) -> Any:
-    raise NotImplementedError("library.wrap_triton: Triton kernels are called directly; within a graph use custom_op")
+class wrap_triton:  # noqa: N801 - used like a function
+    """A Triton kernel, `wrap_triton(kernel)[grid](...)`, that does nothing to tensors without data."""
+
+    def __init__(self, triton_kernel: Any, /) -> None:
+        self.kernel = triton_kernel
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            if any(isinstance(a, Tensor) and a.is_fake for a in (*args, *kwargs.values())):
+                return None
+            return self.kernel[grid](*args, **kwargs)
+
+        return launch
 
 
 def fallthrough_kernel() -> None:

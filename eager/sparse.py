@@ -16,6 +16,7 @@ from eager.functions import creation
 from eager.memory_format import layout, sparse_coo
 from eager.ops.table import OPS
 from eager.promotion import result_type
+from eager.spec import normalize_dim
 from eager.tensor import Size, Tensor
 
 TensorBase = _native.TensorBase
@@ -99,6 +100,29 @@ class SparseTensor:
         g = self._held.grad
         return None if g is None else self.with_values(g)
 
+    @property
+    def is_leaf(self) -> bool:
+        return bool(self._held.is_leaf)
+
+    T = mT = property(lambda self: self.t())
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def is_floating_point(self) -> bool:
+        return bool(self._held.is_floating_point())
+
+    def is_complex(self) -> bool:
+        return bool(self._held.is_complex())
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return int(self._held.element_size())
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the class of such tensors in torch, or the tensor in another dtype."""
+        return self._held.type().replace("torch.", "torch.sparse.", 1) if dtype is None else self.with_values(self._held.type(dtype))
+
     def dim(self) -> int:
         return len(self.shape)
 
@@ -136,6 +160,18 @@ class SparseTensor:
             rest = OPS["floor_divide"](rest, n)
         return SparseTensor(OPS["stack"](rows[::-1], 0), held, self.shape, True)
 
+    def copy_(self, source: SparseTensor, non_blocking: bool = False) -> SparseTensor:
+        """Take the elements of `source` and their places, in the dtype and on the device of this one."""
+        if not isinstance(source, SparseTensor):
+            raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
+                               f"{self.type()} and src type = {source.type()}")  # fmt: skip
+        if source.shape != self.shape:
+            raise RuntimeError(f"copy_: expected a sparse tensor of size {list(self.shape)}, but got one of size {list(source.shape)}")
+        self._at = source._at.to(self.device)
+        self._held = source._held.to(self.device, self.dtype)
+        self._is_coalesced = source._is_coalesced
+        return self
+
     def to_dense(self, dtype: Any = None) -> Any:
         """The tensor with its zeros."""
         count = math.prod(self.shape[: self.sparse_dim()])
@@ -153,17 +189,13 @@ class SparseTensor:
     def cuda(self, device: Any = None) -> SparseTensor:
         return self.to("cuda" if device is None else device)
 
-    def float(self) -> SparseTensor:
-        return self.to(dtypes.float32)
-
-    def double(self) -> SparseTensor:
-        return self.to(dtypes.float64)
-
     def clone(self) -> SparseTensor:
         return SparseTensor(self._at.clone(), self._held.clone(), self.shape, self._is_coalesced)
 
     def detach(self) -> SparseTensor:
         return self.with_values(self._held.detach())
+
+    data = property(detach)
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
         self._held.requires_grad_(requires_grad)
@@ -237,13 +269,17 @@ class SparseTensor:
             return self.with_values(self._held * _at(other, self._at))
         return self.with_values(self._held * other)
 
-    __rmul__ = __mul__
+    __rmul__ = mul = __mul__
 
     def __truediv__(self, other: Any) -> SparseTensor:
         return self.with_values(self._held / other)
 
+    div = __truediv__
+
     def __neg__(self) -> SparseTensor:
         return self.with_values(-self._held)
+
+    neg = __neg__
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, SparseTensor):
@@ -252,24 +288,34 @@ class SparseTensor:
             raise RuntimeError(f"add: expected 'self' and 'other' to have same size, but self has size {list(self.shape)} while "
                                f"other has size {list(other.shape)} (FYI: op2-sparse addition does not currently support "
                                "broadcasting)")  # fmt: skip
-        return SparseTensor(OPS["cat"]([self._at, other._at], 1), OPS["cat"]([self._held, other._held], 0), self.shape)
+        both = SparseTensor(OPS["cat"]([self._at, other._at], 1), OPS["cat"]([self._held, other._held], 0), self.shape)
+        return both.coalesce() if self._is_coalesced and other._is_coalesced else both
 
-    __radd__ = __add__
+    __radd__ = add = __add__
 
     def __sub__(self, other: Any) -> Any:
         return self + -other
+
+    sub = __sub__
 
     def sum(self, dim: Any = None) -> Any:
         """The sum of all elements, or over dims (then dense)."""
         return self._held.sum() if dim is None else self.to_dense().sum(dim)
 
-    def sqrt(self) -> SparseTensor:
+    def pow(self, exponent: Any) -> SparseTensor:
+        """Every element to a power that leaves zeros as they are. Raises NotImplementedError for an exponent of 0 or below."""
+        if not exponent > 0:
+            raise NotImplementedError(f"pow: of a sparse tensor only exponents above 0 are implemented, got {exponent}")
         held = self.coalesce()
-        return held.with_values(held._held.sqrt())
+        return held.with_values(held._held.pow(exponent))
 
-    def abs(self) -> SparseTensor:
-        held = self.coalesce()
-        return held.with_values(held._held.abs())
+    def norm(self, p: Any = 2) -> Any:
+        """The norm of all elements."""
+        return self.coalesce()._held.norm(p)
+
+    def index_select(self, dim: int, index: Any) -> SparseTensor:
+        """The slices of a dim at the places `index`."""
+        return to_sparse(self.to_dense().index_select(dim, index), self.sparse_dim())
 
     def __getitem__(self, index: Any) -> Any:
         return self.to_dense()[index]
@@ -281,6 +327,34 @@ class SparseTensor:
         grad = ", requires_grad=True" if self.requires_grad else ""
         return (f"tensor(indices=tensor({inner}),\n       values=tensor({values}),\n       {more}size={tuple(self.shape)}, "
                 f"nnz={self._nnz()}{kind}, layout=torch.sparse_coo{grad})")  # fmt: skip
+
+
+def _of_elements(name: str) -> Any:
+    method = getattr(Tensor, name)
+
+    def call(self: SparseTensor) -> SparseTensor:
+        held = self.coalesce()
+        return held.with_values(method(held._held))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"`{name}` of every element; it leaves zeros as they are."
+    return call
+
+
+def _to_dtype(name: str) -> Any:
+    def call(self: SparseTensor) -> SparseTensor:
+        return self.with_values(getattr(self._held, name)())
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"The tensor in the dtype {name}."
+    return call
+
+
+for _name in ("abs", "asin", "asinh", "atan", "atanh", "ceil", "deg2rad", "erf", "expm1", "floor", "isinf", "isnan", "log1p", "rad2deg",
+              "relu", "round", "sgn", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"):  # fmt: skip
+    setattr(SparseTensor, _name, _of_elements(_name))
+for _name in ("bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long", "short"):
+    setattr(SparseTensor, _name, _to_dtype(_name))
 
 
 def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
@@ -365,6 +439,33 @@ def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
     """The sum of all elements, or over dims (then dense)."""
     return (input if dtype is None else input.to(dtype)).sum(dim)
+
+
+def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """The softmax of the elements that are there, along a dim; the others count as minus infinity."""
+    return _softmax(input, dim, dtype, False)
+
+
+def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """The logarithm of `softmax`."""
+    return _softmax(input, dim, dtype, True)
+
+
+def _softmax(input: SparseTensor, dim: int, dtype: Any, log: bool) -> SparseTensor:
+    x = (input if dtype is None else input.to(dtype)).coalesce()
+    d, dim = x.sparse_dim(), normalize_dim(dim, x.ndim)
+    if dim >= d:
+        return x.with_values(OPS["log_softmax" if log else "softmax"](x._held, dim - d + 1))
+    others = [k for k in range(d) if k != dim]
+    lines = SparseTensor(OPS["stack"]([OPS["select"](x._at, 0, k) for k in others], 0), x._held, [x.shape[k] for k in others])._linear() \
+        if others else OPS["full"]((x._nnz(),), 0, dtypes.int64, x.device)  # fmt: skip
+    kept, line, _ = OPS["unique"](lines, None)
+    blank = OPS["full"]((kept.shape[0], *x._held.shape[1:]), 0, x.dtype, x.device)
+    highest = blank.index_reduce(0, line, x._held.detach(), "amax", include_self=False)
+    shifted = x._held - OPS["index_select"](highest, 0, line)
+    powers = OPS["exp"](shifted)
+    sums = OPS["index_select"](OPS["index_add"](blank, 0, line, powers), 0, line)
+    return x.with_values(shifted - OPS["log"](sums) if log else powers / sums)
 
 
 def FloatTensor(indices: Any, values: Any, size: Any = None) -> SparseTensor:  # noqa: N802 - torch's name

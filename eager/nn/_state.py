@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from eager import _native
 from eager.nn._tree import TreeModule
 from eager.nn.parameter import Parameter, is_lazy
+from eager.sparse import SparseTensor
 from eager.tensor import Tensor
 from eager.utils.hooks import RemovableHandle
 
@@ -178,7 +179,7 @@ class StatefulModule(TreeModule):
                         unexpected_keys.append(key)
 
     def _load_one(self, name: str, key: str, target: Tensor, given: Any, assign: bool, errors: list[str]) -> None:
-        if not isinstance(given, Tensor):
+        if not isinstance(given, (Tensor, SparseTensor)):
             errors.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
                           f"checkpoint but received {type(given)}")  # fmt: skip
             return

@@ -3,6 +3,7 @@
 Either library reads what the other wrote. Loading runs no code from the file by default: only the few functions
 that rebuild tensors, plain containers, and what `add_safe_globals` allows, may be used by it.
 """
+from eager.serialization.names import location_tag, normalize_storage_type
 from eager.serialization.read import get_unsafe_globals_in_checkpoint, load
 from eager.serialization.reader import PyTorchFileReader
 from eager.serialization.safetensors import load_safetensors, save_safetensors
@@ -25,6 +26,6 @@ from eager.serialization.write import DEFAULT_PROTOCOL, save
 __all__ = [
     "DEFAULT_PROTOCOL", "MAP_LOCATION", "MAP_PRIVATE", "MAP_SHARED", "LoadEndianness", "PyTorchFileReader", "add_safe_globals",
     "clear_safe_globals", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "load_safetensors", "safe_globals", "save", "save_safetensors",
-    "set_default_load_endianness", "set_default_mmap_options",
+    "get_unsafe_globals_in_checkpoint", "load", "load_safetensors", "location_tag", "normalize_storage_type", "safe_globals",
+    "save", "save_safetensors", "set_default_load_endianness", "set_default_mmap_options",
 ]  # fmt: skip

@@ -38,6 +38,16 @@ _PUBLIC = {"torch._C._nn": "torch.nn.functional", "torch._C": "torch", "torch._V
 _MERGED = ("eager.optim.lr_scheduler",)
 
 
+def normalize_storage_type(storage_type: type) -> Any:
+    """The public class of storages of this name."""
+    return getattr(sys.modules["eager"], storage_type.__name__)
+
+
+def location_tag(storage: Any) -> str:
+    """Where a file says that a storage lies: "cpu", or "cuda:0" and its like."""
+    return str(device(storage.device))
+
+
 class Global:
     """A name that stands in the pickle as torch's."""
 

@@ -12,9 +12,11 @@ from eager import _native, dtypes
 from eager.device import device
 from eager.dtypes import dtype
 from eager.legacy import TypedStorage
+from eager.memory_format import LAYOUTS, sparse_coo
 from eager.nn.parameter import Parameter
 from eager.ops.table import OPS
 from eager.serialization.names import STORAGES
+from eager.sparse import SparseTensor, sparse_coo_tensor
 from eager.tensor import Size, Tensor
 
 # Attributes by which this library marks its own tensors; they are no part of what a user keeps on a tensor.
@@ -75,6 +77,25 @@ def rebuild_meta_tensor(d: Any, size: Any, stride: Any, requires_grad: Any) -> T
     t = t.detach()
     t.requires_grad = bool(requires_grad)
     return t
+
+
+def rebuild_sparse_tensor(kind: Any, data: Any) -> SparseTensor:
+    """A sparse tensor of its parts: (indices, values, size, is_coalesced), the last not in older files."""
+    if kind is not sparse_coo:
+        raise NotImplementedError(f"load: sparse tensors of the layout {kind} are not implemented")
+    if not isinstance(data, tuple) or len(data) not in (3, 4):
+        raise pickle.UnpicklingError("a sparse tensor is not made of indices, values and a size: the file is damaged")
+    at, held, size, *more = data
+    try:
+        return sparse_coo_tensor(_tensor(at), _tensor(held), size, is_coalesced=bool(more and more[0]))
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise pickle.UnpicklingError(f"a sparse tensor does not fit its parts: the file is damaged ({error})") from error
+
+
+def _layout(name: Any) -> Any:
+    if name not in LAYOUTS:
+        raise pickle.UnpicklingError(f"a file names the layout {name!r}, which does not exist: the file is damaged")
+    return LAYOUTS[name]
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Parameter:
@@ -146,14 +167,14 @@ def safe_names() -> dict[tuple[str, str], Any]:
         ("torch._utils", "_rebuild_parameter"): rebuild_parameter,
         ("torch._utils", "_rebuild_parameter_with_state"): rebuild_parameter_with_state,
         ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
-        ("torch._utils", "_rebuild_sparse_tensor"): _unsupported("sparse tensors"),
+        ("torch._utils", "_rebuild_sparse_tensor"): rebuild_sparse_tensor,
         ("torch._utils", "_rebuild_qtensor"): _unsupported("quantized tensors"),
         ("torch._utils", "_rebuild_nested_tensor"): _unsupported("nested tensors"),
         ("torch._utils", "_rebuild_wrapper_subclass"): _unsupported("wrapper subclasses of tensors"),
         ("torch", "Size"): Size, ("torch", "device"): device, ("torch", "Tensor"): Tensor,
         ("torch.nn.parameter", "Parameter"): Parameter,
         ("torch.storage", "UntypedStorage"): dtypes.uint8, ("torch", "UntypedStorage"): dtypes.uint8,
-        ("torch.serialization", "_get_layout"): str,
+        ("torch.serialization", "_get_layout"): _layout,
         ("collections", "OrderedDict"): collections.OrderedDict, ("collections", "Counter"): collections.Counter,
         ("builtins", "set"): set, ("builtins", "frozenset"): frozenset, ("builtins", "complex"): complex,
         ("builtins", "bytearray"): _bytearray, ("builtins", "dict"): dict, ("_codecs", "encode"): _encode,

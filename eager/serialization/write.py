@@ -21,6 +21,7 @@ from eager.nn._base import Registry
 from eager.serialization.names import STORAGE_OF, Global, written_name
 from eager.serialization.rebuild import OWN_MARKS
 from eager.serialization.store import PathLike, bytes_in, replacing
+from eager.sparse import SparseTensor
 from eager.tensor import Size, Tensor
 
 _ALIGNMENT = 64
@@ -41,6 +42,8 @@ _REBUILD_META = Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_PARAMETER = Global("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_WITH_STATE = Global("torch._utils", "_rebuild_parameter_with_state")
 _REBUILD_FROM_TYPE = Global("torch._tensor", "_rebuild_from_type_v2")
+_REBUILD_SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
+_LAYOUT = Global("torch.serialization", "_get_layout")
 _SIZE, _DEVICE, _TENSOR = Global("torch", "Size"), Global("torch", "device"), Global("torch", "Tensor")
 _UNTYPED = Global("torch.storage", "UntypedStorage")
 
@@ -88,6 +91,8 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
+        if isinstance(obj, SparseTensor):
+            return _REBUILD_SPARSE, (_Called(_LAYOUT, (str(obj.layout),)), (obj._indices(), obj._values(), obj.shape, obj.is_coalesced()))
         if isinstance(obj, _Called):
             return obj.fn, obj.args
         if isinstance(obj, Size):

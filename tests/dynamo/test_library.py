@@ -162,3 +162,36 @@ def test_opcheck_compares_the_fake_rule(scale) -> None:
     scale.register_fake(lambda x, by=2.0: x.new_empty(2))
     with pytest.raises(RuntimeError, match="its fake rule"):
         library.opcheck(scale, (torch.ones(3),))
+
+
+class _Kernel:
+    """What a Triton kernel is to its caller; it adds on the host."""
+
+    def __init__(self) -> None:
+        self.grids: list[object] = []
+
+    def __getitem__(self, grid):
+        def launch(x, out, n):
+            self.grids.append(grid)
+            assert x.numel() == n
+            out.numpy()[...] = x.numpy() + 1
+
+        return launch
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_an_op_around_a_triton_kernel_is_called_whole(backend) -> None:
+    kernel = _Kernel()
+
+    @library.triton_op(_name("launch"), mutates_args={})
+    def launch(x: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        library.wrap_triton(kernel)[(1,)](x, out, x.numel())
+        return out
+
+    launch.register_autograd(lambda ctx, g: g)
+    x = torch.tensor([0.5, -1.0], requires_grad=True)
+    y = dynamo.compile(lambda x: launch(x * 2) * 3, backend=backend, fullgraph=True)(x)
+    assert y.tolist() == [6.0, -3.0] and kernel.grids == [(1,)]
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [6.0, 6.0]
+    assert launch(x.detach()).tolist() == [1.5, 0.0]

@@ -188,3 +188,52 @@ def test_types_without_tensors_are_names_to_compare_with():
             make()
     same = torch.compile(lambda t: t + 1 if t.dtype not in (torch.complex32, torch.int4) else t, fullgraph=True)
     assert same(x).tolist() == [2, 2]
+
+
+def test_the_device_of_creation_as_a_block_and_a_decorator():
+    from eager.utils._device import DeviceContext, set_device
+
+    with DeviceContext("meta") as context:
+        assert torch.ones(2).device == context.device == torch.device("meta")
+    assert set_device("meta")(torch.ones)(2).device.type == "meta" and torch.ones(2).device.type == "cpu"
+
+
+def test_extensions_for_libtorch_say_that_they_cannot_be_built():
+    from eager.utils import cpp_extension
+
+    assert cpp_extension.CUDA_HOME is None and cpp_extension.include_paths() == []
+    makers = [cpp_extension.load, cpp_extension.load_inline, cpp_extension.CppExtension, cpp_extension.CUDAExtension]
+    for make in (*makers, cpp_extension.BuildExtension.with_options(use_ninja=False)):
+        with pytest.raises(NotImplementedError, match="extensions for libtorch cannot be built"):
+            make("kernels")
+
+
+def test_layers_have_the_bases_that_code_asks_for():
+    nn, padding, pooling, conv = torch.nn, torch.nn.modules.padding, torch.nn.modules.pooling, torch.nn.modules.conv
+    assert isinstance(nn.ZeroPad2d(1), nn.ConstantPad2d) and nn.ZeroPad2d(1).value == 0.0
+    assert repr(nn.ZeroPad2d(1)) == "ZeroPad2d((1, 1, 1, 1))"
+    assert repr(nn.ConstantPad1d(1, 2.0)) == "ConstantPad1d(padding=(1, 1), value=2.0)"
+    for kind in ("Reflection", "Replication", "Circular"):
+        base = getattr(padding, f"_{kind}PadNd")
+        assert all(issubclass(getattr(nn, f"{kind}Pad{n}d"), base) for n in (1, 2, 3)) and not issubclass(nn.ZeroPad1d, base)
+    assert all(issubclass(getattr(nn, f"AvgPool{n}d"), pooling._AvgPoolNd) for n in (1, 2, 3))
+    assert issubclass(nn.ConvTranspose2d, conv._ConvTransposeMixin) and issubclass(nn.LazyConv2d, conv._LazyConvXdMixin)
+    assert torch.equal(nn.ReflectionPad1d(1)(torch.arange(3.0)[None]), torch.tensor([[1.0, 0.0, 1.0, 2.0, 1.0]]))
+
+
+def test_storages_are_named_as_files_name_them():
+    from eager.serialization import location_tag, normalize_storage_type
+
+    storage = torch.ones(2).untyped_storage()
+    assert normalize_storage_type(type(storage)) is torch.UntypedStorage and location_tag(storage) == "cpu"
+    assert normalize_storage_type(torch.FloatStorage) is torch.FloatStorage
+
+
+def test_fakes_are_known_and_calls_leave_the_trace():
+    from eager._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+
+    assert isinstance(torch.fake.fake_like(torch.ones(2)), FakeTensor) and not isinstance(torch.ones(2), FakeTensor)
+    with unset_fake_temporarily():
+        assert torch.ones(2).add(1).tolist() == [2.0, 2.0]
+    with pytest.raises(NotImplementedError, match="FakeTensor"):
+        FakeTensor(None, torch.ones(2), "cpu")

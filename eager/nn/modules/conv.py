@@ -191,7 +191,10 @@ class ConvTranspose3d(_ConvTransposeNd):
     _n = 3
 
 
-class _LazyConvNd(LazyModuleMixin, _ConvNd):
+_ConvTransposeMixin = _ConvTransposeNd  # its name before 1.8, which model code still takes
+
+
+class _LazyConvXdMixin(LazyModuleMixin, _ConvNd):
     """Takes in_channels from the first input."""
 
     def _defer(self, out_channels: int, device: Any, dtype: Any) -> None:
@@ -220,7 +223,7 @@ class _LazyConvNd(LazyModuleMixin, _ConvNd):
         self.reset_parameters()
 
 
-class _LazyConv(_LazyConvNd):
+class _LazyConv(_LazyConvXdMixin):
     def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
                  groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
                  dtype: Any = None) -> None:  # fmt: skip
@@ -228,7 +231,7 @@ class _LazyConv(_LazyConvNd):
         self._defer(out_channels, device, dtype)
 
 
-class _LazyConvTranspose(_LazyConvNd):
+class _LazyConvTranspose(_LazyConvXdMixin):
     def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
                  groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None,
                  dtype: Any = None) -> None:  # fmt: skip

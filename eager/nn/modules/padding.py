@@ -41,12 +41,16 @@ class _ConstantPadNd(_PadNd):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPadNd(_ConstantPadNd):
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
+class _ReflectionPadNd(_PadNd):
+    _mode = "reflect"
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+
+class _ReplicationPadNd(_PadNd):
+    _mode = "replicate"
+
+
+class _CircularPadNd(_PadNd):
+    _mode = "circular"
 
 
 class ConstantPad1d(_ConstantPadNd):
@@ -67,73 +71,85 @@ class ConstantPad3d(_ConstantPadNd):
     _n = 3
 
 
-class ZeroPad1d(_ZeroPadNd):
+class ZeroPad1d(ConstantPad1d):
     """Pad the last dim with zeros."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad2d(ConstantPad2d):
+    """Pad the last 2 dims with zeros."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad3d(ConstantPad3d):
+    """Pad the last 3 dims with zeros."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
+    """Pad the last dim with its mirror image, the edge not repeated."""
 
     _n = 1
 
 
-class ZeroPad2d(_ZeroPadNd):
-    """Pad the last 2 dims with zeros."""
+class ReflectionPad2d(_ReflectionPadNd):
+    """Pad the last 2 dims with their mirror image, the edge not repeated."""
 
     _n = 2
 
 
-class ZeroPad3d(_ZeroPadNd):
-    """Pad the last 3 dims with zeros."""
+class ReflectionPad3d(_ReflectionPadNd):
+    """Pad the last 3 dims with their mirror image, the edge not repeated."""
 
     _n = 3
 
 
-class ReflectionPad1d(_PadNd):
-    """Pad the last dim with its mirror image, the edge not repeated."""
-
-    _n, _mode = 1, "reflect"
-
-
-class ReflectionPad2d(_PadNd):
-    """Pad the last 2 dims with their mirror image, the edge not repeated."""
-
-    _n, _mode = 2, "reflect"
-
-
-class ReflectionPad3d(_PadNd):
-    """Pad the last 3 dims with their mirror image, the edge not repeated."""
-
-    _n, _mode = 3, "reflect"
-
-
-class ReplicationPad1d(_PadNd):
+class ReplicationPad1d(_ReplicationPadNd):
     """Pad the last dim with its edges."""
 
-    _n, _mode = 1, "replicate"
+    _n = 1
 
 
-class ReplicationPad2d(_PadNd):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pad the last 2 dims with their edges."""
 
-    _n, _mode = 2, "replicate"
+    _n = 2
 
 
-class ReplicationPad3d(_PadNd):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pad the last 3 dims with their edges."""
 
-    _n, _mode = 3, "replicate"
+    _n = 3
 
 
-class CircularPad1d(_PadNd):
+class CircularPad1d(_CircularPadNd):
     """Pad the last dim with its other end."""
 
-    _n, _mode = 1, "circular"
+    _n = 1
 
 
-class CircularPad2d(_PadNd):
+class CircularPad2d(_CircularPadNd):
     """Pad the last 2 dims with their other ends."""
 
-    _n, _mode = 2, "circular"
+    _n = 2
 
 
-class CircularPad3d(_PadNd):
+class CircularPad3d(_CircularPadNd):
     """Pad the last 3 dims with their other ends."""
 
-    _n, _mode = 3, "circular"
+    _n = 3

@@ -87,7 +87,12 @@ class MaxUnpool3d(_MaxUnpoolNd):
     _n = 3
 
 
-class AvgPool1d(Module):
+class _AvgPoolNd(Module):
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
     """Mean of each window of (n, c, l)."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -103,11 +108,8 @@ class AvgPool1d(Module):
     def forward(self, input: Tensor) -> Tensor:
         return functions.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class _AvgPoolNd(Module):
+class _AvgPoolOfImages(_AvgPoolNd):
     _n = 0
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -125,17 +127,14 @@ class _AvgPoolNd(Module):
         return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
                     self.divisor_override)  # fmt: skip
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class AvgPool2d(_AvgPoolNd):
+class AvgPool2d(_AvgPoolOfImages):
     """Mean of each window of (n, c, h, w)."""
 
     _n = 2
 
 
-class AvgPool3d(_AvgPoolNd):
+class AvgPool3d(_AvgPoolOfImages):
     """Mean of each window of (n, c, d, h, w)."""
 
     _n = 3

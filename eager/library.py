@@ -54,6 +54,8 @@ class CustomOpDef(Op):
         self.mutated = tuple(i for i, p in enumerate(self.schema.params) if p.name in mutates)
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.fake: Callable[..., Any] | None = None
+        self.composite: Callable[..., Any] | None = None  # of other ops, which differentiate it
+        self.recording: Callable[..., Any] | None = None  # called where gradients are wanted, in place of the op
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
         self._function: type[Function] | None = None
@@ -102,10 +104,12 @@ class CustomOpDef(Op):
     # -- running -----------------------------------------------------------------------------------------------
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         full = self.schema.bind(args, kwargs)
+        if self.composite is not None and not self.kernels:
+            return self.composite(*full)
         if self.mutated:
             return self._mutate(full)
         if _native.grad_enabled() and self.wants_grad(full):
-            return self._record(full)
+            return self._record(full) if self.recording is None else self.recording(*full)
         return dispatch.below(self, full)
 
     def _record(self, args: tuple[Any, ...]) -> Any:
@@ -409,11 +413,16 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
 def _registration(key: str, func: Callable[..., Any]) -> Callable[[CustomOpDef], object]:
     if key in ("Meta", "meta"):
         return lambda op: op.register_fake(func)
-    if key in ("default", "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
+    if key in ("default", "CompositeExplicitAutograd"):
         return lambda op: op.register_kernel(None, func)
     if key.lower() in ("cpu", "cuda"):
         return lambda op: op.register_kernel(key.lower(), func)
-    raise NotImplementedError(f"library.impl: dispatch key {key!r}; supported: CPU, CUDA, Meta, CompositeExplicitAutograd")
+    if key == "CompositeImplicitAutograd":
+        return lambda op: setattr(op, "composite", func)
+    if key in ("Autograd", "AutogradCPU", "AutogradCUDA"):
+        return lambda op: setattr(op, "recording", func)
+    raise NotImplementedError(f"library.impl: dispatch key {key!r}; supported: CPU, CUDA, Meta, CompositeExplicitAutograd, "
+                              "CompositeImplicitAutograd, Autograd, AutogradCPU, AutogradCUDA")  # fmt: skip
 
 
 def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *,

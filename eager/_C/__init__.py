@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager._dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
-from eager.autograd import set_grad_enabled
+from eager.autograd import no_grad, set_grad_enabled
 from eager.device import device
 from eager.dispatch import active_level
 from eager.dtypes import dtype
@@ -16,10 +16,11 @@ from eager.serialization import PyTorchFileReader
 from eager.tensor import Tensor
 
 _TensorMeta = type(Tensor)
+_AutoDispatchBelowAutograd = no_grad  # what runs below autograd records nothing
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Graph", "Node",
-    "PyTorchFileReader", "Value", "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Graph", "Node", "PyTorchFileReader",
+    "Value", "_AutoDispatchBelowAutograd", "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active",
     "_disabled_torch_function_impl", "_get_tracing_state", "_log_api_usage_once", "_nn", "_set_grad_enabled",
 ]  # fmt: skip
 

@@ -195,3 +195,45 @@ def test_an_op_around_a_triton_kernel_is_called_whole(backend) -> None:
     assert y.tolist() == [6.0, -3.0] and kernel.grids == [(1,)]
     assert torch.autograd.grad(y.sum(), x)[0].tolist() == [6.0, 6.0]
     assert launch(x.detach()).tolist() == [1.5, 0.0]
+
+
+class _Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, op):
+        ctx.save_for_backward(x)
+        with torch._C._AutoDispatchBelowAutograd():
+            return op(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x * x, None
+
+
+@pytest.mark.parametrize("backend", [None, "eager", "aot_eager", "inductor"])
+def test_ops_differentiated_by_what_they_are_made_of_or_by_a_function_of_their_own(backend) -> None:
+    namespace = f"tests_keys_{next(_numbers)}"
+    lib = library.Library(namespace, "DEF")
+    lib.define("scaled_square(Tensor x, float scale) -> Tensor")
+    lib.impl("scaled_square", lambda x, scale: x * x * scale, "CompositeImplicitAutograd")
+    lib.define("cube(Tensor x) -> Tensor")
+    lib.impl("cube", lambda x: torch.from_numpy(x.detach().numpy() ** 3), "CPU")
+    lib.impl("cube", lambda x: torch.empty_like(x), "Meta")
+    ops = getattr(torch.ops, namespace)
+    lib.impl("cube", lambda x: _Cube.apply(x, ops.cube), "Autograd")
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    expected = {
+        lambda x: ops.scaled_square(x, 2.0) + 1: ([3.0, 9.0], [4.0, 8.0]),
+        lambda x: ops.cube(x) + 1: ([2.0, 9.0], [3.0, 12.0]),
+        lambda x: ops.cube(x.detach()) + x: ([2.0, 10.0], [1.0, 1.0]),
+    }
+    for f, (value, slope) in expected.items():
+        y = (f if backend is None else dynamo.compile(f, backend=backend, fullgraph=True))(x)
+        assert y.tolist() == value and torch.autograd.grad(y.sum(), x)[0].tolist() == slope
+
+
+def test_a_key_that_says_nothing_here_is_refused() -> None:
+    lib = library.Library(f"tests_keys_{next(_numbers)}", "DEF")
+    lib.define("nothing(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match=r"dispatch key 'Tracer'; supported: .*Autograd"):
+        lib.impl("nothing", lambda x: x, "Tracer")

@@ -160,7 +160,7 @@ class CopySlices(Node):
     Outside the view the gradient passes to the old history; inside it goes through `inner`.
     """
 
-    __slots__ = ("inner", "replay", "old_edge", "layout")
+    __slots__ = ("inner", "replay", "old_edge", "layout", "order")
 
     def __init__(self, base: Any, replay: tuple[Any, ...], inner: Node) -> None:
         self.old_edge = edge_of(base)
@@ -168,6 +168,8 @@ class CopySlices(Node):
         self.inner = inner
         self.replay = replay
         self.layout = spec_of(base) if _names_places(replay) else None  # in which the steps are right
+        # Outermost dim first. In other orders than the base's, dims that the steps join may not lie one within the other.
+        self.order = None if base.is_contiguous() else sorted(range(base.ndim), key=lambda d: -base.stride(d))
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
@@ -177,9 +179,9 @@ class CopySlices(Node):
         if g is None:
             return [None] * len(self.edges)
         inner_needed = [self.inner.edges[0] is not None, *needed[1:]]
-        inner_grads = list(self.inner.apply([self._part(g if self.layout is None else self._laid_out(g)).clone()], inner_needed))
-        first = inner_grads[0]
         whole = self._laid_out(g)
+        inner_grads = list(self.inner.apply([self._part(whole).clone()], inner_needed))
+        first = inner_grads[0]
         if first is not None and not first._batches <= whole._batches:
             whole = whole.where((first == first).all(), whole)  # a row of the batches whose rows are written into it
         if first is None:
@@ -190,10 +192,12 @@ class CopySlices(Node):
 
     def _laid_out(self, g: Any) -> Any:
         """A copy of a gradient of the base, of which `_part` is the view's."""
-        if self.layout is None:
-            return g.clone()
-        whole = _native.empty(g.dtype.code, self.layout.shape, self.layout.strides)
-        return whole.copy_(g)
+        if self.layout is not None:
+            return _native.empty(g.dtype.code, self.layout.shape, self.layout.strides).copy_(g)
+        if self.order is None:
+            return _clone()(g, "contiguous")
+        back = sorted(range(len(self.order)), key=self.order.__getitem__)
+        return _clone()(g.permute(self.order), "contiguous").permute(back)
 
     def _part(self, whole: Any) -> Any:
         """The view of `whole` that was written through."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from eager.autograd.node import history_of
+from eager.autograd.function import BackwardCFunction
+from eager.autograd.node import OpNode, history_of
 from eager.autograd.record import NO_GRAD_VIEW
 from eager.ops.table import OPS, Op
 from eager.spec import is_dense
@@ -48,11 +49,20 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
+class CustomHistory:
+    """After `steps` of them a custom function gave its view: from there on the history is that of result `result`."""
+
+    steps: int
+    result: Computed
+
+
+@dataclass(frozen=True, slots=True)
 class Derived:
     """`steps` replayed on `source`."""
 
     source: FromInput | Computed
     steps: tuple[Step, ...]
+    custom: CustomHistory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,8 @@ def settled(out: Output, env: ShapeEnv) -> Output:
     if isinstance(out, Literal):
         return Literal(simplified(out.value, env))
     if isinstance(out, Derived):
-        return Derived(out.source, tuple(Step(s.op, simplified(s.args, env), s.recorded) for s in out.steps))
+        steps = tuple(Step(s.op, simplified(s.args, env), s.recorded) for s in out.steps)
+        return Derived(out.source, steps, out.custom)
     return out
 
 
@@ -155,7 +166,7 @@ class _Planner:
             raise NotImplementedError("aot: a result with a gradient history is a view of memory that has none")
         base = self._base(r, buffer.base)
         source = self._compute(base)
-        return source if r is base else Derived(source, self._steps(r, base))
+        return source if r is base else self._derived(source, r, base)
 
     def _base(self, r: Tensor, whole: Tensor) -> Tensor:
         """The tensor that `r` is a view of, or `r`: `whole`, or what a function made of it inside and gave as no view.
@@ -184,8 +195,19 @@ class _Planner:
         for d in reversed(self.mode.memory.derivation(r)[1]):
             current = d.parent
             if id(current) in self.position:
-                return Derived(FromInput(self.position[id(current)]), self._steps(r, current))
-        return Derived(FromInput(index), self._steps(r, self.inputs[index]))
+                return self._derived(FromInput(self.position[id(current)]), r, current)
+        return self._derived(FromInput(index), r, self.inputs[index])
+
+    def _derived(self, source: FromInput | Computed, r: Tensor, base: Tensor) -> Derived:
+        steps = self._steps(r, base)
+        for behind, d in enumerate(reversed(self.mode.memory.derivation(r)[1])):
+            if _is_custom(d.tensor):
+                if behind >= len(steps):
+                    raise NotImplementedError("aot: a result is a view that a custom function gave of a tensor it was not given")
+                return Derived(source, steps, CustomHistory(len(steps) - behind, self._compute(d.tensor)))
+            if d.parent is base:
+                break
+        return Derived(source, steps)
 
     def _steps(self, r: Tensor, source: Tensor) -> tuple[Step, ...]:
         """View ops from `source` to `r`; by geometry where the recorded ones begin elsewhere."""
@@ -217,6 +239,11 @@ def _is_noted(t: Tensor) -> bool:
     return t._autograd is not None and t._autograd.base is not None
 
 
+def _is_custom(t: Tensor) -> bool:
+    """Whether `t` is a view with the history that a custom function gave it."""
+    return _is_noted(t) and isinstance(history_of(t), BackwardCFunction)
+
+
 def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step:
     """How to make `result` again. Autograd notes the base of a view, and whether it was made under no_grad; one made
     by detach() and then written to in grad mode has a history of its own, which replaying cannot give it."""
@@ -227,4 +254,5 @@ def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step
             "aot: a result is a view of an input or of another result, but has a gradient history of its own "
             "(it was made by detach() or under no_grad, then written to); clone() it"
         )
-    return Step(op, plain(args), op.name == "detach" or (noted and meta.creation is not NO_GRAD_VIEW))
+    recorded = noted and (meta.creation is not NO_GRAD_VIEW or isinstance(history_of(result), OpNode))
+    return Step(op, plain(args), op.name == "detach" or recorded)

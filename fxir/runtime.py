@@ -234,6 +234,14 @@ def _replay(t: Tensor, steps: Sequence[Step]) -> Tensor:
     return t
 
 
+def _with_history(view: Tensor, result: Tensor) -> Tensor:
+    """A view that a custom function gave, with the history of the result that was computed for it."""
+    node = result.grad_fn
+    if node is not None:
+        view._set_history(node, result.output_nr)
+    return view
+
+
 def _base(x: Tensor, low: int, span: int) -> Tensor:
     return _native.alias(x, (span,), (1,), x.storage_offset() - low)  # type: ignore[no-any-return]
 
@@ -364,8 +372,12 @@ class _Writer:
         if isinstance(out, Literal):
             return self._text(out.value)
         if isinstance(out, Derived):
-            self.env |= {"replay": _replay, "Step": Step}
-            text = f"replay({self._source(out.source)}, {self._steps(out.steps)})"
+            self.env |= {"replay": _replay, "Step": Step, "with_history": _with_history}
+            text, rest = self._source(out.source), out.steps
+            if out.custom is not None:
+                first, rest = rest[: out.custom.steps], rest[out.custom.steps :]
+                text = f"with_history(replay({text}, {self._steps(first)}), {self._source(out.custom.result)})"
+            text = f"replay({text}, {self._steps(rest)})"
         else:
             text = self._source(out)
         self.lines.append(f"r{i} = {text}")
@@ -422,4 +434,5 @@ def _symbols_of(out: Output) -> frozenset[Sym]:
 
 def _n_computed(region: Region) -> int:
     sources = [o.source if isinstance(o, Derived) else o for o in region.outputs]
+    sources += [o.custom.result for o in region.outputs if isinstance(o, Derived) and o.custom is not None]
     return 1 + max((s.index for s in sources if isinstance(s, Computed)), default=-1)

@@ -311,7 +311,11 @@ def _tensors(cap: Capture, value: Value) -> list[TensorValue]:
 
 
 def _refuse_history(cap: Capture, outputs: list[TensorValue], inputs: list[TensorValue]) -> None:
-    """Histories that began outside, and hooks from outside, are only there when the compiled function runs."""
+    """Histories that began outside, and hooks from outside, are only there when the compiled function runs. They count where
+    they may lead to what is differentiated by: a tensor from outside, not one made in the graph."""
+    given = [t for t in inputs if any(t is v for v in cap.inputs)]
+    if not given:
+        return
     roots = [e[0] for v in outputs if (e := edge_of(v.fake)) is not None]
     reached = set(engine.reachable(roots)[1])
     for v in cap.inputs:
@@ -320,7 +324,7 @@ def _refuse_history(cap: Capture, outputs: list[TensorValue], inputs: list[Tenso
             continue
         if _has_hooks(v.real):
             raise Unsupported(breaks.AUTOGRAD, f"autograd.grad() through {v.describe()}, which has hooks")
-        if v.real.grad_fn is not None and (len(inputs) > 1 or inputs[0] is not v):  # type: ignore[union-attr]
+        if v.real.grad_fn is not None and any(t is not v for t in given):  # type: ignore[union-attr]
             raise Unsupported(breaks.AUTOGRAD, f"autograd.grad() through the history of {v.describe()}")
 
 

@@ -249,6 +249,41 @@ def autograd_grad_of_an_intermediate(compile: Compile) -> Any:
 
 
 @PROGRAMS.add(whole=True)
+def autograd_grad_of_an_intermediate_of_what_was_computed_outside(compile: Compile) -> Any:
+    """The history of the input leads away from what is differentiated by; its hooks are not asked."""
+    seen = []
+
+    def f(x: Any) -> Any:
+        h = x.sin()
+        (g,) = torch.autograd.grad((h**2).sum(), h, create_graph=True)
+        return h * 0.5 + g.tanh()
+
+    start = leaf(3)
+    x = start * 2
+    x.register_hook(lambda g: seen.append(g.clone()))
+    y = compile(f)(x)
+    first = len(seen)
+    y.sum().backward()
+    return y, start.grad, first, seen
+
+
+@PROGRAMS.add()
+def autograd_grad_behind_a_break(compile: Compile) -> Any:
+    def f(x: Any) -> Any:
+        h = x * 2
+        with torch.no_grad():
+            torch._dynamo.graph_break()
+        h = h.sin()
+        (g,) = torch.autograd.grad((h**2).sum(), h, create_graph=True)
+        return h * 0.5 + g.tanh()
+
+    x = leaf(3)
+    y = compile(f)(x)
+    y.sum().backward()
+    return y, x.grad
+
+
+@PROGRAMS.add(whole=True)
 def autograd_grad_with_unused_inputs(compile: Compile) -> Any:
     def f(x: Any, y: Any) -> Any:
         found = torch.autograd.grad((x**2).sum(), (x, y), allow_unused=True)

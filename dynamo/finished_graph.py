@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo.runtime import HELPERS
+from dynamo.trust import CAPTURED_GRAPH
 from fxir.graph_module import GraphModule
 
 if TYPE_CHECKING:
@@ -54,4 +55,4 @@ def prune(cap: Capture, outputs: list[Node]) -> None:
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:
     """The captured graph, ended by a tuple of its outputs."""
     cap.graph.output(tuple(outputs))
-    return GraphModule(cap.graph.root, cap.graph, "CapturedGraph")
+    return GraphModule(cap.graph.root, cap.graph, CAPTURED_GRAPH)

@@ -22,6 +22,7 @@ from eager import refusal
 from eager.ops.table import OPS, Op
 
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
+CAPTURED_GRAPH: Final = "CapturedGraph"  # the name of the graphs of captures
 _DEBUGGERS: Final = frozenset({"pdb", "bdb", "ipdb", "pudb", "debugpy", "IPython.core.debugger"})  # they look at the caller's frame
 _LOOK_UP_THE_STACK: Final = frozenset(("extract_stack", "format_stack", "print_stack", "walk_stack"))  # of traceback
 _EAGER_DIR: Final = os.path.dirname(os.path.abspath(eager.__file__)) + os.sep
@@ -208,9 +209,12 @@ def _may_capture_file(filename: str) -> bool:
 def may_capture(code: CodeType) -> bool:
     """Whether a frame of this code that the hook meets is worth a capture of its own.
 
-    Constructors of our modules are not: they fill registries, which only ordinary Python can.
+    Constructors of our modules are not: they fill registries, which only ordinary Python can. Nor is a captured graph
+    that runs as it is, as where its backward is gone into.
     """
     if code.co_name == "__init__" and code.co_filename.startswith(_EAGER_DIR):
+        return False
+    if code.co_filename.startswith(f"<{CAPTURED_GRAPH}."):
         return False
     return _may_capture_file(code.co_filename)
 

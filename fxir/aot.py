@@ -34,6 +34,7 @@ from fxir.emit import spec
 from fxir.examples import fakes_like
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
+from fxir.inside import Inside, feeding, inside
 from fxir.joint import Joint, add_gradients, effects
 from fxir.node import Node
 from fxir.options import CompileOptions, GraphKind
@@ -471,6 +472,11 @@ def _compile_training(
         cut.symbols,
         cut.states,
     )
+    results = program.results()
+    backward.feeding = feeding([t for k in program.differentiable if (t := results[k]) is not None])
+    if backward.feeding:
+        backward.inside = _inside(program, wanting)
+        backward.draws = bool(joint.forward_effects)
     if cut.backward.symbols:
         backward.run()  # now: what it cannot do with a symbol must be known while the capture can still make it static
     region = program.region(
@@ -482,6 +488,15 @@ def _compile_training(
         watched=_watched(program, joint, cut),
     )
     return wrap(forward, region)
+
+
+def _inside(program: _Program, wanting: list[int]) -> Inside:
+    plain = program.again.plain if isinstance(program.again, _Elsewhere) else None
+    places_ = [program.inputs.graph_inputs[i] for i in wanting]
+    n_args = len(program.inputs.args) - len(program.bound)
+    given = [p if isinstance(p, int) and p < n_args else None for p in places_]
+    once = plain if isinstance(plain, GraphModule) else None  # no program of gradients, which would be compiled again
+    return inside(once, program.outputs, program.differentiable, len(program.writes), given)
 
 
 def _watched(program: _Program, joint: Joint, cut: Partition) -> tuple[int, ...]:

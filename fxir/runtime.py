@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from eager import _native, dtypes
+from eager import _native, dtypes, random
 from eager.autograd.node import RELEASED, SavedTensor, attach
 from eager.autograd.state import per_thread
 from eager.ops.table import OPS, empty
@@ -23,6 +23,7 @@ from fxir.aliasing import Computed, Derived, FromInput, Literal, Output, Repeat,
 from fxir.expr import Expr, Sym
 from fxir.expr_print import to_python
 from fxir.floats import FloatExpr, to_text
+from fxir.inside import Inside
 from fxir.partition import Saved
 from fxir.second import SecondOrder
 from fxir.shapes import SymbolSource, symbols_in
@@ -98,7 +99,8 @@ class Backward:
     specs: of the tangents. compile: for the absent tangents, a bit mask, the graph from what is kept and all
     tangents (it does not read absent ones), and where each wanted gradient is: ("output" of the graph or "input" to it, index), or None.
     conflicts: see `fxir.reach`. symbols: whose values it gets after the tangents. states: positions of random states
-    among what is kept.
+    among what is kept. feeding: outputs that others are made of, a bit mask; then `inside` runs the region again where a
+    gradient is asked for at one of them, after it went back to where the forward began to draw, if it `draws`.
     """
 
     specs: tuple[TensorSpec, ...]
@@ -107,6 +109,9 @@ class Backward:
     second: SecondOrder
     symbols: tuple[Sym, ...] = ()
     states: tuple[int | None, ...] = ()
+    feeding: int = 0
+    inside: Inside | None = None
+    draws: bool = False
     _runs: dict[int, tuple[Callable[..., Any], GradientPlaces]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -129,7 +134,7 @@ class Call:
     from, and those whose graph is freed.
     """
 
-    __slots__ = ("args", "ints", "present", "region", "saved", "specs", "spent", "versions")
+    __slots__ = ("args", "drawn", "ints", "present", "region", "saved", "specs", "spent", "versions")
 
     def __init__(
         self, region: Backward, saved: list[Any], args: tuple[Any, ...], versions: tuple[tuple[Tensor, int], ...],
@@ -141,6 +146,7 @@ class Call:
         self.versions = versions
         self.specs = specs  # of the tangents in this call
         self.ints = ints
+        self.drawn: Any = ()  # where the generators stood
         self.present = self.spent = 0
 
     def release(self) -> None:
@@ -151,13 +157,8 @@ class Call:
 
     def __call__(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         region = self.region
-        absent = 0
-        for i, g in enumerate(grads):
-            if g is None:
-                absent |= 1 << i
-        self.present = ~absent & (1 << len(grads)) - 1
-        if self.saved is None or (self.spent and self._is_freed()):
-            raise RuntimeError(RELEASED)
+        absent = self._begin(grads)
+        assert self.saved is not None
         if _native.grad_enabled():
             return self._differentiably(grads)
         values = [_unpack(s) if type(s) is SavedTensor else s for s in self.saved]
@@ -167,6 +168,25 @@ class Call:
         results = run(*values)
         return tuple([None if at is None else results[at[1]] if at[0] == "output" else values[at[1]] for at in places])
 
+    def _begin(self, grads: Sequence[Any]) -> int:
+        """The absent gradients, a bit mask. Raises RuntimeError where what the others need is freed."""
+        absent = 0
+        for i, g in enumerate(grads):
+            if g is None:
+                absent |= 1 << i
+        self.present = ~absent & (1 << len(grads)) - 1
+        if self.saved is None or (self.spent and self._is_freed()):
+            raise RuntimeError(RELEASED)
+        return absent
+
+    def inside(self, grads: Sequence[Any], hooks: dict[int, Callable[[Tensor], Tensor]], targets: Sequence[int],
+               wanted: Sequence[bool]) -> tuple[list[Tensor | None], list[Tensor | None]]:  # fmt: skip
+        """See `fxir.inside`."""
+        self._begin(grads)
+        self._check_versions()
+        assert self.region.inside is not None
+        return self.region.inside(self, grads, hooks, targets, wanted)
+
     def _is_freed(self) -> bool:
         """Whether a present output shares saved tensors with one that was differentiated without retain_graph."""
         return any(self.present >> i & 1 and c & self.spent for i, c in enumerate(self.region.conflicts))
@@ -174,15 +194,21 @@ class Call:
     def _differentiably(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gradients that can be differentiated themselves (the backward runs under `create_graph=True`)."""
         region = self.region
+        kept = self._check_versions()
+        tangents = [None if g is None else _tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
+        return tuple(region.second(self.args, tangents, [None if k is None else kept[k] for k in region.states]))
+
+
+    def _check_versions(self) -> list[Any]:
+        """What is kept. Raises RuntimeError, with eager's text, where any of it or a watched argument was written to."""
         assert self.saved is not None
         kept = [_unpack(s) if type(s) is SavedTensor else s for s in self.saved]
         for t, version in self.versions:
             if t._version != version:
                 s = SavedTensor(t, False)
                 s.version = version
-                s.unpack(_Name())  # type: ignore[arg-type]  # raises, with eager's text
-        tangents = [None if g is None else _tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
-        return tuple(region.second(self.args, tangents, [None if k is None else kept[k] for k in region.states]))
+                s.unpack(_Name())  # type: ignore[arg-type]
+        return kept
 
 
 class _Name:
@@ -295,6 +321,9 @@ class _Writer:
         inputs = [self._input(i, g) for i, g in enumerate(region.graph_inputs) if not isinstance(g, FloatInput)]
         self._read_symbols(inputs)
         inputs += [self._float(i, g) for i, g in enumerate(region.graph_inputs) if isinstance(g, FloatInput)]
+        if region.backward is not None and region.backward.draws:
+            self.env["drawing"] = random.places
+            self.lines.append("drawn = drawing()")
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:
             self._attach(inputs)
@@ -350,7 +379,10 @@ class _Writer:
         args = "".join(f"a{i}, " for i in range(region.n_args))
         versions = "".join(f"(a{i}, a{i}._version), " for i in region.watched)
         self.lines.append(f"call = Call(backward, [{', '.join(kept)}], ({args}), ({versions}), {specs}, {ints})")
-        self.lines.append(f"attach([{outs}], [{ins}], call, {NODE_NAME!r}, call.release)")
+        feeding = f".feeding = {region.backward.feeding}" if region.backward.feeding else ""
+        if region.backward.draws:
+            self.lines.append("call.drawn = drawn")
+        self.lines.append(f"attach([{outs}], [{ins}], call, {NODE_NAME!r}, call.release){feeding}")
 
     def _result(self, k: int) -> str:
         """Graph output k."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from eager import _native
 from eager.autograd import hooks
-from eager.autograd.node import AccumulateGrad, Node, add_gradient, edge_of
+from eager.autograd.node import AccumulateGrad, FunctionNode, Node, add_gradient, edge_of
 from eager.autograd.state import anomaly, per_thread
 from eager.spec import TensorSpec
 
@@ -145,6 +145,8 @@ class _Run:
     def _step(self, node: Node, grads: list[Any]) -> Sequence[Any]:
         """Deliver what has come to `node` and apply it, if anything beyond is wanted: the steps that are not plain."""
         needed = self.needed
+        if isinstance(node, FunctionNode) and node.feeding and self._asks_inside(node, grads):
+            return self._inside(node, grads)
         hooks.run_tensor_hooks(node, grads)
         if needed is not None and self._collect(node, grads) and (
                 not self.accumulate if isinstance(node, AccumulateGrad) else not any(
@@ -169,6 +171,33 @@ class _Run:
         if not self.retain:
             node.release()
         return result
+
+    def _asks_inside(self, node: FunctionNode, grads: list[Any]) -> bool:
+        """Whether a gradient is asked for at an output that is made into another one, from which a gradient comes."""
+        asked = {*(node.tensor_hooks or ()), *(node.retained or ()), *(k for n, k in self.targets or () if n is node)}
+        return any(node.feeding >> k & 1 and any(g is not None and i != k for i, g in enumerate(grads)) for k in asked)
+
+    def _inside(self, node: FunctionNode, grads: list[Any]) -> Sequence[Any]:
+        """The step of a node whose outputs are made of one another: hooks and targets are within it."""
+
+        def passing(k: int) -> Callable[[Any], Any]:
+            def hook(g: Any) -> Any:
+                alone = [g if i == k else None for i in range(len(grads))]
+                hooks.run_tensor_hooks(node, alone)
+                return alone[k]
+
+            return hook
+
+        wanted = [e is not None and (self.needed is None or e[0] in self.needed) for e in node.edges]
+        targets = {k: at for (n, k), at in (self.targets or {}).items() if n is node}
+        hooked = {*(node.tensor_hooks or ()), *(node.retained or ())}
+        inside = node.backward.inside  # type: ignore[attr-defined]
+        result, found = inside(grads, {k: passing(k) for k in hooked}, list(targets), wanted)
+        for at, g in zip(targets.values(), found, strict=True):
+            self.captured[at] = g
+        if not self.retain:
+            node.release()
+        return result  # type: ignore[no-any-return]
 
     def _collect(self, node: Node, grads: list[Any]) -> bool:
         """Note the gradients that were asked for at `node`; whether there were any."""

@@ -394,7 +394,7 @@ def op_node_class(op: Any) -> type[OpNode]:
 class FunctionNode(Node):
     """A custom reverse step: a callable from output gradients to input gradients."""
 
-    __slots__ = ("backward", "_name", "on_release")
+    __slots__ = ("backward", "_name", "on_release", "feeding")
 
     def __init__(self, backward: Callable[..., Any], edges: Sequence[Edge], specs: Sequence[TensorSpec | None], name: str,
                  on_release: Callable[[], None] | None = None) -> None:  # fmt: skip
@@ -402,6 +402,7 @@ class FunctionNode(Node):
         self.backward = backward
         self._name = name
         self.on_release = on_release
+        self.feeding = 0  # outputs that others are made of, a bit mask; `backward.inside` gives what comes to them from those
 
     def name(self) -> str:
         return self._name

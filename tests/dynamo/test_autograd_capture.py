@@ -8,6 +8,7 @@ from tests.dynamo.autograd import (
     functions,
     hooks,
     idioms,
+    inside,
     modules,
     regions,
     second_order,
@@ -16,7 +17,7 @@ from tests.dynamo.autograd import (
     transforms,
 )
 
-FAMILIES = (second_order, functions, idioms, regions, hooks, transforms, surroundings, modules)
+FAMILIES = (second_order, functions, idioms, regions, hooks, inside, transforms, surroundings, modules)
 CASES = [
     pytest.param(p, backend, id=f"{family.__name__.rpartition('.')[2]}-{p.name}-{backend}")
     for family in FAMILIES

@@ -1,0 +1,106 @@
+"""Gradients that are asked for inside of a compiled region: at a result that other results of the region are made of.
+
+Autograd knows a region as one node, whose results do not lead to one another; so what comes to such a result is only the
+gradient from outside. That is all it gets where nobody looks. A hook on it, `retain_grad()`, or `autograd.grad` with respect to
+it asks for the whole gradient, which passes through the other results: then the program is run once more, op by op, with a
+history, and the gradient goes the way that it goes in eager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from eager import _native, random
+from eager.autograd import engine
+from eager.autograd.inplace import note_base
+from eager.autograd.node import Node, edge_of
+from eager.ops.table import OPS
+from eager.tensor import Tensor
+from fxir.aliasing import Computed, Derived, Output
+
+_UNABLE: Final = (
+    "a gradient was asked for (a hook, retain_grad() or autograd.grad) at a result of a compiled region that other results of it "
+    "are made of, and the region cannot be run again: it writes to its inputs, or is a gradient itself. Ask for it inside of the "
+    "compiled function, or run that part in eager (compiler.disable)."
+)
+
+
+def feeding(outputs: Sequence[Tensor]) -> int:
+    """The outputs that others are made of, as a bit mask."""
+    roots: dict[Node, int] = {}
+    for i, y in enumerate(outputs):
+        edge = edge_of(y)
+        if edge is not None:
+            roots[edge[0]] = roots.get(edge[0], 0) | 1 << i
+    waiting, order = engine.reachable(list(roots))
+    above = dict.fromkeys(order, 0)  # outputs that lead to a node
+    ready = [n for n in order if not waiting[n]]
+    while ready:
+        node = ready.pop()
+        for edge in node.edges:
+            if edge is None:
+                continue
+            child = edge[0]
+            above[child] |= above[node] | roots.get(node, 0)
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
+    return sum(mask for node, mask in roots.items() if above[node])
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A region once more, for one backward.
+
+    plain: the program, uncompiled; None for one that cannot be run again. results: for each output that the backward hangs
+    on, the program's result that it is, and whether it is the base of that. wanting: the arguments that get gradients.
+    """
+
+    plain: Callable[..., Any] | None
+    results: tuple[tuple[int, bool] | None, ...]
+    wanting: tuple[int, ...]
+
+    def __call__(self, call: Any, tangents: Sequence[Tensor | None], hooks: dict[int, Callable[[Tensor], Tensor]],
+                 targets: Sequence[int], wanted: Sequence[bool]) -> tuple[list[Tensor | None], list[Tensor | None]]:  # fmt: skip
+        """(the gradients of arguments, those at `targets`). hooks: what a gradient has to pass, by output."""
+        if self.plain is None:
+            raise RuntimeError(_UNABLE)
+        create_graph = _native.set_grad_enabled(True)
+        now = random.places()
+        try:
+            random.go_back(call.drawn)
+            args = [OPS["alias"](a) if isinstance(a, Tensor) and a._requires_grad else a for a in call.args]
+            found = self.plain(*args)
+            made = self._made(found if isinstance(found, tuple | list) else [found])
+            for k, hook in hooks.items():
+                if made[k] is not None:
+                    made[k].register_hook(hook)
+            sought = [args[a] for a, want in zip(self.wanting, wanted, strict=True) if want] + [made[k] for k in targets]
+            present = [k for k, g in enumerate(tangents) if g is not None]
+            gradients = iter(engine.grad([made[k] for k in present], sought, [tangents[k] for k in present], retain_graph=True,
+                                         create_graph=create_graph, allow_unused=True))  # fmt: skip
+            return [next(gradients) if want else None for want in wanted], list(gradients)
+        finally:
+            random.go_back(now)
+            _native.set_grad_enabled(create_graph)
+
+    def _made(self, found: Sequence[Any]) -> list[Any]:
+        return [None if at is None else note_base(found[at[0]]) if at[1] else found[at[0]] for at in self.results]
+
+
+def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differentiable: Sequence[int], writes: int,
+           wanting: Sequence[Any]) -> Inside:  # fmt: skip
+    """How to run a region again. differentiable: graph outputs, of which the first `writes` are new values of inputs."""
+    at: dict[int, tuple[int, bool]] = {}
+    for i, out in enumerate(outputs):
+        if isinstance(out, Computed):
+            at[out.index] = i, False
+    for i, out in enumerate(outputs):
+        if isinstance(out, Derived) and out.custom is not None and out.custom.steps == len(out.steps):
+            at.setdefault(out.custom.result.index, (i, False))
+        elif isinstance(out, Derived) and isinstance(out.source, Computed):
+            at.setdefault(out.source.index, (i, True))
+    able = not writes and all(isinstance(g, int) for g in wanting)
+    return Inside(plain if able else None, tuple(at.get(k - writes) for k in differentiable), tuple(wanting) if able else ())

@@ -492,11 +492,15 @@ def _compile_training(
 
 def _inside(program: _Program, wanting: list[int]) -> Inside:
     plain = program.again.plain if isinstance(program.again, _Elsewhere) else None
-    places_ = [program.inputs.graph_inputs[i] for i in wanting]
     n_args = len(program.inputs.args) - len(program.bound)
-    given = [p if isinstance(p, int) and p < n_args else None for p in places_]
+
+    def argument(graph_input: int) -> int | None:
+        at = program.inputs.graph_inputs[graph_input]
+        return at if isinstance(at, int) and at < n_args else None
+
+    written = [None if w.recorded else argument(w.graph_input) for w in program.writes]
     once = plain if isinstance(plain, GraphModule) else None  # no program of gradients, which would be compiled again
-    return inside(once, program.outputs, program.differentiable, len(program.writes), given)
+    return inside(once, program.outputs, program.differentiable, written, [argument(i) for i in wanting])
 
 
 def _watched(program: _Program, joint: Joint, cut: Partition) -> tuple[int, ...]:

@@ -22,9 +22,10 @@ from fxir.aliasing import Computed, Derived, Output
 
 _UNABLE: Final = (
     "a gradient was asked for (a hook, retain_grad() or autograd.grad) at a result of a compiled region that other results of it "
-    "are made of, and the region cannot be run again: it writes to its inputs, or is a gradient itself. Ask for it inside of the "
-    "compiled function, or run that part in eager (compiler.disable)."
+    "are made of, and the region cannot be run again: it writes to large inputs or to the histories of some, or is a gradient itself. "
+    "Ask for it inside of the compiled function, or run that part in eager (compiler.disable)."
 )
+_MOST_KEPT: Final = 1 << 16  # elements of an input that the region writes to, which are copied at every call
 
 
 def feeding(outputs: Sequence[Tensor]) -> int:
@@ -56,22 +57,28 @@ class Inside:
 
     plain: the program, uncompiled; None for one that cannot be run again. results: for each output that the backward hangs
     on, the program's result that it is, and whether it is the base of that. wanting: the arguments that get gradients.
+    written: those that the program writes to, which `call.before` has as they were.
     """
 
     plain: Callable[..., Any] | None
     results: tuple[tuple[int, bool] | None, ...]
     wanting: tuple[int, ...]
+    written: tuple[int, ...]
 
     def __call__(self, call: Any, tangents: Sequence[Tensor | None], hooks: dict[int, Callable[[Tensor], Tensor]],
                  targets: Sequence[int], wanted: Sequence[bool]) -> tuple[list[Tensor | None], list[Tensor | None]]:  # fmt: skip
         """(the gradients of arguments, those at `targets`). hooks: what a gradient has to pass, by output."""
-        if self.plain is None:
+        if self.plain is None or any(t is None for t in call.before):
             raise RuntimeError(_UNABLE)
         create_graph = _native.set_grad_enabled(True)
         now = random.places()
         try:
             random.go_back(call.drawn)
             args = [OPS["alias"](a) if isinstance(a, Tensor) and a._requires_grad else a for a in call.args]
+            for i, t in zip(self.written, call.before, strict=True):
+                if create_graph and args[i]._requires_grad:
+                    raise RuntimeError(_UNABLE)
+                args[i] = t.clone().requires_grad_(args[i]._requires_grad)
             found = self.plain(*args)
             made = self._made(found if isinstance(found, tuple | list) else [found])
             for k, hook in hooks.items():
@@ -90,9 +97,15 @@ class Inside:
         return [None if at is None else note_base(found[at[0]]) if at[1] else found[at[0]] for at in self.results]
 
 
-def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differentiable: Sequence[int], writes: int,
+def copy_of(t: Tensor) -> Tensor | None:
+    """An input as it is before the region writes to it; None for one that is too large to be copied at every call."""
+    return t.detach().clone() if t.numel() <= _MOST_KEPT else None
+
+
+def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differentiable: Sequence[int], written: Sequence[Any],
            wanting: Sequence[Any]) -> Inside:  # fmt: skip
-    """How to run a region again. differentiable: graph outputs, of which the first `writes` are new values of inputs."""
+    """How to run a region again. differentiable: graph outputs, of which the first are the new values of the inputs `written`.
+    Those, and `wanting`, are arguments, or None for what is no argument as it is."""
     at: dict[int, tuple[int, bool]] = {}
     for i, out in enumerate(outputs):
         if isinstance(out, Computed):
@@ -102,5 +115,6 @@ def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differen
             at.setdefault(out.custom.result.index, (i, False))
         elif isinstance(out, Derived) and isinstance(out.source, Computed):
             at.setdefault(out.source.index, (i, True))
-    able = not writes and all(isinstance(g, int) for g in wanting)
-    return Inside(plain if able else None, tuple(at.get(k - writes) for k in differentiable), tuple(wanting) if able else ())
+    if plain is None or None in (*wanting, *written):
+        return Inside(None, (), (), ())
+    return Inside(plain, tuple(at.get(k - len(written)) for k in differentiable), tuple(wanting), tuple(written))

@@ -23,7 +23,7 @@ from fxir.aliasing import Computed, Derived, FromInput, Literal, Output, Repeat,
 from fxir.expr import Expr, Sym
 from fxir.expr_print import to_python
 from fxir.floats import FloatExpr, to_text
-from fxir.inside import Inside
+from fxir.inside import Inside, copy_of
 from fxir.partition import Saved
 from fxir.second import SecondOrder
 from fxir.shapes import SymbolSource, symbols_in
@@ -134,7 +134,7 @@ class Call:
     from, and those whose graph is freed.
     """
 
-    __slots__ = ("args", "drawn", "ints", "present", "region", "saved", "specs", "spent", "versions")
+    __slots__ = ("args", "before", "drawn", "ints", "present", "region", "saved", "specs", "spent", "versions")
 
     def __init__(
         self, region: Backward, saved: list[Any], args: tuple[Any, ...], versions: tuple[tuple[Tensor, int], ...],
@@ -147,13 +147,14 @@ class Call:
         self.specs = specs  # of the tangents in this call
         self.ints = ints
         self.drawn: Any = ()  # where the generators stood
+        self.before: tuple[Tensor | None, ...] = ()  # arguments that the region writes to, as they were
         self.present = self.spent = 0
 
     def release(self) -> None:
         """Free what no backward may need any more: outputs with a graph of their own can still be differentiated."""
         self.spent |= self.present
         if all(c & self.spent for c in self.region.conflicts):
-            self.saved, self.args, self.versions = None, (), ()
+            self.saved, self.args, self.versions, self.before = None, (), (), ()
 
     def __call__(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         region = self.region
@@ -321,9 +322,8 @@ class _Writer:
         inputs = [self._input(i, g) for i, g in enumerate(region.graph_inputs) if not isinstance(g, FloatInput)]
         self._read_symbols(inputs)
         inputs += [self._float(i, g) for i, g in enumerate(region.graph_inputs) if isinstance(g, FloatInput)]
-        if region.backward is not None and region.backward.draws:
-            self.env["drawing"] = random.places
-            self.lines.append("drawn = drawing()")
+        if region.backward is not None:
+            self._look_before(region.backward)
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:
             self._attach(inputs)
@@ -382,7 +382,18 @@ class _Writer:
         feeding = f".feeding = {region.backward.feeding}" if region.backward.feeding else ""
         if region.backward.draws:
             self.lines.append("call.drawn = drawn")
+        if region.backward.inside is not None and region.backward.inside.written:
+            self.lines.append("call.before = was")
         self.lines.append(f"attach([{outs}], [{ins}], call, {NODE_NAME!r}, call.release){feeding}")
+
+    def _look_before(self, backward: Backward) -> None:
+        """What `fxir.inside` has to know of the time before the region ran."""
+        if backward.draws:
+            self.env["drawing"] = random.places
+            self.lines.append("drawn = drawing()")
+        if backward.inside is not None and backward.inside.written:
+            self.env["copy_of"] = copy_of
+            self.lines.append(f"was = ({''.join(f'copy_of(a{i}), ' for i in backward.inside.written)})")
 
     def _result(self, k: int) -> str:
         """Graph output k."""

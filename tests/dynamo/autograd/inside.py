@@ -164,3 +164,25 @@ def an_argument_written_to_since_is_refused(compile: Compile) -> Any:
     with torch.no_grad():
         w.mul_(2)
     return error(lambda: z.sum().backward())[0]
+
+
+@PROGRAMS.add()
+def the_region_writes_to_its_inputs(compile: Compile) -> Any:
+    """Running statistics, a counter that the value depends on, and a weight written to through `.data`."""
+    norm, w, n = torch.nn.BatchNorm1d(4).double(), leaf(4), torch.zeros((), dtype=torch.float64)
+
+    def f(x: Any) -> Any:
+        n.add_(1)
+        w.data.mul_(1.5)
+        h = norm(x * w) * n
+        return h, h.exp() * w
+
+    f = compile(f)
+    found = []
+    for _ in range(2):
+        x = leaf(3, 4)
+        h, z = f(x)
+        h.register_hook(lambda g: g.clamp(-0.2, 0.2))
+        (z.sum() * 0.3 + h.sum()).backward()
+        found.append((h.detach(), z.detach(), x.grad, w.grad.clone(), norm.weight.grad.clone(), norm.running_var.clone(), n.clone()))
+    return found

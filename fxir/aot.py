@@ -475,7 +475,7 @@ def _compile_training(
     results = program.results()
     backward.feeding = feeding([t for k in program.differentiable if (t := results[k]) is not None])
     if backward.feeding:
-        backward.inside = _inside(program, wanting)
+        backward.inside = _inside(program, wanting, joint)
         backward.draws = bool(joint.forward_effects)
     if cut.backward.symbols:
         backward.run()  # now: what it cannot do with a symbol must be known while the capture can still make it static
@@ -490,7 +490,7 @@ def _compile_training(
     return wrap(forward, region)
 
 
-def _inside(program: _Program, wanting: list[int]) -> Inside:
+def _inside(program: _Program, wanting: list[int], joint: Joint) -> Inside:
     plain = program.again.plain if isinstance(program.again, _Elsewhere) else None
     n_args = len(program.inputs.args) - len(program.bound)
 
@@ -499,8 +499,10 @@ def _inside(program: _Program, wanting: list[int]) -> Inside:
         return at if isinstance(at, int) and at < n_args else None
 
     written = [None if w.recorded else argument(w.graph_input) for w in program.writes]
+    read = ancestors(joint.forward_outputs[len(written) :])
+    kept = [a for a, w in zip(written, program.writes, strict=True) if a is not None and joint.primals[w.graph_input] in read]
     once = plain if isinstance(plain, GraphModule) else None  # no program of gradients, which would be compiled again
-    return inside(once, program.outputs, program.differentiable, written, [argument(i) for i in wanting])
+    return inside(once, program.outputs, program.differentiable, written, [argument(i) for i in wanting], kept)
 
 
 def _watched(program: _Program, joint: Joint, cut: Partition) -> tuple[int, ...]:

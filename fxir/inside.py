@@ -57,13 +57,15 @@ class Inside:
 
     plain: the program, uncompiled; None for one that cannot be run again. results: for each output that the backward hangs
     on, the program's result that it is, and whether it is the base of that. wanting: the arguments that get gradients.
-    written: those that the program writes to, which `call.before` has as they were.
+    written: those that the program writes to. kept: those among them that its results depend on; `call.before` has them as they
+    were.
     """
 
     plain: Callable[..., Any] | None
     results: tuple[tuple[int, bool] | None, ...]
     wanting: tuple[int, ...]
     written: tuple[int, ...]
+    kept: tuple[int, ...]
 
     def __call__(self, call: Any, tangents: Sequence[Tensor | None], hooks: dict[int, Callable[[Tensor], Tensor]],
                  targets: Sequence[int], wanted: Sequence[bool]) -> tuple[list[Tensor | None], list[Tensor | None]]:  # fmt: skip
@@ -75,10 +77,11 @@ class Inside:
         try:
             random.go_back(call.drawn)
             args = [OPS["alias"](a) if isinstance(a, Tensor) and a._requires_grad else a for a in call.args]
-            for i, t in zip(self.written, call.before, strict=True):
+            before = dict(zip(self.kept, call.before, strict=True))
+            for i in self.written:
                 if create_graph and args[i]._requires_grad:
                     raise RuntimeError(_UNABLE)
-                args[i] = t.clone().requires_grad_(args[i]._requires_grad)
+                args[i] = before.get(i, args[i]).detach().clone().requires_grad_(args[i]._requires_grad)
             found = self.plain(*args)
             made = self._made(found if isinstance(found, tuple | list) else [found])
             for k, hook in hooks.items():
@@ -103,7 +106,7 @@ def copy_of(t: Tensor) -> Tensor | None:
 
 
 def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differentiable: Sequence[int], written: Sequence[Any],
-           wanting: Sequence[Any]) -> Inside:  # fmt: skip
+           wanting: Sequence[Any], kept: Sequence[int]) -> Inside:  # fmt: skip
     """How to run a region again. differentiable: graph outputs, of which the first are the new values of the inputs `written`.
     Those, and `wanting`, are arguments, or None for what is no argument as it is."""
     at: dict[int, tuple[int, bool]] = {}
@@ -116,5 +119,5 @@ def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differen
         elif isinstance(out, Derived) and isinstance(out.source, Computed):
             at.setdefault(out.source.index, (i, True))
     if plain is None or None in (*wanting, *written):
-        return Inside(None, (), (), ())
-    return Inside(plain, tuple(at.get(k - len(written)) for k in differentiable), tuple(wanting), tuple(written))
+        return Inside(None, (), (), (), ())
+    return Inside(plain, tuple(at.get(k - len(written)) for k in differentiable), tuple(wanting), tuple(written), tuple(kept))

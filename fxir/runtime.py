@@ -382,7 +382,7 @@ class _Writer:
         feeding = f".feeding = {region.backward.feeding}" if region.backward.feeding else ""
         if region.backward.draws:
             self.lines.append("call.drawn = drawn")
-        if region.backward.inside is not None and region.backward.inside.written:
+        if region.backward.inside is not None and region.backward.inside.kept:
             self.lines.append("call.before = was")
         self.lines.append(f"attach([{outs}], [{ins}], call, {NODE_NAME!r}, call.release){feeding}")
 
@@ -391,9 +391,9 @@ class _Writer:
         if backward.draws:
             self.env["drawing"] = random.places
             self.lines.append("drawn = drawing()")
-        if backward.inside is not None and backward.inside.written:
+        if backward.inside is not None and backward.inside.kept:
             self.env["copy_of"] = copy_of
-            self.lines.append(f"was = ({''.join(f'copy_of(a{i}), ' for i in backward.inside.written)})")
+            self.lines.append(f"was = ({''.join(f'copy_of(a{i}), ' for i in backward.inside.kept)})")
 
     def _result(self, k: int) -> str:
         """Graph output k."""

@@ -37,7 +37,7 @@ ABSENT: dict[str, str] = {
        ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd")},
     **{f"serialization.{name}": "a part of torch's reader" for name in
        ("Storage", "StorageType", "check_module_version_greater_or_equal", "default_restore_location", "get_source_lines_and_file",
-        "location_tag", "mkdtemp", "normalize_storage_type", "storage_to_tensor_type", "validate_cuda_device", "validate_hpu_device",
+        "mkdtemp", "storage_to_tensor_type", "validate_cuda_device", "validate_hpu_device",
         "SourceChangeWarning")},
     "serialization.register_package": "there are no further devices", "serialization.?et_crc32_options": "sums are always written",
     "serialization.skip_data": "files without data are not implemented",

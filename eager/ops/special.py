@@ -121,7 +121,7 @@ def _next_meta(x: Any, other: Any) -> TensorSpec:
 # Steps of the result's own dtype: not pointwise in the table's sense, which computes half precision in float32.
 NEXTAFTER = declare("nextafter(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_next_meta, kernel=_next_after, inplace=True,
                     vjp={"x": lambda g, x, other: fit(OPS["where"](OPS["eq"](x, other), 0, g), x),
-                         "other": lambda g, other: OPS["fill"](other, 0)},
+                         "other": lambda g, other_spec: OPS["full"](tuple(other_spec.shape), 0, g.dtype, g.device)},
                     samples=lambda make: iter([(make(3, 5), make(3, 5)), (make(4, 3).t(), make(4))]))  # fmt: skip
 
 

@@ -95,7 +95,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "mask of a mask": lambda x: (lambda y: y[y > y.mean()].sum())(x[x > 0]),
     "masked_select": lambda x: x.masked_select(x > 0).softmax(0),
     "unique": lambda x: torch.unique((x * 2).long()) + 1,
-    "unique rows": lambda x: torch.unique(x.sign(), dim=0),
+    "unique rows": lambda x: torch.unique(x.detach().sign(), dim=0) + x[:1] * 0,
     "bincount": lambda x: torch.bincount((x.abs() * 3).long().view(-1)) * 2,
     "repeat_interleave": lambda x: torch.repeat_interleave(x, (x[:, 0] > -2).long() * 2, 0) + 1,
     "a size": lambda x: (x[x > 0] * 2).shape[0] + 1,

@@ -246,7 +246,7 @@ def log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | Non
 
 def conj_physical_(input: Tensor) -> Tensor:
     """Conjugate in place."""
-    return write_out(input, OPS["conj"](input)) if input.dtype.is_complex else input
+    return write_out(input, OPS["conj"](input), differentiable=False) if input.dtype.is_complex else input
 
 
 FUNCTIONS: dict[str, Any] = {fn.__name__: fn for fn in (

@@ -34,7 +34,7 @@ from fxir.emit import spec
 from fxir.examples import fakes_like
 from fxir.graph import Graph, GraphSignature
 from fxir.graph_module import GraphModule
-from fxir.inside import Inside, feeding, inside
+from fxir.inside import Inside, inside
 from fxir.joint import Joint, add_gradients, effects
 from fxir.node import Node
 from fxir.options import CompileOptions, GraphKind
@@ -472,9 +472,8 @@ def _compile_training(
         cut.symbols,
         cut.states,
     )
-    results = program.results()
-    backward.feeding = feeding([t for k in program.differentiable if (t := results[k]) is not None])
-    if backward.feeding:
+    if known.feeding:
+        backward.feeding = known.feeding
         backward.inside = _inside(program, wanting, joint)
         backward.draws = bool(joint.forward_effects)
     if cut.backward.symbols:

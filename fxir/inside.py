@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from eager import _native, random
+from eager import _native, ambient, random
 from eager.autograd import engine
 from eager.autograd.inplace import note_base
-from eager.autograd.node import Node, edge_of
 from eager.ops.table import OPS
 from eager.tensor import Tensor
 from fxir.aliasing import Computed, Derived, Output
@@ -28,29 +27,6 @@ _UNABLE: Final = (
 _MOST_KEPT: Final = 1 << 16  # elements of an input that the region writes to, which are copied at every call
 
 
-def feeding(outputs: Sequence[Tensor]) -> int:
-    """The outputs that others are made of, as a bit mask."""
-    roots: dict[Node, int] = {}
-    for i, y in enumerate(outputs):
-        edge = edge_of(y)
-        if edge is not None:
-            roots[edge[0]] = roots.get(edge[0], 0) | 1 << i
-    waiting, order = engine.reachable(list(roots))
-    above = dict.fromkeys(order, 0)  # outputs that lead to a node
-    ready = [n for n in order if not waiting[n]]
-    while ready:
-        node = ready.pop()
-        for edge in node.edges:
-            if edge is None:
-                continue
-            child = edge[0]
-            above[child] |= above[node] | roots.get(node, 0)
-            waiting[child] -= 1
-            if not waiting[child]:
-                ready.append(child)
-    return sum(mask for node, mask in roots.items() if above[node])
-
-
 @dataclass(frozen=True, slots=True)
 class Inside:
     """A region once more, for one backward.
@@ -58,7 +34,7 @@ class Inside:
     plain: the program, uncompiled; None for one that cannot be run again. results: for each output that the backward hangs
     on, the program's result that it is, and whether it is the base of that. wanting: the arguments that get gradients.
     written: those that the program writes to. kept: those among them that its results depend on; `call.before` has them as they
-    were.
+    were. grad_mode, autocast: which the program begins in.
     """
 
     plain: Callable[..., Any] | None
@@ -66,6 +42,8 @@ class Inside:
     wanting: tuple[int, ...]
     written: tuple[int, ...]
     kept: tuple[int, ...]
+    grad_mode: bool
+    autocast: int
 
     def __call__(self, call: Any, tangents: Sequence[Tensor | None], hooks: dict[int, Callable[[Tensor], Tensor]],
                  targets: Sequence[int], wanted: Sequence[bool]) -> tuple[list[Tensor | None], list[Tensor | None]]:  # fmt: skip
@@ -73,28 +51,49 @@ class Inside:
         if self.plain is None or any(t is None for t in call.before):
             raise RuntimeError(_UNABLE)
         create_graph = _native.set_grad_enabled(True)
-        now = random.places()
         try:
-            random.go_back(call.drawn)
-            args = [OPS["alias"](a) if isinstance(a, Tensor) and a._requires_grad else a for a in call.args]
-            before = dict(zip(self.kept, call.before, strict=True))
-            for i in self.written:
-                if create_graph and args[i]._requires_grad:
-                    raise RuntimeError(_UNABLE)
-                args[i] = before.get(i, args[i]).detach().clone().requires_grad_(args[i]._requires_grad)
-            found = self.plain(*args)
-            made = self._made(found if isinstance(found, tuple | list) else [found])
-            for k, hook in hooks.items():
-                if made[k] is not None:
-                    made[k].register_hook(hook)
-            sought = [args[a] for a, want in zip(self.wanting, wanted, strict=True) if want] + [made[k] for k in targets]
+            args = self._arguments(call, create_graph)
+            made = self._run_again(call, args)
             present = [k for k, g in enumerate(tangents) if g is not None]
+            if any(made[k] is None for k in (*present, *hooks, *targets)):
+                raise RuntimeError(_UNABLE)
+            for k, hook in hooks.items():
+                made[k].register_hook(hook)
+            sought = [args[a] for a, want in zip(self.wanting, wanted, strict=True) if want] + [made[k] for k in targets]
             gradients = iter(engine.grad([made[k] for k in present], sought, [tangents[k] for k in present], retain_graph=True,
                                          create_graph=create_graph, allow_unused=True))  # fmt: skip
             return [next(gradients) if want else None for want in wanted], list(gradients)
         finally:
-            random.go_back(now)
             _native.set_grad_enabled(create_graph)
+
+    def _arguments(self, call: Any, create_graph: bool) -> list[Any]:
+        """Stand-ins for the arguments of the call: nobody else's history leads to them. One given twice has one."""
+        made: dict[int, Any] = {}
+        for i in self.written:
+            t = call.args[i]
+            if create_graph and t._requires_grad:
+                raise RuntimeError(_UNABLE)
+            was = call.before[self.kept.index(i)] if i in self.kept else t
+            made[id(t)] = was.detach().clone().requires_grad_(t._requires_grad)
+        for t in call.args:
+            if id(t) not in made:
+                made[id(t)] = OPS["alias"](t) if isinstance(t, Tensor) and t._requires_grad else t
+        return [made[id(t)] for t in call.args]
+
+    def _run_again(self, call: Any, args: list[Any]) -> list[Any]:
+        """The outputs that the backward hangs on, with a history: made as the call made them, of the numbers that it drew."""
+        assert self.plain is not None
+        now, autocast = random.places(), ambient.autocast_number()
+        try:
+            random.go_back(call.drawn)
+            ambient.switch_autocast(self.autocast)
+            _native.set_grad_enabled(self.grad_mode)
+            found = self.plain(*args)
+        finally:
+            _native.set_grad_enabled(True)
+            ambient.switch_autocast(autocast)
+            random.go_back(now)
+        return self._made(found if isinstance(found, tuple | list) else [found])
 
     def _made(self, found: Sequence[Any]) -> list[Any]:
         return [None if at is None else note_base(found[at[0]]) if at[1] else found[at[0]] for at in self.results]
@@ -107,8 +106,8 @@ def copy_of(t: Tensor) -> Tensor | None:
 
 def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differentiable: Sequence[int], written: Sequence[Any],
            wanting: Sequence[Any], kept: Sequence[int]) -> Inside:  # fmt: skip
-    """How to run a region again. differentiable: graph outputs, of which the first are the new values of the inputs `written`.
-    Those, and `wanting`, are arguments, or None for what is no argument as it is."""
+    """How to run a region again that begins in the present modes. differentiable: graph outputs, of which the first are the new
+    values of the inputs `written`. Those, and `wanting`, are arguments, or None for what is no argument as it is."""
     at: dict[int, tuple[int, bool]] = {}
     for i, out in enumerate(outputs):
         if isinstance(out, Computed):
@@ -118,6 +117,8 @@ def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differen
             at.setdefault(out.custom.result.index, (i, False))
         elif isinstance(out, Derived) and isinstance(out.source, Computed):
             at.setdefault(out.source.index, (i, True))
+    modes = _native.grad_enabled(), ambient.autocast_number()
     if plain is None or None in (*wanting, *written):
-        return Inside(None, (), (), (), ())
-    return Inside(plain, tuple(at.get(k - len(written)) for k in differentiable), tuple(wanting), tuple(written), tuple(kept))
+        return Inside(None, (), (), (), (), *modes)
+    results = tuple(at.get(k - len(written)) for k in differentiable)
+    return Inside(plain, results, tuple(wanting), tuple(written), tuple(kept), *modes)

@@ -19,12 +19,14 @@ class Reach:
     """Sets of outputs, as bit masks.
 
     inputs: per input the outputs that it is reached from. conflicts: per output those that cannot be differentiated
-    after it without retain_graph, for both free the same saved tensors (itself among them, if it frees any).
-    released: outputs whose graph has been freed already. twice: those that come of a `once_differentiable` backward.
+    after it without retain_graph, for both free the same saved tensors (itself among them, if it frees any). feeding:
+    outputs that others are made of. released: outputs whose graph has been freed already. twice: those that come of a
+    `once_differentiable` backward.
     """
 
     inputs: tuple[int, ...]
     conflicts: tuple[int, ...]
+    feeding: int
     released: int
     twice: int
 
@@ -36,7 +38,9 @@ def reach(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Reach:
         edge = edge_of(y)
         if edge is not None:
             masks[edge[0]] = masks.get(edge[0], 0) | 1 << i
+    own = dict(masks)
     _spread(masks)
+    feeding = sum(mask for node, mask in own.items() if masks[node] != mask)
     conflicts = [0] * len(outputs)
     released = twice = 0
     for node, mask in masks.items():
@@ -50,7 +54,7 @@ def reach(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Reach:
             twice |= mask
     targets = [edge_of(x) for x in inputs]
     found = tuple(0 if t is None else masks.get(t[0], 0) for t in targets)
-    return Reach(found, tuple(conflicts), released, twice)
+    return Reach(found, tuple(conflicts), feeding, released, twice)
 
 
 def _spread(masks: dict[Node, int]) -> None:

@@ -199,7 +199,6 @@ class Call:
         tangents = [None if g is None else _tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
         return tuple(region.second(self.args, tangents, [None if k is None else kept[k] for k in region.states]))
 
-
     def _check_versions(self) -> list[Any]:
         """What is kept. Raises RuntimeError, with eager's text, where any of it or a watched argument was written to."""
         assert self.saved is not None

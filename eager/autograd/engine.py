@@ -145,10 +145,10 @@ class _Run:
     def _step(self, node: Node, grads: list[Any]) -> Sequence[Any]:
         """Deliver what has come to `node` and apply it, if anything beyond is wanted: the steps that are not plain."""
         needed = self.needed
-        if isinstance(node, FunctionNode) and node.feeding and self._asks_inside(node, grads):
-            return self._inside(node, grads)
-        hooks.run_tensor_hooks(node, grads)
-        if needed is not None and self._collect(node, grads) and (
+        inside = isinstance(node, FunctionNode) and node.feeding and self._asks_inside(node, grads)
+        if not inside:
+            hooks.run_tensor_hooks(node, grads)
+        if not inside and needed is not None and self._collect(node, grads) and (
                 not self.accumulate if isinstance(node, AccumulateGrad) else not any(
                     e is not None and e[0] in needed for e in node.edges)):  # fmt: skip
             return ()
@@ -157,7 +157,7 @@ class _Run:
         wanted = [e is not None and (needed is None or e[0] in needed) for e in node.edges]
         before, per_thread.running = per_thread.running, node
         try:
-            result = node.apply(grads, wanted)
+            result = self._inside(node, grads, wanted) if inside else node.apply(grads, wanted)
             if anomaly.enabled and anomaly.check_nan:
                 hooks.refuse_nan(node, result)
         except Exception:
@@ -177,8 +177,8 @@ class _Run:
         asked = {*(node.tensor_hooks or ()), *(node.retained or ()), *(k for n, k in self.targets or () if n is node)}
         return any(node.feeding >> k & 1 and any(g is not None and i != k for i, g in enumerate(grads)) for k in asked)
 
-    def _inside(self, node: FunctionNode, grads: list[Any]) -> Sequence[Any]:
-        """The step of a node whose outputs are made of one another: hooks and targets are within it."""
+    def _inside(self, node: Any, grads: list[Any], wanted: Sequence[bool]) -> Sequence[Any]:
+        """`apply` of a node whose outputs are made of one another: hooks and targets are within it."""
 
         def passing(k: int) -> Callable[[Any], Any]:
             def hook(g: Any) -> Any:
@@ -188,15 +188,11 @@ class _Run:
 
             return hook
 
-        wanted = [e is not None and (self.needed is None or e[0] in self.needed) for e in node.edges]
         targets = {k: at for (n, k), at in (self.targets or {}).items() if n is node}
         hooked = {*(node.tensor_hooks or ()), *(node.retained or ())}
-        inside = node.backward.inside  # type: ignore[attr-defined]
-        result, found = inside(grads, {k: passing(k) for k in hooked}, list(targets), wanted)
+        result, found = node.backward.inside(grads, {k: passing(k) for k in hooked}, list(targets), wanted)
         for at, g in zip(targets.values(), found, strict=True):
             self.captured[at] = g
-        if not self.retain:
-            node.release()
         return result  # type: ignore[no-any-return]
 
     def _collect(self, node: Node, grads: list[Any]) -> bool:

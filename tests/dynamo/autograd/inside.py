@@ -142,6 +142,64 @@ def differentiated_by_an_intermediate_and_an_input_behind_a_break(compile: Compi
 
 
 @PROGRAMS.add()
+def one_tensor_given_twice(compile: Compile) -> Any:
+    def f(x: Any, y: Any) -> Any:
+        h = x * y
+        return h, h.exp() * y
+
+    x = leaf(4)
+    h, z = compile(f)(x, x)
+    h.register_hook(lambda g: g.clamp(-1, 1))
+    z.sum().backward()
+    return x.grad
+
+
+@PROGRAMS.add()
+def called_under_autocast(compile: Compile) -> Any:
+    layer, x = _layer().float(), leaf(2, 4, dtype=torch.float32)
+    f = compile(lambda x: _two(layer, x))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h, z = f(x)
+    h.retain_grad()
+    z.float().sum().backward()
+    return h.dtype, h.grad.dtype, x.grad.dtype, (h.grad.float() * 8).round(), (layer.weight.grad * 4).round()
+
+
+@PROGRAMS.add()
+def begun_without_grad_mode(compile: Compile) -> Any:
+    layer, x = _layer(), leaf(2, 4)
+
+    def f(x: Any) -> Any:
+        still = x * 3
+        with torch.enable_grad():
+            h = layer(x) * still
+            return h, h.exp(), still
+
+    with torch.no_grad():
+        h, z, still = compile(f)(x)
+    h.register_hook(lambda g: g.clamp(-1, 1))
+    z.sum().backward()
+    return x.grad, layer.weight.grad, still.requires_grad
+
+
+@PROGRAMS.add()
+def hooks_of_the_node_are_run_as_well(compile: Compile) -> Any:
+    """How many times: a compiled function has one node, which has gradients of its own."""
+    x, seen = leaf(3), []
+    h, z = compile(_of_one)(x)
+    h.register_hook(lambda g: g * 2)
+    z.grad_fn.register_prehook(lambda gs: seen.append("before"))
+    z.grad_fn.register_hook(lambda found, gs: seen.append("after"))
+    z.sum().backward()
+    return x.grad, seen
+
+
+def _of_one(x: Any) -> Any:
+    h = x * 2
+    return h, h.exp()
+
+
+@PROGRAMS.add()
 def a_freed_graph_is_refused(compile: Compile) -> Any:
     layer, x = _layer(), leaf(2, 4)
     h, z = compile(lambda x: _two(layer, x))(x)

@@ -14,7 +14,8 @@ def _parser() -> argparse.ArgumentParser:
     one = names.add_parser("overhead", help="import, cold compile, warm call, second process; torch's beside them")
     one.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
     one.add_argument("--rounds", type=int, default=3)
-    two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager, interleaved")
+    two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager; torch's beside them")
+    two.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
     two.add_argument("--rounds", type=int, default=41)
     two.add_argument("--only", choices=("minilm", "gpt"))
     three = names.add_parser("eager", help="dispatch of small eager calls and the kernels of models; torch's beside them")
@@ -44,7 +45,8 @@ def main() -> int:
     elif args.name == "guards":
         found = guards.figures()
     else:
-        found = models.figures(rounds=args.rounds, only=args.only)
+        torch_at = overhead.torch_python(args.torch_python)
+        found = models.figures(rounds=args.rounds, torch_at=torch_at, only=args.only)
     harness.report(args.name, found, conditions, args.json)
     return 0 if all(figure.holds is not False for figure in found) else 1
 

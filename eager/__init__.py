@@ -113,8 +113,8 @@ Storage = TypedStorage
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether `obj` is a Tensor."""
-    return isinstance(obj, Tensor)
+    """Whether `obj` is a tensor, dense or sparse."""
+    return isinstance(obj, (Tensor, sparse.SparseTensor))
 
 
 def is_floating_point(input: Tensor) -> bool:  # noqa: A002

@@ -36,6 +36,7 @@ _BY_NAME: Final = {
 # Where a name means something else than elsewhere.
 _EXCEPT: Final = {
     ("lerp", "weight"): "Number", ("lerp_", "weight"): "Number", ("scatter", "src"): "Number", ("scatter_", "src"): "Number",
+    ("scalar_tensor", "s"): "Number",
     # one argument for several overloads: of any type
     ("type_", "dtype"): "", ("view", "sizes"): "", ("repeat_interleave", "repeats"): "", ("tensordot", "dims"): "",
     **{(f, "dim"): "" for f in "var std var_mean std_mean max min".split()},

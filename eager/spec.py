@@ -5,7 +5,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from eager import _native
 from eager.device import CPU, device
@@ -181,6 +181,35 @@ def preserve_strides(x: SpecLike) -> tuple[int, ...]:
     """Strides of `empty_like(x)`: x's own if dense, else dense in the order of x's."""
     shape = tuple(x.shape)
     return tuple(x.stride()) if is_dense(shape, x.stride()) else elementwise_strides(shape, [x])
+
+
+def channels_last_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of (n, c, *spatial) with channels innermost."""
+    strides, step = [0] * len(shape), 1
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return tuple(strides)
+
+
+_RANKS: Final = {"channels_last": 4, "channels_last_3d": 5}
+
+
+def format_strides(shape: Sequence[int], name: str) -> tuple[int, ...]:
+    """Strides in the memory format `name`. Raises RuntimeError for channels-last ones of another number of dims."""
+    if name == "contiguous":
+        return contiguous_strides(tuple(shape))
+    if name not in _RANKS:
+        raise RuntimeError(f"unsupported memory format {name.capitalize()}")
+    if len(shape) != _RANKS[name]:
+        raise RuntimeError(f"required rank {_RANKS[name]} tensor to use {name} format")
+    return channels_last_strides(shape)
+
+
+def strides_like(x: SpecLike, memory_format: Any) -> tuple[int, ...]:
+    """Strides of `empty_like(x, memory_format=...)`; None is as preserve."""
+    name = getattr(memory_format, "name", memory_format) or "preserve"
+    return preserve_strides(x) if name == "preserve" else format_strides(x.shape, name)
 
 
 def normalize_dim(dim: int, ndim: int, who: str = "") -> int:

@@ -8,6 +8,7 @@ from eager.autograd.node import attach
 from eager.device import CPU, device
 from eager.dtypes import dtype
 from eager.fake import fake
+from eager.ops.shape import is_channels_last
 from eager.ops.table import OPS, array_module, empty
 from eager.spec import TensorSpec, preserve_strides
 
@@ -70,8 +71,15 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     if d is not None and d is not result.dtype:
         result = OPS["to_dtype"](result, d)
     if fmt is not None:
-        result = result.contiguous(fmt)
+        result = _in_format(result, fmt, result is self and not copy)
     return OPS["clone"](result, None) if copy and result is self else result
+
+
+def _in_format(x: Any, fmt: Any, may_stay: bool) -> Any:
+    """`x` in a memory format. may_stay: as it is, if it has no other format than that, though it may not be dense."""
+    if fmt.name == "preserve" or (may_stay and fmt.name == "contiguous" and not is_channels_last(x)):
+        return x
+    return x.contiguous(memory_format=fmt)
 
 
 class _Move:
@@ -87,6 +95,8 @@ class _Move:
 
 def _caster(d: dtype) -> Any:
     def cast(self: Any, memory_format: Any = None) -> Any:
+        if memory_format is not None:
+            return to(self, d, memory_format=memory_format)
         return self if self.dtype is d else OPS["to_dtype"](self, d)
 
     cast.__name__ = cast.__qualname__ = d.name
@@ -123,11 +133,11 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:  # n
 
 
 def cpu(self: Any, memory_format: Any = None) -> Any:
-    return to(self, CPU)
+    return to(self, CPU, memory_format=memory_format)
 
 
 def cuda(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:  # noqa: A002
-    return to(self, "cuda" if device is None else device)
+    return to(self, "cuda" if device is None else device, memory_format=memory_format)
 
 
 def result_type_as(self: Any, other: Any) -> Any:

@@ -12,10 +12,11 @@ from eager import _native, ambient, dtypes, float8
 from eager.device import default_device, device
 from eager.dtypes import dtype
 from eager.functions.views import sizes_of
+from eager.memory_format import strided
 from eager.ops.table import OPS, from_array, resize_out
 from eager.ops.table import empty as empty_of_spec
 from eager.promotion import result_type
-from eager.spec import TensorSpec, preserve_strides
+from eager.spec import TensorSpec, format_strides, strides_like
 from eager.symint import SymInt, times_ratio
 from eager.tensor import Tensor
 
@@ -29,8 +30,28 @@ def finish(t: Any, requires_grad: bool, out: Any = None) -> Any:
             resize_out(out, tuple(t.shape), tuple(t.stride()))
         t = OPS["copy_"](out, t)
     if requires_grad:
+        if not (t.dtype.is_floating_point or t.dtype.is_complex):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True
     return t
+
+
+def check_layout(layout: Any) -> None:
+    """Raise NotImplementedError for a layout that only sparse tensors have."""
+    if layout is not None and layout is not strided:
+        raise NotImplementedError(f"layout {layout} is not implemented here; allowed: torch.strided (sparse tensors: sparse_coo_tensor, "
+                                  "to_sparse)")  # fmt: skip
+
+
+def in_format(made: Any, memory_format: Any) -> Any:
+    """A fresh row-major tensor in another memory format. Raises RuntimeError for one that its number of dims does not have."""
+    name = getattr(memory_format, "name", memory_format)
+    return made if name in (None, "contiguous") else restrided(made, format_strides(made.shape, name))
+
+
+def restrided(made: Any, strides: tuple[int, ...]) -> Any:
+    """A fresh tensor of one value, or of none in particular, with other dense strides."""
+    return made if strides == made.stride() else OPS["as_strided"](made, tuple(made.shape), strides, None)
 
 
 def _where(d: Any) -> device:
@@ -262,7 +283,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
     for d in reversed(physical_layout):
         strides[d] = step
         step *= max(shape[d], 1)
-    return empty_strided(shape, tuple(strides), dtype=dtype, device=device, requires_grad=requires_grad)
+    return empty_strided(shape, tuple(strides), dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def from_numpy(a: Any) -> Tensor:
@@ -294,6 +315,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
 
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    check_layout(layout)
     if isinstance(fill_value, TensorBase):
         fill_value = fill_value.item()
     if isinstance(size, int):
@@ -304,11 +326,12 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
 
 def _filled(value: Any) -> Any:
     def make(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-             pin_memory: bool = False, names: Any = None, **kw: Any) -> Tensor:  # fmt: skip
+             pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
         if "size" in kw:
             size = (kw.pop("size"),)
         if kw:
             raise TypeError(f"unexpected keyword argument '{next(iter(kw))}'")
+        check_layout(layout)
         d = dtype or dtypes.get_default_dtype()
         return finish(OPS["full"](sizes_of(size), value, d, _where(device)), requires_grad, out)
 
@@ -323,33 +346,35 @@ ones.__name__ = ones.__qualname__ = "ones"
 def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """A tensor with undefined contents."""
+    check_layout(layout)
     shape = sizes_of(sizes if size is None else (size,))
-    return finish(OPS["empty"](shape, dtype or dtypes.get_default_dtype(), _where(device)), requires_grad, out)
+    made = OPS["empty"](shape, dtype or dtypes.get_default_dtype(), _where(device))
+    return finish(in_format(made, memory_format), requires_grad, out)
 
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    check_layout(layout)
     spec = TensorSpec(tuple(size), dtype or dtypes.get_default_dtype(), tuple(stride), _where(device))
     return finish(empty_of_spec(spec), requires_grad)
 
 
 def _like(value: Any) -> Any:
-    def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-             memory_format: Any = None) -> Tensor:  # fmt: skip
-        return full_like(input, value, dtype=dtype, device=device, requires_grad=requires_grad)
+    def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+             requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+        return full_like(input, value, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad,
+                         memory_format=memory_format)  # fmt: skip
 
     return make
 
 
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-              requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
-    """A tensor like `input`, filled with one value; a dense layout is kept."""
+              pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """A tensor like `input`, filled with one value. memory_format: None or preserve keeps the order of dims in memory."""
+    check_layout(layout)
     d, where = dtype or input.dtype, input.device if device is None else _where(device)
     made = OPS["full"](tuple(input.shape), fill_value, d, where)
-    strides = preserve_strides(input)
-    if strides != made.stride():
-        made = OPS["as_strided"](made, tuple(input.shape), strides, None)
-    return finish(input._adopt(made), requires_grad)
+    return finish(input._adopt(restrided(made, strides_like(input, memory_format))), requires_grad)
 
 
 zeros_like, ones_like = _like(0), _like(1)
@@ -357,9 +382,8 @@ zeros_like.__name__ = zeros_like.__qualname__ = "zeros_like"
 ones_like.__name__ = ones_like.__qualname__ = "ones_like"
 
 
-def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               memory_format: Any = None) -> Tensor:  # fmt: skip
-    return full_like(input, 0, dtype=dtype, device=device, requires_grad=requires_grad)
+empty_like = _like(0)
+empty_like.__name__ = empty_like.__qualname__ = "empty_like"
 
 
 def _number(v: Any) -> Any:
@@ -369,6 +393,7 @@ def _number(v: Any) -> Any:
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Values start, start + step, ... below end. All ints give int64, else the default dtype."""
+    check_layout(layout)
     if end is None:
         start, end = 0, start
     _check_range_of(_number(start), _number(end), _number(step))
@@ -391,8 +416,9 @@ def _check_range_of(start: Any, end: Any, step: Any) -> None:
 
 
 def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
+             requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """`steps` evenly spaced values from start to end, both included."""
+    check_layout(layout)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     start, end = _number(start), _number(end)
@@ -412,27 +438,26 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
     return _finish_range(values.to(d), requires_grad, out)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    check_layout(layout)
     exponents = linspace(start, end, steps, dtype=dtypes.float64, device=device)
     return _finish_range(OPS["pow"](base, exponents).to(dtype or dtypes.get_default_dtype()), requires_grad, out)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        requires_grad: bool = False) -> Tensor:  # fmt: skip
+        requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    check_layout(layout)
     m = n if m is None else m
     rows = OPS["arange"](0, n, 1, None, _where(device)).unsqueeze(1)
     cols = OPS["arange"](0, m, 1, None, _where(device))
     return finish((rows == cols).to(dtype or dtypes.get_default_dtype()), requires_grad, out)
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+                  pin_memory: bool = False) -> Tensor:  # fmt: skip
+    check_layout(layout)
     return finish(OPS["full"]((), s, dtype or dtypes.get_default_dtype(), _where(device)), requires_grad)
-
-
-def complex_(real: Any, imag: Any) -> Tensor:
-    """A complex tensor of two real ones."""
-    return from_array(real._array + 1j * imag._array)
 
 
 # ---- methods: new_* take dtype and device from self ----
@@ -446,12 +471,15 @@ def _new(fn: Any) -> Any:
     return method
 
 
-def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-             **kw: Any) -> Tensor:  # fmt: skip
-    return finish(self._adopt(full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device)), requires_grad)
+def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+             pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    made = full(size, fill_value, dtype=dtype or self.dtype, layout=layout, device=device or self.device)
+    return finish(self._adopt(made), requires_grad)
 
 
-def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(self: Any, data: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+               requires_grad: bool = False) -> Tensor:  # fmt: skip
+    check_layout(layout)
     return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
@@ -466,7 +494,7 @@ FUNCTIONS: dict[str, Any] = {
     "from_numpy": from_numpy, "frombuffer": frombuffer,
     "full": full, "zeros": zeros, "ones": ones, "empty": empty, "empty_strided": empty_strided, "zeros_like": zeros_like,
     "ones_like": ones_like, "empty_like": empty_like, "full_like": full_like, "arange": arange, "linspace": linspace,
-    "logspace": logspace, "eye": eye, "scalar_tensor": scalar_tensor, "complex": complex_,
+    "logspace": logspace, "eye": eye, "scalar_tensor": scalar_tensor,
     "range": lambda start, end, step=1, **kw: arange(start, end + step / 2 if isinstance(step, float) else end + step, step, **{
         "dtype": dtypes.get_default_dtype(), **kw}),
 }  # fmt: skip

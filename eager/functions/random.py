@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes
 from eager.device import default_device, device
 from eager.dtypes import scalar_name
-from eager.functions.creation import empty_strided, finish
+from eager.functions.creation import check_layout, empty_strided, finish
 from eager.functions.views import sizes_of
 from eager.ops.asserting import demand
 from eager.ops.table import OPS
 from eager.random import state_for
-from eager.spec import preserve_strides
+from eager.spec import strides_like
 
 TensorBase = _native.TensorBase
 
@@ -30,6 +31,7 @@ def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any
 def rand(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Uniform in [0, 1)."""
+    check_layout(layout)
     return finish(_draw("philox_uniform", sizes_of(sizes if size is None else (size,)), generator, dtype, device), requires_grad,
                   out)  # fmt: skip
 
@@ -37,13 +39,15 @@ def rand(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, 
 def randn(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Standard normal."""
+    check_layout(layout)
     return finish(_draw("philox_normal", sizes_of(sizes if size is None else (size,)), generator, dtype, device), requires_grad,
                   out)  # fmt: skip
 
 
 def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
-            layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
+            layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Integers in [low, high); `randint(high, size)` starts at 0."""
+    check_layout(layout)
     if isinstance(high, (tuple, list)):
         low, high, size = 0, low, high
     elif size is not None and high is None:
@@ -61,39 +65,50 @@ def _device(d: Any) -> Any:
     return device(d)
 
 
-def _in_layout(input: Any, drawn: Any) -> Any:
-    """The draws in the memory layout that `empty_like(input)` has."""
-    strides = preserve_strides(input)
+def _in_layout(input: Any, drawn: Any, memory_format: Any) -> Any:
+    """The draws in the memory layout that `empty_like(input, memory_format=...)` has."""
+    strides = strides_like(input, memory_format)
     if drawn.stride() == strides:
         return drawn
     return OPS["copy_"](empty_strided(tuple(input.shape), strides, dtype=drawn.dtype, device=drawn.device), drawn)
 
 
-def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Any:
-    drawn = rand(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
-    return finish(_in_layout(input, drawn), requires_grad)
+def _drawn_like(draw: Callable[..., Any]) -> Any:
+    def make(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+             requires_grad: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
+        drawn = draw(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout, device=device or input.device)
+        return finish(_in_layout(input, drawn, memory_format), requires_grad)
+
+    make.__name__ = make.__qualname__ = f"{draw.__name__}_like"
+    return make
 
 
-def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Any:
-    drawn = randn(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
-    return finish(_in_layout(input, drawn), requires_grad)
+rand_like, randn_like = _drawn_like(rand), _drawn_like(randn)
 
 
-def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None, device: Any = None, **kw: Any) -> Any:
+def randint_like(input: Any, low: int = 0, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None,
+                 device: Any = None, pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
+    """Integers in [low, high), in the size of `input` and by default its dtype; `randint_like(input, high)` starts at 0."""
     low, high = (0, low) if high is None else (low, high)
-    return _in_layout(input, randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device))
+    drawn = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+                    device=device or input.device)  # fmt: skip
+    return finish(_in_layout(input, drawn, memory_format), requires_grad)
 
 
-def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, device: Any = None, **kw: Any) -> Any:
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """A random permutation of 0..n-1: the order of n random keys."""
+    check_layout(layout)
     keys = _draw("philox_uniform", (n,), generator, dtypes.float64, device)
     order = OPS["sort"](keys, 0, False, True)[1]
-    return finish(order if dtypes.meant(dtype) in (None, order.dtype) else OPS["to_dtype"](order, dtypes.meant(dtype)), False, out)
+    return finish(order if dtypes.meant(dtype) in (None, order.dtype) else OPS["to_dtype"](order, dtypes.meant(dtype)), requires_grad,
+                  out)  # fmt: skip
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
-           device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
+           layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Normal with `mean` and `std`, numbers with a `size` or tensors that broadcast."""
+    check_layout(layout)
     _not_negative("normal", std)
     if size is not None:
         drawn = randn(size, generator=generator, dtype=dtype, device=device)

@@ -3,8 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from eager import _native, dtypes
 from eager.autograd.record import owned
+from eager.functions.creation import check_layout
 from eager.functions.views import sizes_of, transpose
 from eager.ops.table import OPS, become, empty, reshape_storage, write_out
 from eager.spec import TensorSpec, normalize_dim
@@ -84,11 +87,13 @@ def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A00
 
 
 def _triangle_indices(lower: bool) -> Any:
-    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None) -> Any:
+    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+                pin_memory: bool = False) -> Any:  # fmt: skip
         """Coordinates (2, n) of a triangle of a (row, col) matrix, row by row."""
-        pairs = [(i, j) for i in range(row) for j in range(col) if (j - i <= offset if lower else j - i >= offset)]
-        flat = OPS["int_table"](tuple(p[0] for p in pairs) + tuple(p[1] for p in pairs), None)
-        result = flat.reshape(2, len(pairs))
+        check_layout(layout)
+        inside = np.tri(row, col, offset if lower else offset - 1, dtype=bool)
+        places = np.nonzero(inside if lower else ~inside)
+        result = OPS["int_table"](tuple(np.concatenate(places).tolist()), None).reshape(2, len(places[0]))
         return result if dtype is None and device is None else result.to(device=device, dtype=dtype)
 
     indices.__name__ = indices.__qualname__ = "tril_indices" if lower else "triu_indices"

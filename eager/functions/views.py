@@ -156,14 +156,9 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """Self if already laid out so, else a copy that is."""
     name = getattr(memory_format, "name", memory_format) or "contiguous"
-    if name in _RANKS and self.ndim != _RANKS[name]:
-        raise RuntimeError(f"required rank {_RANKS[name]} tensor to use {name} format")
-    if name == "preserve" or self.is_contiguous(name):
-        return self
-    return OPS["clone"](self, name)
-
-
-_RANKS = {"channels_last": 4, "channels_last_3d": 5}
+    if name == "preserve" and not self.is_contiguous():
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    return self if name == "preserve" or self.is_contiguous(name) else OPS["clone"](self, name)
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:

@@ -184,7 +184,7 @@ class StatefulModule(TreeModule):
                           f"checkpoint but received {type(given)}")  # fmt: skip
             return
         lazy = is_lazy(target)
-        if not lazy and target.ndim == 0 and tuple(given.shape) == (1,):
+        if not lazy and target.ndim == 0 and isinstance(given, Tensor) and tuple(given.shape) == (1,):
             given = given[0]  # scalars saved by versions before 0.4
         if not lazy and tuple(given.shape) != tuple(target.shape):
             errors.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "

@@ -14,9 +14,9 @@ import numpy as np
 
 from eager.dtypes import c_name, scalar_name
 from eager.ops.products import add_matmul, matmul
-from eager.ops.shape import channels_last_strides, is_channels_last
+from eager.ops.shape import is_channels_last
 from eager.ops.table import OPS, Kind, by_kernel, common_device, declare
-from eager.spec import SpecLike, TensorSpec
+from eager.spec import SpecLike, TensorSpec, channels_last_strides
 
 _PATCH_BYTES = 32 << 20  # a chunk of the patch matrix stays near this size
 

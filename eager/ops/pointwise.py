@@ -11,7 +11,7 @@ import numpy as np
 from eager import _native, float8
 from eager.ops.loop_api import NUMPY
 from eager.ops.table import OPS, Kind, Op, declare
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, preserve_strides
+from eager.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_strides, strides_like
 
 Rule = Callable[..., Any]
 
@@ -421,21 +421,7 @@ TO_DTYPE = declare("to_dtype(Tensor x, dtype dtype) -> Tensor", Kind.POINTWISE, 
 
 
 def _clone_meta(x: SpecLike, memory_format: str | None) -> TensorSpec:
-    shape = tuple(x.shape)
-    strides = contiguous_strides(shape) if memory_format == "contiguous" else preserve_strides(x)
-    if memory_format == "channels_last":
-        strides = _channels_last(shape)
-    return TensorSpec(shape, x.dtype, strides, x.device)
-
-
-def _channels_last(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of (n, c, *spatial) with channels innermost."""
-    order = (1, *range(len(shape) - 1, 1, -1), 0)
-    strides, step = [0] * len(shape), 1
-    for d in order:
-        strides[d] = step
-        step *= max(shape[d], 1)
-    return tuple(strides)
+    return TensorSpec(tuple(x.shape), x.dtype, strides_like(x, memory_format), x.device)
 
 
 def _move(xp: Any, out: Any, x: Any) -> None:

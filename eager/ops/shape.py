@@ -13,16 +13,16 @@ import numpy as np
 
 from eager import dtypes, float8
 from eager.ops.table import OPS, Kind, cast_to, common_device, declare, zeros
-from eager.spec import Fresh, SpecLike, TensorSpec, is_contiguous, is_dense, normalize_dim, preserve_strides
-
-
-def channels_last_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of (n, c, *spatial) with channels innermost."""
-    strides, step = [0] * len(shape), 1
-    for d in (1, *range(len(shape) - 1, 1, -1), 0):
-        strides[d] = step
-        step *= max(shape[d], 1)
-    return tuple(strides)
+from eager.spec import (
+    Fresh,
+    SpecLike,
+    TensorSpec,
+    channels_last_strides,
+    is_contiguous,
+    is_dense,
+    normalize_dim,
+    preserve_strides,
+)
 
 
 def is_channels_last(x: SpecLike) -> bool:

@@ -1,0 +1,145 @@
+"""`eager.sparse`: tensors in coordinate format (COO), as graph networks hold adjacency matrices.
+
+A SparseTensor keeps the positions and the values of its elements and computes through the ops of dense tensors, so that
+gradients reach its values and the dense operands. It is no `Tensor`; torch's functions take it where they take sparse
+tensors in torch, and refuse it elsewhere. `embedding(sparse=True)` gives its weight such a gradient, which SGD, Adagrad and
+SparseAdam descend by. The compressed formats (CSR, CSC, BSR, BSC) are not here: asking for one raises NotImplementedError.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import dtypes, interception
+from eager.device import default_device
+from eager.device import device as torch_device
+from eager.functions import creation
+from eager.ops.table import OPS
+from eager.sparse import calls as _calls  # noqa: F401 - gives SparseTensor its methods
+from eager.sparse import geometry
+from eager.sparse.arithmetic import addmm as _addmm
+from eager.sparse.arithmetic import log_softmax, softmax
+from eager.sparse.arithmetic import matmul as mm
+from eager.sparse.arithmetic import sum as _sum
+from eager.sparse.geometry import sparse_mask as _sparse_mask
+from eager.sparse.geometry import spdiags, to_sparse
+from eager.sparse.tensor import SparseTensor
+from eager.tensor import Tensor
+
+
+def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
+                      requires_grad: bool = False, check_invariants: bool | None = None,
+                      is_coalesced: bool = False) -> SparseTensor:  # fmt: skip
+    """A tensor in coordinate format.
+
+    indices: (d, n) of integers; values: (n, *rest); size: by default the least that fits. With a size alone, in the place of
+    the indices, one without elements.
+
+    Raises RuntimeError for indices out of range or of another count than the values.
+    """
+    interception.activate()
+    if values is None:
+        where = default_device() if device is None else torch_device(device)
+        found = geometry.empty(tuple(indices if size is None else size), dtype or dtypes.get_default_dtype(), where)
+        return found.requires_grad_(requires_grad)
+    held = creation.as_tensor(values, dtype=dtype, device=device)
+    at = OPS["to_dtype"](creation.as_tensor(indices, device=held.device), dtypes.int64)
+    at = OPS["unsqueeze"](at, 0) if at.ndim == 1 else at
+    held = OPS["unsqueeze"](held, 0) if held.ndim == 0 else held
+    if at.ndim != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(at.shape)}")
+    if at.shape[1] != held.shape[0]:
+        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {at.shape[1]}, nnz from values: "
+                           f"{held.shape[0]}")  # fmt: skip
+    shape = _size(at, held, size)
+    if held.requires_grad is not requires_grad and requires_grad:
+        held = held.detach().requires_grad_(True)
+    return SparseTensor(at, held, shape, is_coalesced)
+
+
+def _size(at: Any, held: Any, size: Any) -> tuple[int, ...]:
+    """The size given, if the positions fit, or the least that they need."""
+    if size is None and at.is_fake:
+        raise NotImplementedError("sparse_coo_tensor: without a size, the shape depends on data, which the indices do not have; give size")
+    d, least = at.shape[0], []
+    if at.numel() and not at.is_fake:
+        if int(at.min()) < 0:
+            raise RuntimeError(f"found negative index {int(at.min())}")
+        least = [int(n) + 1 for n in OPS["amax"](at, (1,), False).tolist()]
+    shape = tuple(size) if size is not None else (*(least or [0] * d), *held.shape[1:])
+    for k, n in enumerate(least):
+        if n > shape[k]:
+            raise RuntimeError(f"size is inconsistent with indices: for dim {k}, size is {shape[k]} but found index {n - 1}")
+    return shape
+
+
+def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
+    """The sum of all elements, or over dims: sparse unless no sparse dim is left."""
+    return _sum(input, dim, dtype=dtype)
+
+
+def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * mat + alpha * (mat1 @ mat2), of a sparse mat1."""
+    return _addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def FloatTensor(indices: Any, values: Any, size: Any = None) -> SparseTensor:  # noqa: N802 - torch's name
+    """The older way to make a sparse tensor of float32."""
+    return sparse_coo_tensor(indices, values, size, dtype=dtypes.float32)
+
+
+def _no_coalescence(self: Any) -> bool:
+    raise RuntimeError("is_coalesced expected sparse coordinate tensor layout but got Strided")
+
+
+def _dense_to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
+    interception.activate()
+    return to_sparse(self, sparse_dim, layout=layout)
+
+
+def spmm(input: Any, mat2: Any) -> Any:
+    """The product of matrices, either of which may be sparse."""
+    return OPS["mm"](input, mat2)
+
+
+def _sparse_only(name: str) -> Any:
+    def call(input: Any, mat2: Any) -> Any:
+        raise RuntimeError(f"{name}: expected a sparse matrix, got a dense one")
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "eager"
+    return call
+
+
+def sparse_mask(input: Any, mask: SparseTensor) -> SparseTensor:
+    """The elements of a tensor at the positions of a sparse one."""
+    return _sparse_mask(input, mask)
+
+
+def _compressed(name: str) -> Any:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{name}: compressed sparse formats are not implemented; use sparse_coo_tensor")
+
+    make.__name__ = make.__qualname__ = name
+    make.__module__ = "eager"
+    return make
+
+
+_FORMATS = ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")
+TOP_LEVEL: dict[str, Any] = {
+    "sparse_coo_tensor": sparse_coo_tensor, "spmm": spmm, "dsmm": spmm,
+    **{name: _sparse_only(name) for name in ("smm", "hspmm", "hsmm")},
+    **{name: _compressed(name) for name in ("sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+                                            "sparse_compressed_tensor")},
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    "to_sparse": _dense_to_sparse, "to_sparse_coo": _dense_to_sparse, "sparse_mask": sparse_mask, "is_coalesced": _no_coalescence,
+    "to_dense": lambda self, dtype=None: self if dtype is None else self.to(dtype),
+    **{name: _compressed(name) for name in _FORMATS},
+}  # fmt: skip
+for _name, _method in METHODS.items():
+    setattr(Tensor, _name, _method)
+for _name in _FORMATS:
+    setattr(SparseTensor, _name, _compressed(_name))
+
+__all__ = ["FloatTensor", "SparseTensor", "addmm", "log_softmax", "mm", "softmax", "sparse_coo_tensor", "sparse_mask", "spdiags", "sum",
+           "to_sparse"]  # fmt: skip

@@ -1,0 +1,62 @@
+"""The native modules under AddressSanitizer: a copy of the tree, its extensions built so, and their tests run with it.
+
+    python -m tests.sanitized [pytest arguments]
+
+Needs a compiler with libasan (gcc). Without arguments: the tests of the native modules, of eager kernels and of captured
+programs. What is read or written out of bounds, after it was freed, or freed twice, ends the run with a report. Exit status of
+pytest, or 2 where there is no libasan. Tests whose child processes have an environment of their own are left out: those
+lack the sanitizer's runtime, which has to be loaded first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITES = (
+    "tests/eager", "tests/autograd", "tests/inductor", "tests/dynamo/test_native_callable.py", "tests/dynamo/test_native_guards.py",
+    "tests/dynamo/test_native_hook.py", "tests/dynamo/test_native_resume.py", "tests/dynamo/test_guard_kinds.py",
+    "tests/dynamo/test_threads.py", "tests/dynamo/test_programs.py",
+)  # fmt: skip
+OWN_ENVIRONMENT = (
+    "tests/inductor/test_runtime.py::test_saved_artifact_runs_where_there_is_neither_cache_nor_compiler",
+    "tests/inductor/test_symbolic.py::test_a_second_process_finds_the_artifact",
+)
+FLAGS = "-fsanitize=address -fno-omit-frame-pointer -g"
+LEFT_OUT = ("*.so", ".git", ".venv*", "build", "*.egg-info", "__pycache__")
+
+
+def _library(name: str) -> str | None:
+    compiler = os.environ.get("CC", "gcc")
+    if shutil.which(compiler) is None:
+        return None
+    found = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    return found if os.path.isabs(found) else None
+
+
+def main(arguments: list[str]) -> int:
+    """Build and run. The order of preloading matters: the sanitizer's runtime comes first."""
+    runtime, cxx = _library("libasan.so"), _library("libstdc++.so")
+    if runtime is None or cxx is None:
+        print("no libasan beside the C compiler: install gcc's (libasan), or name a gcc in CC")
+        return 2
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        build = [sys.executable, "-c", "from setuptools import setup; setup()", "-q", "build_ext", "--inplace"]
+        subprocess.run(build, cwd=tree, env={**environment, "CFLAGS": FLAGS, "LDFLAGS": "-fsanitize=address"}, check=True)
+        # CPython's own small-object allocator would hide what happens inside of its pools; what it never frees is no leak.
+        environment |= {"LD_PRELOAD": f"{runtime} {cxx}", "PYTHONMALLOC": "malloc", "FRAMEJIT_CACHE_DIR": str(Path(folder) / "cache"),
+                        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}  # fmt: skip
+        left_out = [part for name in OWN_ENVIRONMENT for part in ("--deselect", name)]
+        return subprocess.run([sys.executable, "-m", "pytest", *left_out, *(arguments or SUITES)], cwd=tree, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

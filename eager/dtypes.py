@@ -214,14 +214,14 @@ def _promote(a: dtype, b: dtype) -> dtype:
 _TABLE: dict[tuple[dtype, dtype], dtype] = {}
 
 
-def promote_types(a: dtype, b: dtype) -> dtype:
+def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest type that both convert to, as torch has it (float16 with bfloat16 is float32).
 
     Raises: RuntimeError for uint16, uint32 or uint64 with anything but a float, and for an 8-bit float with any other type.
     """
-    found = _TABLE.get((a, b))
+    found = _TABLE.get((type1, type2))
     if found is None:
-        found = _TABLE[a, b] = _promote(a, b)
+        found = _TABLE[type1, type2] = _promote(type1, type2)
     return found
 
 

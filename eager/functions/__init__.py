@@ -26,6 +26,7 @@ from eager.functions import (
     pointwise,
     pooling,
     properties,
+    quantizing,
     random,
     reductions,
     removed,
@@ -49,7 +50,7 @@ from eager.tensor import Tensor, attach
 FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, einsum, linalg,
             complex_numbers, special, copies, foreach, properties, sampling, segments, spectral, statistics, lowrank,
-            lobpcg, removed, symbolic)  # fmt: skip
+            lobpcg, removed, symbolic, quantizing)  # fmt: skip
 # in-place forms that are functions as well
 _IN_PLACE = (
     "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min clip cos cosh "

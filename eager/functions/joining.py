@@ -170,8 +170,19 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:  # noqa: A0
     return split(input, size, d) if size else _split_sizes(input, [0] * chunks, d)
 
 
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
+def _one_of(who: str, either: Any, indices: Any, sections: Any) -> Any:
+    """Where to cut, under the one of its three names that it was given by."""
+    given = [v for v in (either, indices, sections) if v is not None]
+    if len(given) != 1:
+        raise TypeError(f"{who}() takes one of indices_or_sections, indices and sections, got {len(given)}")
+    return given[0]
+
+
+def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,  # noqa: A002
+                 sections: int | None = None, tensor_indices_or_sections: Any = None) -> tuple[Any, ...]:  # fmt: skip
     """Parts along `dim`: so many, as even as can be, or cut at the given positions."""
+    either = tensor_indices_or_sections if indices_or_sections is None else indices_or_sections
+    indices_or_sections = _one_of("tensor_split", either, indices, sections)
     if input.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     d = normalize_dim(dim, input.ndim)
@@ -188,7 +199,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[An
 
 
 def _along(who: str, min_ndim: int, dim: Any) -> Any:
-    def parts(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:  # noqa: A002
+    def parts(input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: int | None = None) -> tuple[Any, ...]:  # noqa: A002
+        indices_or_sections = _one_of(who, indices_or_sections, indices, sections)
         if input.ndim < min_ndim:
             raise RuntimeError(f"torch.{who} requires a tensor with at least {min_ndim} dimension, but got a tensor with "
                                f"{input.ndim} dimensions!")  # fmt: skip

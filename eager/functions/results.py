@@ -18,7 +18,8 @@ TAKE_OUT = (
     "masked_select nonzero diag tril triu roll clamp_min clamp_max hstack vstack dstack column_stack row_stack stack "
     "addmm addmv addr baddbmm mv dot vdot inner outer ger bmm chain_matmul cross cdist renorm "
     "bernoulli multinomial lu_solve cholesky_solve cholesky_inverse cholesky matrix_power bucketize index_reduce take_along_dim "
-    "scatter_reduce addbmm count_nonzero rand_like tensordot kron einsum"
+    "scatter_reduce addbmm count_nonzero rand_like tensordot kron einsum aminmax geqrf lu_unpack nan_to_num narrow_copy "
+    "ormqr qr slogdet svd triangular_solve slice_scatter nonzero_static"
 ).split()  # fmt: skip
 
 
@@ -31,7 +32,8 @@ _NOT_OVER_INPUTS = frozenset((*_BOTH, "msort", "logcumsumexp", "gather", "index_
 # functions of those that torch makes of others and a copy, which an `out=` that wants a gradient may follow
 _RECORDED = frozenset("conj_physical diag inner tensordot quantile nanquantile histc".split())
 # functions of those whose `out=` must have the result's own dtype
-EXACT_OUT = frozenset(("argmax", "argmin", "argsort", "isin"))
+EXACT_OUT = frozenset(("argmax argmin argsort isin aminmax geqrf lu_unpack nan_to_num narrow_copy ormqr qr slogdet svd triangular_solve "
+                       "nonzero_static").split())  # fmt: skip
 
 
 def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:

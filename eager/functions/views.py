@@ -69,6 +69,11 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
     return OPS["permute"](input, tuple(order))
 
 
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:  # noqa: A002
+    """`transpose`, under numpy's name and with its arguments' names."""
+    return transpose(input, axis0, axis1)
+
+
 def t(input: Any) -> Any:
     """Transpose of a matrix; 0-d and 1-d tensors as they are."""
     if input.ndim > 2:
@@ -200,7 +205,7 @@ def _become(fn: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "reshape": reshape, "permute": permute, "transpose": transpose, "swapaxes": transpose, "swapdims": transpose, "t": t,
+    "reshape": reshape, "permute": permute, "transpose": transpose, "swapaxes": swapaxes, "swapdims": transpose, "t": t,
     "squeeze": squeeze, "unsqueeze": unsqueeze, "flatten": flatten, "ravel": ravel, "unflatten": unflatten, "narrow": narrow,
     "select": select, "movedim": movedim, "moveaxis": movedim, "diagonal": diagonal, "as_strided": as_strided,
     "detach": detach, "adjoint": _matrix_transpose, "as_strided_": _become(as_strided),
@@ -210,6 +215,6 @@ METHODS: dict[str, Any] = {
     "view": view, "expand": expand, "expand_as": expand_as, "view_as": view_as, "reshape_as": reshape_as,
     "contiguous": contiguous, "unfold": unfold, "T": property(_reverse), "mT": property(_matrix_transpose),
     "H": property(_matrix_transpose), "squeeze_": _become(takes_ints_apart(squeeze)), "unsqueeze_": _become(unsqueeze), "t_": _become(t),
-    "transpose_": _become(transpose), "swapaxes_": _become(transpose), "swapdims_": _become(transpose),
+    "transpose_": _become(transpose), "swapaxes_": _become(swapaxes), "swapdims_": _become(transpose),
 }  # fmt: skip
 METHODS.pop("detach")

@@ -703,7 +703,7 @@ def write_out(out: Any, result: Any, exact: bool = False, differentiable: bool =
     if isinstance(result, (tuple, list)):
         if isinstance(out, TensorBase):
             raise TypeError("argument 'out' must be tuple of Tensors, not Tensor")
-        written = [write_out(o, r, differentiable=differentiable) for o, r in zip(out, result, strict=True)]
+        written = [write_out(o, r, exact, differentiable) for o, r in zip(out, result, strict=True)]
         return result._make(written) if hasattr(result, "_make") else type(result)(written)
     if not isinstance(out, TensorBase):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")

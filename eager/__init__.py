@@ -112,6 +112,20 @@ inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
 Storage = TypedStorage
 
 
+_named_device = device  # for where a parameter has that name
+
+
+def get_device_module(device: _Any = None) -> _Any:
+    """`torch.cuda` or `torch.cpu`, by a device or its type; by default that of the accelerator there is.
+
+    Raises: RuntimeError for a device that has no module.
+    """
+    kind = ("cuda" if cuda.is_available() else "cpu") if device is None else _named_device(device).type
+    if kind not in ("cuda", "cpu"):
+        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.")
+    return cuda if kind == "cuda" else _importlib.import_module("eager.cpu")
+
+
 def is_tensor(obj: object) -> bool:
     """Whether `obj` is a tensor, dense or sparse."""
     return isinstance(obj, (Tensor, sparse.SparseTensor))

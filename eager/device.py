@@ -87,9 +87,12 @@ def default_device() -> device:
     return ambient.device() or CPU
 
 
-def set_default_device(where: str | device | int | None) -> None:
-    """Create tensors that name no device on `where` from now on, in this thread; None: on the CPU again."""
-    found = None if where is None else device(where)
+_NAMED = device  # for where a parameter has that name
+
+
+def set_default_device(device: Any) -> None:
+    """Create tensors that name no device on `device` from now on, in this thread; None: on the CPU again."""
+    found = None if device is None else _NAMED(device)
     ambient.set_device(None if found is CPU else found)
 
 

@@ -175,13 +175,16 @@ def set_rng_state(new_state: Any) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Restore the default generator's state at the end of the block."""
+def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
+             device_type: str = "cuda") -> Iterator[None]:  # fmt: skip
+    """Restore the state of the CPU's default generator, and of those of `devices` (None: of all), at the end of the block."""
     if not enabled:
         yield
         return
-    before = default_generator.get_state()
+    named = None if devices is None else {device(device_type, d).index if isinstance(d, int) else device(d).index or 0 for d in devices}
+    before = [(g, s, o) for g, s, o in places() if g is default_generator or named is None or g.device.index in named]
     try:
         yield
     finally:
-        default_generator.set_state(before)
+        for g, seed, offset in before:
+            g._seed, g._offset = seed, offset

@@ -223,18 +223,18 @@ class Graph:
         return f"{hint}{k}"
 
     @contextmanager
-    def inserting_before(self, node: Node) -> Iterator[None]:
-        """New nodes go directly before `node` while the context is open."""
-        previous, self._cursor = self._cursor, node
+    def inserting_before(self, n: Node | None = None) -> Iterator[None]:
+        """New nodes go directly before `n` (None: before all) while the context is open."""
+        previous, self._cursor = self._cursor, self._sentinel._next if n is None else n
         try:
             yield
         finally:
             self._cursor = previous
 
     @contextmanager
-    def inserting_after(self, node: Node) -> Iterator[None]:
-        """New nodes go after `node`, in the order they are made, while the context is open."""
-        with self.inserting_before(node._next):
+    def inserting_after(self, n: Node | None = None) -> Iterator[None]:
+        """New nodes go after `n` (None: after all), in the order they are made, while the context is open."""
+        with self.inserting_before(self._sentinel if n is None else n._next):
             yield
 
     # -- editing -----------------------------------------------------------------------------------------------
@@ -263,11 +263,16 @@ class Graph:
         self._len -= 1
         self._link(node, anchor)
 
-    def eliminate_dead_code(self) -> int:
-        """Erase nodes whose value nobody uses and whose call has no effect; returns how many."""
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> int:
+        """Erase nodes whose value nobody uses and whose call has no effect; returns how many.
+
+        is_impure_node: who says which nodes stay for their effect, by default the ops' own declarations. Inputs and the
+        output stay.
+        """
         erased = 0
         for node in reversed(self):
-            if not node.users and not is_effectful(node):
+            stays = is_effectful(node) if is_impure_node is None else node.op in ("placeholder", "output") or is_impure_node(node)
+            if not node.users and not stays:
                 self.erase_node(node)
                 erased += 1
         return erased

@@ -16,11 +16,17 @@ class Interpreter:
     """Executes a graph over real (or fake) values.
 
     Values are dropped after their last use. While a node runs, `self.node` is that node.
+
+    garbage_collect_values: False keeps all of them in `self.env` until the next run. graph: run this one instead of the
+    module's.
     """
 
-    def __init__(self, module: GraphModule | Graph) -> None:
+    def __init__(
+        self, module: GraphModule | Graph, garbage_collect_values: bool = True, graph: Graph | None = None
+    ) -> None:
         self.module = module if isinstance(module, GraphModule) else GraphModule(module.root, module)
-        self.graph = self.module.graph
+        self.graph = self.module.graph if graph is None else graph
+        self.garbage_collect_values = garbage_collect_values
         self.env: dict[Node, Any] = {}
         self.node: Node | None = None
         self._args: Iterator[Any] = iter(())
@@ -28,8 +34,10 @@ class Interpreter:
         self._dead: dict[Node, list[Node]] = {}
         self._dead_version = -1
 
-    def run(self, *args: Any) -> Any:
+    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         """The graph's output for `args`, one per placeholder (defaults fill in for missing ones).
+
+        initial_env: values that nodes have already; these do not run. enable_io_processing: there is none to switch off.
 
         Raises: TypeError for a wrong number of arguments; whatever a node raises.
         """
@@ -41,19 +49,22 @@ class Interpreter:
             self._dead_version = self.graph.version
         self._args = iter(args)
         self._symbols = {s: source.read(args) for s, source in self.graph.symbols.items()}
-        self.env = {}
+        self.env = {} if initial_env is None else dict(initial_env)
         try:
             for node in self.graph.nodes:
+                if node in self.env:
+                    continue
                 self.node = node
                 value = self.run_node(node)
                 if node.op == "output":
                     return value
                 self.env[node] = value
-                for used in self._dead.get(node, ()):
+                for used in self._dead.get(node, ()) if self.garbage_collect_values else ():
                     del self.env[used]
             return None
         finally:
-            self.env = {}
+            if self.garbage_collect_values:
+                self.env = {}
             self.node = None
 
     def run_node(self, node: Node) -> Any:

@@ -200,11 +200,28 @@ class Node:
 
         self._set_arguments(map_nodes(self._args, swap), map_nodes(self._kwargs, swap))
 
-    def replace_all_uses_with(self, new: Argument, *, except_: Node | None = None) -> list[Node]:
-        """Make every user of this node (but `except_`) read `new`; returns the users changed."""
-        changed = [u for u in self.users if u is not except_ and u is not new]
+    def replace_all_uses_with(
+        self,
+        replace_with: Argument,
+        delete_user_cb: Callable[[Node], bool] | None = None,
+        *,
+        propagate_meta: bool = False,
+        except_: Node | None = None,
+    ) -> list[Node]:
+        """Make every user of this node (but `except_`) read `replace_with`; returns the users changed.
+
+        delete_user_cb: asked for each user whether to change it. propagate_meta: `replace_with`, a node whose `meta` is
+        empty, gets a copy of this node's. Raises: ValueError if it is not empty.
+        """
+        if propagate_meta:
+            if not isinstance(replace_with, Node) or replace_with._meta:
+                raise ValueError(f"Node.replace_all_uses_with: propagate_meta needs a node without meta, got {replace_with!r}")
+            replace_with.meta = dict(self.meta)
+        changed = [u for u in self.users if u is not except_ and u is not replace_with]
+        if delete_user_cb is not None:
+            changed = [u for u in changed if delete_user_cb(u)]
         for user in changed:
-            user.replace_input(self, new)
+            user.replace_input(self, replace_with)
         return changed
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:

@@ -50,3 +50,27 @@ def test_axes_and_types_by_name() -> None:
     assert torch.swapaxes(torch.ones(2, 3), axis0=0, axis1=1).shape == (3, 2) == torch.ones(2, 3).swapaxes(axis0=-1, axis1=0).shape
     assert torch.ones(2, 3).swapaxes_(0, 1).shape == (3, 2) and torch.swapdims(torch.ones(2, 3), dim0=0, dim1=1).shape == (3, 2)
     assert torch.promote_types(type1=torch.int8, type2=torch.float16) is torch.float16
+
+
+def test_a_forked_generator_goes_back() -> None:
+    torch.manual_seed(3)
+    before = torch.rand(2)
+    torch.manual_seed(3)
+    for kw in ({}, {"devices": []}, {"devices": [0], "device_type": "cuda"}, {"devices": ["cuda:0"]}):
+        with torch.random.fork_rng(**kw):
+            torch.rand(5)
+        with torch.random.fork_rng(enabled=False, device_type="cpu"):
+            pass
+    assert torch.equal(torch.rand(2), before)
+
+
+def test_modules_of_devices() -> None:
+    assert torch.get_device_module("cpu") is torch.cpu and torch.get_device_module("cuda:1") is torch.cuda
+    assert torch.get_device_module() in (torch.cpu, torch.cuda)
+    with pytest.raises(RuntimeError, match="Device 'meta' does not have a corresponding module"):
+        torch.get_device_module("meta")
+    torch.set_default_device(device="meta")
+    try:
+        assert torch.zeros(2).is_meta
+    finally:
+        torch.set_default_device(None)

@@ -254,8 +254,8 @@ class AccumulateGrad(Node):
 def add_gradient(t: Any, g: Any) -> None:
     """Add `g` to `t.grad`: in place, unless gradients of gradients are recorded."""
     old = t._grad
-    if not isinstance(g, TensorBase) or not (old is None or isinstance(old, TensorBase)):
-        t._grad = g if old is None else old + g  # sparse: see `eager.sparse`
+    if g.is_sparse or (old is not None and old.is_sparse):
+        t._grad = g if old is None else g + old if old.is_sparse else old + g  # dense + sparse is dense: see `eager.sparse`
     elif old is None:
         t._grad = first_gradient(g, t)
     elif _native.grad_enabled():

@@ -21,8 +21,10 @@ _NUMBERS = (int, float, bool, complex, np.number, np.bool_, SymInt, SymFloat)
 
 def operand(value: Any) -> Any:
     """A tensor or Python number from what an operator was given, or NotImplemented."""
-    if isinstance(value, TensorBase) or type(value) in (int, float, bool):
+    if type(value) in (int, float, bool):
         return value
+    if isinstance(value, TensorBase):
+        return NotImplemented if value.is_sparse else value  # a sparse one knows what to do with a dense one
     if isinstance(value, _NUMBERS):
         return value.item() if isinstance(value, (np.number, np.bool_)) else value
     if isinstance(value, np.ndarray):

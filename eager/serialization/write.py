@@ -89,10 +89,10 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         return _StorageKey(("storage", kind, key, place, root.nbytes() // width, *([None] if self.legacy else [])))
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, SparseTensor):  # which passes for a Tensor
+            return _REBUILD_SPARSE, (_Called(_LAYOUT, (str(obj.layout),)), (obj._indices(), obj._values(), obj.shape, obj.is_coalesced()))
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
-        if isinstance(obj, SparseTensor):
-            return _REBUILD_SPARSE, (_Called(_LAYOUT, (str(obj.layout),)), (obj._indices(), obj._values(), obj.shape, obj.is_coalesced()))
         if isinstance(obj, _Called):
             return obj.fn, obj.args
         if isinstance(obj, Size):

@@ -1,9 +1,10 @@
 """`eager.sparse`: tensors in coordinate format (COO), as graph networks hold adjacency matrices.
 
 A SparseTensor keeps the positions and the values of its elements and computes through the ops of dense tensors, so that
-gradients reach its values and the dense operands. It is no `Tensor`; torch's functions take it where they take sparse
-tensors in torch, and refuse it elsewhere. `embedding(sparse=True)` gives its weight such a gradient, which SGD, Adagrad and
-SparseAdam descend by. The compressed formats (CSR, CSC, BSR, BSC) are not here: asking for one raises NotImplementedError.
+gradients reach its values and the dense operands. It passes for a `Tensor` in isinstance, and has no memory to be taken for
+one; torch's functions take it where they take sparse tensors in torch, and refuse it elsewhere. `embedding(sparse=True)` gives
+its weight such a gradient, which SGD, Adagrad and SparseAdam descend by. The compressed formats (CSR, CSC, BSR, BSC) are not
+here: asking for one raises NotImplementedError.
 """
 from __future__ import annotations
 

@@ -23,9 +23,11 @@ class SparseTensor:
     """
 
     is_sparse = True
-    is_sparse_csr = is_quantized = is_mkldnn = retains_grad = False
+    is_sparse_csr = is_quantized = is_mkldnn = is_nested = is_meta = is_fake = retains_grad = _is_param = False
     layout: layout = sparse_coo
     __torch_function__: Callable[..., Any]  # `calls` gives it
+    # isinstance(t, torch.Tensor) holds, as in torch. In truth it is of another type, which no code for dense memory takes.
+    __class__ = property(lambda self: Tensor)  # type: ignore[assignment]
 
     def __init__(self, indices: Any, values: Any, size: Sequence[int], coalesced: bool = False) -> None:
         self._at = indices
@@ -61,6 +63,11 @@ class SparseTensor:
     def is_coalesced(self) -> bool:
         """Whether positions are in order and none repeats."""
         return self._is_coalesced
+
+    def _coalesced_(self, coalesced: bool) -> SparseTensor:
+        """Take it from the caller that positions are in order and none repeats, or that they may not be."""
+        self._is_coalesced = bool(coalesced)
+        return self
 
     def sparse_dim(self) -> int:
         return int(self._at.shape[0])
@@ -255,6 +262,9 @@ class SparseTensor:
         return bool(self._one())
 
     is_nonzero = __bool__
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return SparseTensor, (self._at, self._held, self.shape, self._is_coalesced)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         inner, values = _text(self._at, "tensor(indices=tensor("), _text(self._held, "       values=tensor(")

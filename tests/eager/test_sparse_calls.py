@@ -94,6 +94,7 @@ def test_results_are_sparse_where_they_are_in_torch() -> None:
     assert all(r.is_sparse for r in sparse)
     dense = (d + s, s @ d.t(), d.t() @ s, torch.sum(s), s.sum((0, 1)), s[0, 0], torch.any(s), s.new_tensor([1.0]))
     assert not any(r.is_sparse for r in dense)
+    assert isinstance(s, torch.Tensor) and not isinstance(s, torch.nn.Parameter) and isinstance(s, torch.sparse.SparseTensor)
     assert torch.zeros_like(s)._nnz() == 0 and torch.is_tensor(s) and torch.numel(s) == 6 and s.stride() == (0, 0)
 
 

@@ -89,6 +89,11 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """numpy's seed for one worker, four words: a hash of both numbers."""
+    return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4).tolist()
+
+
 def seed_worker(base_seed: int, worker_id: int) -> int:
     """Seed `random`, numpy and the default generator for one worker; returns the seed of the first and the last.
 
@@ -97,8 +102,7 @@ def seed_worker(base_seed: int, worker_id: int) -> int:
     seed = base_seed + worker_id
     random.seed(seed)
     manual_seed(seed)
-    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(entropy).generate_state(4))  # noqa: NPY002 - what datasets draw from
+    np.random.seed(_generate_state(base_seed, worker_id))  # noqa: NPY002 - what datasets draw from
     return seed
 
 

@@ -23,10 +23,11 @@ def permute(input: SparseTensor, *dims: Any) -> SparseTensor:
     """The dims in another order; sparse dims stay in front of dense ones."""
     wanted = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     order, d = [normalize_dim(k, input.ndim) for k in wanted], input.sparse_dim()
-    if sorted(order) != list(range(input.ndim)):
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-                           f"ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}"
-                           if len(order) != input.ndim else "permute(dims): duplicate dims are not allowed.")  # fmt: skip
+    if len(order) != input.ndim:
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+                           f"ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}")  # fmt: skip
+    if len(set(order)) != len(order):
+        raise RuntimeError("permute(dims): duplicate dims are not allowed.")
     if any(k >= d for k in order[:d]):
         raise RuntimeError("permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed."
                            "Only transpositions within sparse and dense dimensions are supported.")  # fmt: skip

@@ -491,8 +491,9 @@ def test_gradients_of_parts_go_straight_into_their_places(dtype, monkeypatch):
     by_formula = torch.autograd.grad(loss(x := start.clone().requires_grad_()), x, create_graph=True)[0]
     made = []
     zeros = views._zeros_of
-    monkeypatch.setattr(views, "_zeros_of", lambda spec, g: made.append(spec) or zeros(spec, g))
-    loss(x := start.clone().requires_grad_()).backward()
+    with monkeypatch.context() as patch:
+        patch.setattr(views, "_zeros_of", lambda spec, g: made.append(spec) or zeros(spec, g))
+        loss(x := start.clone().requires_grad_()).backward()
     torch.testing.assert_close(x.grad, by_formula.detach())
     assert len(made) <= 1  # of the empty slice
 

@@ -127,8 +127,8 @@ def get_device_module(device: _Any = None) -> _Any:
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether `obj` is a tensor, dense or sparse."""
-    return isinstance(obj, (Tensor, sparse.SparseTensor))
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
 
 
 def is_floating_point(input: Tensor) -> bool:  # noqa: A002

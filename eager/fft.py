@@ -11,7 +11,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
-from eager.functions.creation import finish
+from eager.functions.creation import check_layout, finish
 from eager.ops.fft import frequencies, half
 from eager.ops.table import OPS, from_array, write_out
 from eager.refusal import make_refusing
@@ -255,8 +255,9 @@ def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = No
 
 def _frequencies(real: bool) -> Any:
     def make(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Any:  # fmt: skip
+             requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
         """Frequencies of the points of a spectrum of n samples, d apart."""
+        check_layout(layout)
         made = OPS["to_dtype"](from_array(frequencies(n, d, real)), dtype or dtypes.get_default_dtype())
         return finish(made.to(device) if device is not None else made, requires_grad, out)
 

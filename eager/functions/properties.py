@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes
+from eager.functions.creation import check_layout
 from eager.ops.table import OPS, empty
 from eager.ops.table import sum_to as _sum_to
 from eager.spec import TensorSpec, broadcast_shapes
@@ -91,6 +92,7 @@ def map_(self: Any, other: Any, fn: Callable[[Any, Any], Any]) -> Any:
 def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
                       layout: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """An uninitialised tensor of the given geometry, with this tensor's dtype and device unless given."""
+    check_layout(layout)
     made = empty(TensorSpec(tuple(size), dtype or self.dtype, tuple(stride), self.device if device is None else type(self.device)(device)))
     return made.requires_grad_(requires_grad) if requires_grad else made
 

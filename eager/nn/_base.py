@@ -10,7 +10,6 @@ from typing import Any
 
 from eager import _native
 from eager.nn.parameter import Buffer, Parameter
-from eager.sparse import SparseTensor
 from eager.tensor import Tensor
 
 _MISSING = object()
@@ -170,7 +169,7 @@ class ModuleBase:
             super().__setattr__(name, value)
 
     def _set_buffer(self, name: str, value: Any) -> None:
-        if value is not None and not isinstance(value, (Tensor, SparseTensor)):
+        if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
                             "(torch.nn.Buffer, torch.Tensor or None expected)")  # fmt: skip
         if "_buffers" not in self.__dict__:
@@ -232,7 +231,7 @@ class ModuleBase:
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
-        if tensor is not None and not isinstance(tensor, (Tensor, SparseTensor)):
+        if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
         self._buffers[name] = _registered(buffer_registration_hooks, self, name, tensor)
         if persistent:

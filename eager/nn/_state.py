@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from eager import _native
 from eager.nn._tree import TreeModule
 from eager.nn.parameter import Parameter, is_lazy
-from eager.sparse import SparseTensor
 from eager.tensor import Tensor
 from eager.utils.hooks import RemovableHandle
 
@@ -179,12 +178,12 @@ class StatefulModule(TreeModule):
                         unexpected_keys.append(key)
 
     def _load_one(self, name: str, key: str, target: Tensor, given: Any, assign: bool, errors: list[str]) -> None:
-        if not isinstance(given, (Tensor, SparseTensor)):
+        if not isinstance(given, Tensor):
             errors.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
                           f"checkpoint but received {type(given)}")  # fmt: skip
             return
         lazy = is_lazy(target)
-        if not lazy and target.ndim == 0 and isinstance(given, Tensor) and tuple(given.shape) == (1,):
+        if not lazy and target.ndim == 0 and tuple(given.shape) == (1,):
             given = given[0]  # scalars saved by versions before 0.4
         if not lazy and tuple(given.shape) != tuple(target.shape):
             errors.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eager import dtypes
 from eager.ops.schema import is_number
 from eager.ops.table import OPS
 from eager.promotion import result_type
@@ -222,14 +223,15 @@ def sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: A
         return input._held.sum(dtype=dtype)
     dims = sorted({normalize_dim(k, input.ndim) for k in (dim if isinstance(dim, (tuple, list)) else (dim,))})
     d = input.sparse_dim()
+    if dtype is None and not (input.is_floating_point() or input.is_complex()):
+        dtype = dtypes.int64
     dense = [k - d + 1 for k in dims if k >= d]
     gone = [k for k in dims if k < d]
     if len(gone) == d:
         found = input._held.sum([0, *dense], dtype=dtype)
     else:
-        held = input._held if not dense else input._held.sum(dense, dtype=dtype)
-        if held.dtype != dtype and dtype is not None:
-            held = OPS["to_dtype"](held, dtype)
+        held = input._held if dtype is None else OPS["to_dtype"](input._held, dtype)
+        held = held.sum(dense) if dense else held
         rows = [row for k, row in enumerate(input.rows()) if k not in gone]
         size = [n for k, n in enumerate(input.shape) if k not in dims]
         found = SparseTensor(OPS["stack"](rows, 0), held, size, input._is_coalesced and not gone).coalesce()

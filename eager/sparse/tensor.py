@@ -171,6 +171,8 @@ class SparseTensor:
         """The same tensor with positions in order, each once."""
         if self._is_coalesced:
             return self
+        if not self._nnz():  # also where a dim of size 0 leaves no position to speak of
+            return SparseTensor(self._at, self._held, self.shape, True)
         places, inverse, _ = OPS["unique"](self.linear(), None)
         held = OPS["full"]((places.shape[0], *self._held.shape[1:]), 0, self.dtype, self.device)
         held = OPS["index_add"](held, 0, inverse, self._held)

@@ -79,6 +79,7 @@ MAKERS = {
     "randperm": lambda **kw: torch.randperm(3, dtype=torch.float32, **kw), "zeros_like": lambda **kw: torch.zeros_like(torch.ones(2), **kw),
     "rand_like": lambda **kw: torch.rand_like(torch.ones(2), **kw), "scalar_tensor": lambda **kw: torch.scalar_tensor(1.0, **kw),
     "randint_like": lambda **kw: torch.randint_like(torch.ones(2), 3, **kw),
+    "fftfreq": lambda **kw: torch.fft.fftfreq(4, **kw), "new_empty_strided": lambda **kw: torch.ones(2).new_empty_strided((2,), (1,), **kw),
     "new_full": lambda **kw: torch.ones(2).new_full((2,), 1.0, **kw),
     "new_zeros": lambda **kw: torch.ones(2).new_zeros(2, **kw), "empty_strided": lambda **kw: torch.empty_strided((2,), (1,), **kw),
 }  # fmt: skip

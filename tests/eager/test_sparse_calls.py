@@ -98,6 +98,26 @@ def test_results_are_sparse_where_they_are_in_torch() -> None:
     assert torch.zeros_like(s)._nnz() == 0 and torch.is_tensor(s) and torch.numel(s) == 6 and s.stride() == (0, 0)
 
 
+def test_sums_of_integers_and_bools_count() -> None:
+    for values in (torch.tensor([1, 2], dtype=torch.int32), torch.tensor([True, True])):
+        s = torch.sparse_coo_tensor([[0, 1], [2, 2]], values, (2, 3))
+        for dim in (0, 1, (0, 1), None):
+            found, expected = torch.sum(s, dim).to_dense(), s.to_dense().sum(dim)
+            assert found.dtype is expected.dtype is torch.int64 and torch.equal(found, expected)
+    assert torch.sum(s, 0, dtype=torch.float64).dtype is torch.float64
+
+
+def test_no_elements_and_dims_of_size_zero() -> None:
+    d = torch.ones(3, 2)
+    for size in ((2, 3), (0, 3)):
+        z = torch.sparse_coo_tensor(torch.zeros(2, 0, dtype=torch.int64), torch.zeros(0), size)
+        for call in (lambda x: x + x, lambda x: x * 2, lambda x: x @ d, lambda x: x.t(), lambda x: torch.sum(x, 0), lambda x: torch.sum(x),
+                     lambda x: torch.cat([x, x]), lambda x: x.narrow_copy(1, 1, 0), lambda x: x.index_select(1, torch.tensor([2, 0])),
+                     lambda x: x.unsqueeze(1), lambda x: x.abs()):  # fmt: skip
+            assert torch.equal(call(z).to_dense(), call(torch.zeros(size)))
+        assert z.coalesce().values().shape == (0,) and not torch.any(z)
+
+
 def test_writes_in_place() -> None:
     s, d = _sparse(torch.ones(4)), torch.ones(2, 3)
     for name, other in (("mul_", 2), ("mul_", d * 3), ("div_", 2), ("add_", s), ("sub_", s), ("mul_", s)):

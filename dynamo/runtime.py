@@ -20,7 +20,7 @@ from dynamo.tracebacks import Owner, adopt, caught, tidy_traceback, traceback_of
 from eager import _native as eager_native
 from eager import ambient
 from eager.autograd.inplace import BeforeWrites, take_geometry
-from eager.ops.table import become
+from eager.optable.table import become
 from eager.random import go_back, places
 
 

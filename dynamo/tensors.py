@@ -31,7 +31,7 @@ from eager.autograd.inplace import check_may_write
 from eager.autograd.node import attach
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
-from eager.ops.table import Kind, Op
+from eager.optable.table import Kind, Op
 from eager.spec import TensorSpec, spec_of
 from eager.symfloat import SymFloat
 from eager.symint import SymInt

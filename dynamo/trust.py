@@ -19,7 +19,7 @@ import eager
 import eager.nn
 import eager.nn.functional
 from eager import refusal
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
 CAPTURED_GRAPH: Final = "CapturedGraph"  # the name of the graphs of captures
@@ -54,7 +54,7 @@ _INLINED_OWN: Final = (
 )
 # Parts whose functions compute on tensors and plain values, with no state of their own.
 _LIBRARY: Final = (
-    *(os.path.join(_EAGER_DIR, package, "") for package in ("functions", "ops")),
+    *(os.path.join(_EAGER_DIR, package, "") for package in ("functions", "optable")),
     *(os.path.join(_EAGER_DIR, f"{module}.py") for module in ("fft", "linalg", "special", "spec", "symint")),
 )
 # Standard library modules whose Python code is looked into.

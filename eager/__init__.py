@@ -10,7 +10,7 @@ from eager import _logging as _logging
 from eager import _native as _native
 from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization, sparse  # noqa: E402
 from eager import dtypes as _dtypes
-from eager import ops as _ops
+from eager import optable as ops
 from eager.amp import GradScaler
 from eager.amp.autocast_mode import (
     autocast,
@@ -96,7 +96,7 @@ from eager.type_info import finfo, iinfo
 from eager.version import __version__
 
 _host.configure()
-_ops.aten = _ATEN  # type: ignore[attr-defined]  # as torch.ops.aten: `ops` stands below what it names
+ops.aten = _ATEN  # type: ignore[attr-defined]  # as torch.ops.aten: `ops` stands below what it names
 for _d in (*_dtypes.ALL, *_dtypes.NAMES_ONLY):
     globals()[_d.name] = _d
 for _name, _d in _dtypes.ALIASES.items():

@@ -14,7 +14,7 @@ from eager.autograd.engine import grad
 from eager.autograd.grad_mode import set_grad_enabled
 from eager.functions import FUNCTIONS
 from eager.nn import functional
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 __all__ = ["ATEN", "OpOverload", "OpOverloadPacket"]

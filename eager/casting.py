@@ -19,7 +19,7 @@ from typing import Any
 
 from eager import _native, ambient, dispatch, dtypes
 from eager.dtypes import dtype
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 
 TensorBase = _native.TensorBase
 

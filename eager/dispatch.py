@@ -18,7 +18,7 @@ from eager import _native, ambient
 from eager.autograd import inplace, record
 
 if TYPE_CHECKING:
-    from eager.ops.table import Op
+    from eager.optable.table import Op
 
 Below = Callable[[Any, tuple[Any, ...]], Any]
 _grad_enabled = _native.grad_enabled

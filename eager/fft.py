@@ -12,8 +12,8 @@ from typing import Any
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
 from eager.functions.creation import check_layout, finish
-from eager.ops.fft import frequencies, half
-from eager.ops.table import OPS, from_array, write_out
+from eager.optable.fft import frequencies, half
+from eager.optable.table import OPS, from_array, write_out
 from eager.refusal import make_refusing
 from eager.spec import normalize_dim
 

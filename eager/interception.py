@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from eager import _native, ambient
 from eager.autograd import engine
-from eager.ops.table import Op
+from eager.optable.table import Op
 from eager.tensor import Tensor
 
 TensorBase = _native.TensorBase

@@ -15,7 +15,7 @@ from eager import _native, cuda, dtypes, untyped
 from eager.device import CPU, device
 from eager.dtypes import dtype
 from eager.functions import creation
-from eager.ops.table import from_array
+from eager.optable.table import from_array
 from eager.spec import TensorSpec
 from eager.tensor import Tensor, attach
 

@@ -19,11 +19,12 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from eager import _native, compiler, dispatch, ops
+from eager import _native, compiler, dispatch
+from eager import optable as ops
 from eager.autograd.function import Function
 from eager.device import device
 from eager.dtypes import dtype
-from eager.ops.table import OPS, Kind, Op
+from eager.optable.table import OPS, Kind, Op
 from eager.spec import TensorSpec, spec_of
 from eager.tensor import Tensor
 

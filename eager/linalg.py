@@ -7,10 +7,10 @@ from typing import Any
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
 from eager.functions.results import takes_out
-from eager.ops.asserting import demand
-from eager.ops.linalg import LinAlgError, check_matrix, check_square
-from eager.ops.matmul import transpose_last
-from eager.ops.table import OPS, write_out
+from eager.optable.asserting import demand
+from eager.optable.linalg import LinAlgError, check_matrix, check_square
+from eager.optable.matmul import transpose_last
+from eager.optable.table import OPS, write_out
 from eager.refusal import make_refusing
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 

@@ -1,4 +1,4 @@
-"""Generators: a seed and an offset into a counter-based stream. See `eager.ops.random` for the stream."""
+"""Generators: a seed and an offset into a counter-based stream. See `eager.optable.random` for the stream."""
 from __future__ import annotations
 
 import contextlib
@@ -10,8 +10,8 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.device import CPU, device
-from eager.ops import random as random_ops
-from eager.ops.table import OPS, from_array
+from eager.optable import random as random_ops
+from eager.optable.table import OPS, from_array
 
 TensorBase = _native.TensorBase
 

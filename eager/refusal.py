@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from eager import dtypes
-from eager.ops.schema import is_number
+from eager.optable.schema import is_number
 
 
 def _named(kind: str, names: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from eager.functions import FUNCTIONS
 from eager.nn import functional as F
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 
 _SAME = "digamma erf erfc erfinv exp2 expm1 i0 log1p logit logsumexp polygamma round sinc xlogy".split()
 _RENAMED = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "gammainc": "igamma", "gammaincc": "igammac",

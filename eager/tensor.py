@@ -16,7 +16,7 @@ from eager.device import from_codes
 from eager.dtypes import dtype
 from eager.fake import FAKE_FLAG, refuse_data
 from eager.memory_format import layout, strided
-from eager.ops.table import OPS, empty, from_array
+from eager.optable.table import OPS, empty, from_array
 from eager.spec import TensorSpec, spec_of
 from eager.symint import SymInt
 from eager.utils.hooks import RemovableHandle, add_hook

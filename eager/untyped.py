@@ -10,7 +10,7 @@ import numpy as np
 from eager import _native, dtypes
 from eager.device import CPU, TYPES, device
 from eager.functions import creation
-from eager.ops.table import from_array
+from eager.optable.table import from_array
 
 UntypedStorage = _native.UntypedStorage
 

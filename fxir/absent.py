@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from fxir.emit import emit, emit_layout, same_layout, spec
 from fxir.graph import Graph, GraphSignature
 from fxir.node import Node

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from eager.autograd.function import BackwardCFunction
 from eager.autograd.node import OpNode, history_of
 from eager.autograd.record import NO_GRAD_VIEW
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 from eager.spec import is_dense
 from eager.tensor import Tensor
 from fxir.shapes import ShapeEnv, plain, simplified

@@ -21,7 +21,7 @@ from eager.autograd.inplace import note_base
 from eager.autograd.node import RELEASED, attach, history_of
 from eager.autograd.state import saved_hooks_off
 from eager.fake import fake
-from eager.ops.table import OPS, zeros
+from eager.optable.table import OPS, zeros
 from eager.spec import TensorSpec, spec_of
 from eager.symfloat import SymFloat
 from eager.symint import SymInt

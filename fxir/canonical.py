@@ -19,7 +19,7 @@ import numpy as np
 
 from eager.device import device
 from eager.dtypes import dtype
-from eager.ops.table import Op
+from eager.optable.table import Op
 from eager.spec import TensorSpec, spec_of
 from eager.tensor import Tensor
 from fxir.expr import Expr, Sym, substitute, sym

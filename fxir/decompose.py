@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from eager.ops.table import Kind, Op
+from eager.optable.table import Kind, Op
 
 
 @dataclass(frozen=True, slots=True)

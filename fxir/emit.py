@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 from eager.spec import TensorSpec, is_contiguous, is_dense
 from fxir.graph import Graph
 from fxir.node import Argument, Node, NodeInfo, Origin, map_nodes

@@ -21,7 +21,7 @@ import numpy as np
 from eager import dtypes
 from eager.device import device
 from eager.dtypes import dtype
-from eager.ops.table import OPS, Op, empty
+from eager.optable.table import OPS, Op, empty
 from eager.spec import TensorSpec, spec_of
 from eager.tensor import Tensor
 from fxir.graph import Graph, GraphSignature

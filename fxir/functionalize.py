@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from eager import dtypes
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 from eager.tensor import Tensor
 from fxir.emit import emit, emit_layout, emit_reshape, physical_root, spec
 from fxir.graph import Graph

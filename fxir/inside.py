@@ -15,7 +15,7 @@ from typing import Any, Final
 from eager import _native, ambient, random
 from eager.autograd import engine
 from eager.autograd.inplace import note_base
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 from fxir.aliasing import Computed, Derived, Output
 

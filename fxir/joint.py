@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eager.autograd import engine
 from eager.fake import fake_like
-from eager.ops.table import Kind, Op
+from eager.optable.table import Kind, Op
 from eager.spec import spec_of
 from eager.tensor import Tensor
 from fxir.graph import Graph

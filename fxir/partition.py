@@ -13,7 +13,7 @@ import operator
 from dataclasses import dataclass
 from typing import Final
 
-from eager.ops.table import OPS, Kind, Op
+from eager.optable.table import OPS, Kind, Op
 from eager.spec import TensorSpec
 from fxir.emit import emit, emit_reshape, infer, physical_root, spec
 from fxir.expr import Sym

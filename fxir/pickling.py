@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 from fxir.graph import Graph
 from fxir.node import NodeInfo, map_instances, map_nodes
 

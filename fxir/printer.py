@@ -121,7 +121,7 @@ class _Printer:
         if not lines:
             lines = ["    pass"]
         head = f"def forward({', '.join(self._parameters())}):"
-        tables = {"eager.ops.table": "from eager.ops.table import OPS\n"}
+        tables = {"eager.optable.table": "from eager.optable.table import OPS\n"}
         imports = "".join(tables.get(m, f"import {m}\n") for m in sorted(self.imports))
         if imports:
             imports += "\n\n"
@@ -176,7 +176,7 @@ class _Printer:
     def target(self, target: Any) -> str:
         """An expression that evaluates to the callable `target`."""
         if is_op(target):
-            self.imports.add("eager.ops.table")
+            self.imports.add("eager.optable.table")
             return f"OPS[{target.name!r}]"
         return self._importable(target, getattr(target, "__name__", type(target).__name__))
 

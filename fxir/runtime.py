@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from eager import _native, dtypes, random
 from eager.autograd.node import RELEASED, SavedTensor, attach
 from eager.autograd.state import per_thread
-from eager.ops.table import OPS, empty
+from eager.optable.table import OPS, empty
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
 from fxir.aliasing import Computed, Derived, FromInput, Literal, Output, Repeat, Step

@@ -15,7 +15,7 @@ from eager import _native, dtypes
 from eager.device import device
 from eager.dispatch import Mode
 from eager.fake import DataDependentError, fake, fake_like
-from eager.ops.table import OPS, Kind, Op
+from eager.optable.table import OPS, Kind, Op
 from eager.spec import TensorSpec, is_dense, spec_of
 from eager.symfloat import SymFloat
 from eager.symint import SymInt

@@ -12,7 +12,7 @@ from typing import Any, Final
 from eager.device import device
 from eager.dtypes import dtype
 from eager.memory_format import layout, memory_format
-from eager.ops.table import Op
+from eager.optable.table import Op
 
 _NAMED: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.WrapperDescriptorType,
                  types.MethodDescriptorType)  # fmt: skip

@@ -200,7 +200,7 @@ class NativeSegment:
 
 @dataclass(frozen=True, slots=True)
 class ExternCall:
-    """Runs `eager.ops.table.OPS[op]` on `args` and leaves its result(s) in `outputs`.
+    """Runs `eager.optable.table.OPS[op]` on `args` and leaves its result(s) in `outputs`.
 
     args: the op's full positional arguments; a tensor is a `BufferView`, nested tuples are kept; the others are
     None, bool, Size, float, complex, str, `DtypeArg` or `DeviceArg`.

@@ -77,7 +77,7 @@ def source_digest() -> str:
     """A digest of the source files that decide what code is generated: a changed compiler misses."""
     root = Path(__file__).resolve().parent.parent
     total = hashlib.sha256()
-    for package in ("inductor", "fxir", "eager/ops"):
+    for package in ("inductor", "fxir", "eager/optable"):
         for path in sorted((root / package).rglob("*.py")):
             total.update(path.relative_to(root).as_posix().encode())
             total.update(path.read_bytes())

@@ -14,7 +14,7 @@ Values (interned: equal values are one object, so `is` compares and dicts give c
     Load(buffer, index, dtype, mask, indirect)
                                             buffer[index]; not read (unspecified) where mask is False; `indirect`
                                             binds symbols of the index to int64 values (gathers)
-    Op(name, args, dtype)                   an operation of `OPS` below: the loop protocol of `eager.ops.loop_api`
+    Op(name, args, dtype)                   an operation of `OPS` below: the loop protocol of `eager.optable.loop_api`
 
 Loop variables are symbols: `axis(k, n)` is i<k> in 0..n-1 of a definition's ranges, `reduced_axis(k, n)` is r<k>.
 (An axis of size 1 is the constant 0.) Values of half precision are loaded and stored as such; arithmetic on them

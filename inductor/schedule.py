@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eager import _logging
-from eager.ops.table import OPS, Kind
+from eager.optable.table import OPS, Kind
 from fxir import expr as E
 from inductor import ir
 from inductor.inline import Refusal, inline

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import func
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 from eager.utils import _pytree as pytree
 

@@ -9,7 +9,7 @@ from typing import Any
 from eager import cuda, dtypes
 from eager.device import device
 from eager.functions import creation
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 __all__ = ["GradScaler", "OptState"]

@@ -19,7 +19,7 @@ from eager.autograd.engine import grad
 from eager.autograd.function import Function
 from eager.autograd.grad_mode import enable_grad, no_grad
 from eager.func.push import jvp
-from eager.ops.table import OPS, from_array
+from eager.optable.table import OPS, from_array
 
 TensorBase = _native.TensorBase
 Func = Callable[..., Any]

@@ -12,7 +12,7 @@ from eager.autograd import hooks
 from eager.autograd.inplace import check_may_write, rebase
 from eager.autograd.node import RELEASED, Node, SavedTensor, edge_of
 from eager.autograd.record import note_view
-from eager.ops.table import OPS, cast_to, sum_to
+from eager.optable.table import OPS, cast_to, sum_to
 from eager.spec import TensorSpec, broadcast_shapes, spec_of
 
 TensorBase = _native.TensorBase

@@ -14,7 +14,7 @@ from eager.autograd import hooks
 from eager.autograd.engine import grad
 from eager.autograd.grad_mode import enable_grad
 from eager.func.jacobians import jacfwd, jacrev
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 
 TensorBase = _native.TensorBase
 Tensors = tuple[Any, ...]

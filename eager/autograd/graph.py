@@ -12,7 +12,7 @@ from eager.autograd.engine import GradientEdge, reachable
 from eager.autograd.node import Node, edge_of
 from eager.autograd.state import per_thread
 from eager.dispatch import Mode
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 from eager.utils.hooks import RemovableHandle
 
 TensorBase = _native.TensorBase

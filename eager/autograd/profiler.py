@@ -15,7 +15,7 @@ from typing import Any
 
 from eager.autograd.state import per_thread
 from eager.dispatch import Mode
-from eager.ops.table import Op
+from eager.optable.table import Op
 
 
 @dataclass(slots=True)

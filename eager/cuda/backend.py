@@ -15,7 +15,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.device import device as _device_type
-from eager.ops import loop_api, table
+from eager.optable import loop_api, table
 from eager.spec import TensorSpec
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.functions import FUNCTIONS
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.random import state_for
 from eager.type_info import finfo as finfo
 

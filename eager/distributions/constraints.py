@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager.distributions._functions import finfo
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 __all__ = [

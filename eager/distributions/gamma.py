@@ -7,7 +7,7 @@ from eager.distributions import constraints
 from eager.distributions._functions import finfo, standard_gamma, xlogy
 from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.utils import broadcast_all
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 __all__ = ["Gamma"]

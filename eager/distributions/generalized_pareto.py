@@ -8,7 +8,7 @@ from eager.distributions import constraints
 from eager.distributions._functions import rand
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 __all__ = ["GeneralizedPareto"]

@@ -9,7 +9,7 @@ from eager.distributions._functions import arange, mvlgamma, randn
 from eager.distributions.beta import Beta
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 from eager.type_info import finfo
 

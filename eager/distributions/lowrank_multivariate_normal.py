@@ -7,7 +7,7 @@ from eager.distributions import constraints
 from eager.distributions._functions import randn
 from eager.distributions.distribution import LOG_2PI, Distribution
 from eager.distributions.utils import batch_mahalanobis, lazy_property, solve_lower
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import broadcast_shapes
 from eager.tensor import Tensor
 

@@ -21,7 +21,7 @@ from eager.distributions._transform import (
 )
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import broadcast_shapes
 from eager.tensor import Size, Tensor
 

@@ -14,7 +14,7 @@ from eager.distributions._functions import (
     tensor,
     tril_indices,
 )
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import broadcast_shapes
 from eager.tensor import Tensor
 

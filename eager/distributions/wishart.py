@@ -8,7 +8,7 @@ from eager.distributions import constraints
 from eager.distributions._functions import arange, eye, mvlgamma, randn, standard_gamma
 from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.utils import lazy_property, precision_to_scale_tril, solve_lower
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import broadcast_shapes
 from eager.tensor import Tensor
 

@@ -14,7 +14,7 @@ from typing import Any
 from eager import _native
 from eager.autograd.inplace import check_result
 from eager.func.level import Level, Wrapped
-from eager.ops.table import OPS, Kind, Op
+from eager.optable.table import OPS, Kind, Op
 
 TensorBase = _native.TensorBase
 Rule = Callable[["Batching", Op, tuple[Any, ...]], Any]

@@ -21,7 +21,7 @@ from eager.dispatch import active_level, without
 from eager.func.level import Level, Wrapped
 from eager.func.lifting import Lifting, require_setup_context
 from eager.func.linear import BILINEAR, LINEAR, ZEROED
-from eager.ops.table import OPS, Kind, Op, cast_to
+from eager.optable.table import OPS, Kind, Op, cast_to
 from eager.spec import spec_of
 
 TensorBase = _native.TensorBase

@@ -10,7 +10,7 @@ from typing import Any
 
 from eager import _native
 from eager.func.batching import Batching, Rule
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 from eager.spec import broadcast_shapes
 
 TensorBase = _native.TensorBase

@@ -10,7 +10,7 @@ from eager.func.mapping import vmap
 from eager.func.push import jvp
 from eager.func.reverse import Argnums, vjp_with_argnums
 from eager.func.stack import check_argnums, picked, replaced
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.utils._pytree.tree import tree_flatten, tree_map, tree_unflatten
 
 TensorBase = _native.TensorBase

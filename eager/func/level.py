@@ -17,7 +17,7 @@ from eager.dispatch import Level as DispatchLevel
 from eager.dispatch import active_modes
 from eager.fake import FAKE_FLAG
 from eager.interception import _disabled_torch_function_impl
-from eager.ops.table import Kind, Op
+from eager.optable.table import Kind, Op
 from eager.tensor import Tensor
 
 TensorBase = _native.TensorBase

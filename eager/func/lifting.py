@@ -12,7 +12,7 @@ from eager.autograd import engine
 from eager.autograd.function import run
 from eager.dispatch import recorded, without
 from eager.func.level import Level, Wrapped
-from eager.ops.table import Op
+from eager.optable.table import Op
 
 
 class GradTensor(Wrapped):

@@ -10,7 +10,7 @@ from eager.func import rules  # noqa: F401 - registers the batching rules
 from eager.func.batching import Batching
 from eager.func.level import Wrapped, raw_value
 from eager.func.stack import name_of, next_depth
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import normalize_dim
 from eager.utils._pytree.tree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_unflatten
 

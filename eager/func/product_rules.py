@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager.func.batching import Batching, Rule
-from eager.ops.table import OPS, Op
+from eager.optable.table import OPS, Op
 
 
 def _mm(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from eager import _native
 from eager.func import index_rules, product_rules, view_rules
 from eager.func.batching import Batching, Rule, set_rules
-from eager.ops.table import OPS, Kind, Op, cast_to
+from eager.optable.table import OPS, Kind, Op, cast_to
 
 TensorBase = _native.TensorBase
 

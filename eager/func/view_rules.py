@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from eager.func.batching import Batching, Rule
-from eager.ops.table import OPS, Op
-from eager.ops.views import infer_size
+from eager.optable.table import OPS, Op
+from eager.optable.views import infer_size
 
 
 def _view(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:

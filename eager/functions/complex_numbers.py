@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from eager import dtypes
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 
 
 def real(input: Any) -> Any:  # noqa: A002

@@ -8,8 +8,8 @@ from eager.autograd.node import attach
 from eager.device import CPU, device
 from eager.dtypes import dtype
 from eager.fake import fake
-from eager.ops.shape import is_channels_last
-from eager.ops.table import OPS, array_module, empty
+from eager.optable.shape import is_channels_last
+from eager.optable.table import OPS, array_module, empty
 from eager.spec import TensorSpec, preserve_strides
 
 TensorBase = _native.TensorBase

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager.autograd.record import owned
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.symint import as_count
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from eager import _native
 from eager.functions import complex_numbers, joining, views
-from eager.ops.table import OPS, write_out
+from eager.optable.table import OPS, write_out
 
 TensorBase = _native.TensorBase
 

@@ -13,8 +13,8 @@ from eager.device import default_device, device
 from eager.dtypes import dtype
 from eager.functions.views import sizes_of
 from eager.memory_format import strided
-from eager.ops.table import OPS, from_array, resize_out
-from eager.ops.table import empty as empty_of_spec
+from eager.optable.table import OPS, from_array, resize_out
+from eager.optable.table import empty as empty_of_spec
 from eager.promotion import result_type
 from eager.spec import TensorSpec, format_strides, strides_like
 from eager.symint import SymInt, times_ratio

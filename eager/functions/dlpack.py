@@ -7,7 +7,7 @@ from typing import Any
 from eager import _native, dtypes
 from eager.device import device as device_of
 from eager.fake import refuse_data
-from eager.ops.table import array_module, from_array
+from eager.optable.table import array_module, from_array
 from eager.tensor import Tensor
 
 

@@ -11,7 +11,7 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from eager import _native
 from eager.functions import linalg, pointwise, reductions
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 
 TensorBase = _native.TensorBase
 _UNARY = ("abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt "

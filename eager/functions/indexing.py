@@ -11,7 +11,7 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.functions.creation import tensor
-from eager.ops.table import OPS, from_array, write_out
+from eager.optable.table import OPS, from_array, write_out
 from eager.spec import broadcast_shapes, normalize_dim
 from eager.symint import as_int
 

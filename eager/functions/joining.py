@@ -8,7 +8,7 @@ from eager import _native
 from eager.autograd.record import note_one_of_many
 from eager.device import default_device
 from eager.functions.views import takes_ints_apart
-from eager.ops.table import OPS, write_out
+from eager.optable.table import OPS, write_out
 from eager.spec import broadcast_shapes, normalize_dim
 from eager.symint import as_int
 

@@ -8,8 +8,8 @@ from eager import _native, dtypes, linalg, return_types
 from eager.autograd.record import owned
 from eager.functions.pointwise import kept
 from eager.functions.views import transpose
-from eager.ops.matmul import transpose_last
-from eager.ops.table import OPS, write_out
+from eager.optable.matmul import transpose_last
+from eager.optable.table import OPS, write_out
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase

@@ -9,7 +9,7 @@ from typing import Any
 from eager import _native
 from eager.autograd.grad_mode import no_grad
 from eager.functions import random
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.type_info import finfo
 
 _DEFAULT_STEPS = 1000  # of an iteration that is to run until it converges

@@ -6,7 +6,7 @@ from typing import Any
 from eager import linalg
 from eager.functions.linalg import adjoint
 from eager.functions.random import randn
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 
 
 def _basis(A: Any, q: int, niter: int, M: Any) -> Any:  # noqa: N803 - torch's names here and below

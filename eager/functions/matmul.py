@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from eager.functions.pointwise import operand
-from eager.ops.matmul import check_same_dtype
-from eager.ops.table import OPS, write_out
+from eager.optable.matmul import check_same_dtype
+from eager.optable.table import OPS, write_out
 
 
 def _out(result: Any, out: Any) -> Any:

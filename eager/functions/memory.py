@@ -16,7 +16,7 @@ import numpy as np
 
 from eager import _native, cuda, dtypes
 from eager.device import device
-from eager.ops.table import array_module, empty, from_array
+from eager.optable.table import array_module, empty, from_array
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
 

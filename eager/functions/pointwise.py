@@ -9,7 +9,7 @@ import numpy as np
 from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, c_name, scalar_name
-from eager.ops.table import OPS, Op, from_array, write_out
+from eager.optable.table import OPS, Op, from_array, write_out
 from eager.overlap import check_out
 from eager.promotion import result_type
 from eager.symfloat import SymFloat

@@ -5,7 +5,7 @@ import inspect
 from typing import Any
 
 from eager.functions.convolution import batched, spread
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.symint import as_count
 
 

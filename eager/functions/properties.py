@@ -6,8 +6,8 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.functions.creation import check_layout
-from eager.ops.table import OPS, empty
-from eager.ops.table import sum_to as _sum_to
+from eager.optable.table import OPS, empty
+from eager.optable.table import sum_to as _sum_to
 from eager.spec import TensorSpec, broadcast_shapes
 
 TensorBase = _native.TensorBase

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native, dtypes
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import normalize_dim
 
 TensorBase = _native.TensorBase

@@ -10,8 +10,8 @@ from eager.device import default_device, device
 from eager.dtypes import scalar_name
 from eager.functions.creation import check_layout, empty_strided, finish
 from eager.functions.views import sizes_of
-from eager.ops.asserting import demand
-from eager.ops.table import OPS
+from eager.optable.asserting import demand
+from eager.optable.table import OPS
 from eager.random import state_for
 from eager.spec import strides_like
 

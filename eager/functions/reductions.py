@@ -6,7 +6,7 @@ from typing import Any
 from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
 from eager.functions.views import takes_ints_apart
-from eager.ops.table import OPS, write_out
+from eager.optable.table import OPS, write_out
 from eager.spec import normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase

@@ -14,8 +14,8 @@ import numpy as np
 from eager import dtypes
 from eager.dtypes import scalar_name
 from eager.functions import taps
-from eager.ops.shape import is_channels_last
-from eager.ops.table import OPS
+from eager.optable.shape import is_channels_last
+from eager.optable.table import OPS
 from eager.symint import as_count
 
 _MANY_TAPS = 8  # from here on a product with the dense matrix is cheaper than so many reads

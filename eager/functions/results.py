@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.ops.table import write_out
+from eager.optable.table import write_out
 from eager.overlap import check_out
 
 TensorBase = _native.TensorBase

@@ -6,8 +6,8 @@ from typing import Any
 
 from eager import dtypes
 from eager.dtypes import scalar_name
-from eager.ops.asserting import demand
-from eager.ops.table import OPS
+from eager.optable.asserting import demand
+from eager.optable.table import OPS
 from eager.spec import normalize_dim
 
 # of a run, by its name here: what combines its elements, and what an empty run has

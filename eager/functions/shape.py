@@ -9,7 +9,7 @@ from eager import _native, dtypes
 from eager.autograd.record import owned
 from eager.functions.creation import check_layout
 from eager.functions.views import sizes_of, transpose
-from eager.ops.table import OPS, become, empty, reshape_storage, write_out
+from eager.optable.table import OPS, become, empty, reshape_storage, write_out
 from eager.spec import TensorSpec, normalize_dim
 from eager.symint import as_count
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
-from eager.ops.table import OPS, write_out, zeros
+from eager.optable.table import OPS, write_out, zeros
 from eager.spec import TensorSpec, normalize_dim
 from eager.symint import as_count
 

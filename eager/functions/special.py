@@ -8,7 +8,7 @@ from typing import Any
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
 from eager.functions.pointwise import inplace_of, kept
-from eager.ops.table import OPS, write_out
+from eager.optable.table import OPS, write_out
 from eager.promotion import result_type
 
 TensorBase = _native.TensorBase

@@ -11,8 +11,8 @@ from eager.device import default_device, device
 from eager.dtypes import scalar_name
 from eager.functions.creation import finish
 from eager.functions.shape import pad
-from eager.ops.asserting import demand
-from eager.ops.table import OPS
+from eager.optable.asserting import demand
+from eager.optable.table import OPS
 
 # ---- windows ----
 

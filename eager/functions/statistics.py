@@ -8,7 +8,7 @@ from typing import Any
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
 from eager.functions.reductions import sum as sum_of
-from eager.ops.table import OPS, write_out
+from eager.optable.table import OPS, write_out
 from eager.spec import normalize_dim
 
 TensorBase = _native.TensorBase

@@ -8,8 +8,8 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.autograd.inplace import check_may_write, take_geometry
-from eager.ops.table import OPS, become
-from eager.ops.views import infer_size, view_strides
+from eager.optable.table import OPS, become
+from eager.optable.views import infer_size, view_strides
 from eager.spec import normalize_dim
 from eager.symint import as_int
 

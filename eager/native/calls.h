@@ -4,7 +4,7 @@
 
 #include "nodes.h"
 
-/* What eager.ops.table.Op is made of. The numbers are -1 where there is no such short way. */
+/* What eager.optable.table.Op is made of. The numbers are -1 where there is no such short way. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;

@@ -21,7 +21,7 @@ PyObject *py_register_engine(PyObject *Py_UNUSED(self), PyObject *const *args, P
 
 /* ---- formulas of an op with one real result and no lists: what nearly every step is ---- */
 
-enum source { ARGUMENT, SPEC, COTANGENT, OUTPUT, OUTPUTS, COTANGENTS, NEEDS }; /* as eager.ops.table numbers them */
+enum source { ARGUMENT, SPEC, COTANGENT, OUTPUT, OUTPUTS, COTANGENTS, NEEDS }; /* as eager.optable.table numbers them */
 enum { MAX_VALUES = 16 };
 
 static PyObject *spec_of(PyObject *a)

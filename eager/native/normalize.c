@@ -1,7 +1,7 @@
 /* Softmax and layer norm over rows: one pass over each row while it is in the nearest cache, rows over the threads.
  *
  * Every function takes row-major arrays of one floating dtype and returns whether it could run; the callers in
- * eager.ops.nn have a form over numpy for the rest. Sums run in as many lanes as the vectors have. */
+ * eager.optable.nn have a form over numpy for the rest. Sums run in as many lanes as the vectors have. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE

@@ -34,7 +34,7 @@ static int give_history(OpBase *op, int wanted, PyObject *const *args, Py_ssize_
     return record_history((PyObject *)op, op->plans, wanted, args, nargs, &out, 1);
 }
 
-enum { SMALL = 4096 }; /* elements of which a copy costs less than a call of numpy (as eager.ops.table has it) */
+enum { SMALL = 4096 }; /* elements of which a copy costs less than a call of numpy (as eager.optable.table has it) */
 
 /* An op that writes its first argument: by a loop, by a writer, or (a small one) by a copy of what its base op makes. */
 static PyObject *write_short(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)

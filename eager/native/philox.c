@@ -1,7 +1,7 @@
 /* Philox 4x32-10, the counter-based generator behind every draw: element i has counter offset + i.
  *
  * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The words are those of
- * eager.ops.random.philox, which stays the reference and what other devices run. */
+ * eager.optable.random.philox, which stays the reference and what other devices run. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE

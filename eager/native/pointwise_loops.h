@@ -1,4 +1,4 @@
-/* Made by `python -m eager.ops.c_loops` from the scalar rules of the op table. */
+/* Made by `python -m eager.optable.c_loops` from the scalar rules of the op table. */
 
 CLONES static void add_vv_f32(const Pointwise *ctx, long begin, long end)
 {

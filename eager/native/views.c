@@ -1,6 +1,6 @@
 /* View ops without Python: geometry, history, and the methods of Tensor that make views.
  *
- * A geometry says where the elements of a view lie, as the op's own rule in eager.ops.views does (a test holds the two
+ * A geometry says where the elements of a view lie, as the op's own rule in eager.optable.views does (a test holds the two
  * against each other), for calls that are right; all others it leaves to that rule, which knows what to raise. */
 #define PY_SSIZE_T_CLEAN
 #include "calls.h"

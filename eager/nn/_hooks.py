@@ -15,7 +15,7 @@ from eager.nn._base import (
     module_registration_hooks,
     parameter_registration_hooks,
 )
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 from eager.utils.hooks import RemovableHandle
 

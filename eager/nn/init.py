@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.random import Generator
 from eager.tensor import Tensor
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from eager import _native
 from eager.interception import _disabled_torch_function_impl, subclasses_off
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 REQUIRES_GRAD_FLAG = 1 << 32

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.optim._rule import Rule
 from eager.optim.optimizer import scalar, zeros_like
 from eager.tensor import Tensor

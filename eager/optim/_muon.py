@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from eager import dtypes
-from eager.ops.table import OPS, cast_to
+from eager.optable.table import OPS, cast_to
 from eager.optim._rule import Rule
 from eager.optim.optimizer import gradient, scalar, zeros_like
 from eager.tensor import Tensor

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
 from eager.sparse import SparseTensor
 from eager.tensor import Tensor

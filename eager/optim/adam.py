@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from eager.functions.pointwise import kept
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.optim import _kernels
 from eager.optim._rule import Rule, check_betas, check_fused, check_settings, common, rate
 from eager.optim.optimizer import scalar, zeros_like

@@ -6,7 +6,7 @@ from typing import Any
 
 from eager import _native
 from eager.autograd.grad_mode import enable_grad
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.optim._rule import check_range
 from eager.optim.optimizer import Optimizer
 from eager.tensor import Tensor

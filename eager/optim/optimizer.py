@@ -12,7 +12,7 @@ from typing import Any
 from eager import dtypes
 from eager.autograd.grad_mode import enable_grad
 from eager.device import CPU
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 from eager.utils.hooks import RemovableHandle
 

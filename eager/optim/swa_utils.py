@@ -10,7 +10,7 @@ from typing import Any
 from eager import _native, dtypes
 from eager.nn.module import Module
 from eager.nn.modules.batchnorm import _BatchNorm
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.optim.lr_scheduler.base import LRScheduler, _per_group
 from eager.optim.optimizer import Optimizer
 from eager.tensor import Tensor

@@ -14,7 +14,7 @@ from eager.dtypes import dtype
 from eager.legacy import TypedStorage
 from eager.memory_format import LAYOUTS, sparse_coo
 from eager.nn.parameter import Parameter
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.serialization.names import STORAGES
 from eager.sparse import SparseTensor, sparse_coo_tensor
 from eager.tensor import Size, Tensor

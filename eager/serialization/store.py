@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from eager import _native, dtypes
-from eager.ops.table import empty
+from eager.optable.table import empty
 from eager.spec import TensorSpec
 
 PathLike = str | os.PathLike[str]

@@ -13,7 +13,7 @@ from typing import Any
 from eager import dtypes
 from eager.functions.creation import empty, linspace, ones, tensor
 from eager.memory_format import strided
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 
 Tensor = Any
 

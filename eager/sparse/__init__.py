@@ -14,7 +14,7 @@ from eager import dtypes, interception
 from eager.device import default_device
 from eager.device import device as torch_device
 from eager.functions import creation
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.sparse import calls as _calls  # noqa: F401 - gives SparseTensor its methods
 from eager.sparse import geometry
 from eager.sparse.arithmetic import addmm as _addmm

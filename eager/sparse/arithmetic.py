@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import dtypes
-from eager.ops.schema import is_number
-from eager.ops.table import OPS
+from eager.optable.schema import is_number
+from eager.optable.table import OPS
 from eager.promotion import result_type
 from eager.sparse.geometry import result_type_of, sparse_mask, t, to_sparse, unsqueeze, values_at
 from eager.sparse.tensor import SparseTensor

@@ -11,7 +11,7 @@ from typing import Any
 from eager import dtypes
 from eager.functions import creation
 from eager.memory_format import sparse_coo
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.promotion import result_type
 from eager.sparse.tensor import SparseTensor
 from eager.spec import normalize_dim

@@ -12,7 +12,7 @@ from typing import Any
 
 from eager import dtypes, printing
 from eager.memory_format import layout, sparse_coo
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Size, Tensor
 
 

@@ -14,7 +14,7 @@ from eager.dtypes import dtype
 from eager.functions import creation, pointwise
 from eager.functions.reductions import max as maximum_of
 from eager.functions.reductions import sum as sum_of
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 # dtype -> (rtol, atol): about a few units in the last place. Types that are not listed must be equal.

@@ -7,7 +7,7 @@ from typing import Any
 from eager import dtypes
 from eager.dtypes import dtype
 from eager.functions import random
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 from eager.type_info import finfo, iinfo
 

@@ -1,6 +1,6 @@
 """`torch.utils._python_dispatch`: modes that see every op of a block, beneath autograd.
 
-An op is one of this library's table (`eager.ops.table.Op`), not of torch's ATen: it has a `__name__`, and is called with full
+An op is one of this library's table (`eager.optable.table.Op`), not of torch's ATen: it has a `__name__`, and is called with full
 positional arguments. What autograd runs in a backward pass is seen too, as ops of its own.
 """
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from eager import _native, ambient, dispatch
-from eager.ops.table import Op
+from eager.optable.table import Op
 
 TensorBase = _native.TensorBase
 

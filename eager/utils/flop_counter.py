@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, Final
 
 from eager.aten import ATEN, OpOverloadPacket
-from eager.ops.table import Op
+from eager.optable.table import Op
 from eager.tensor import Tensor
 from eager.utils._python_dispatch import TorchDispatchMode
 from eager.utils._pytree import tree_map

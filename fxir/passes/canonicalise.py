@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from eager.ops.table import OPS, Kind, Op
+from eager.optable.table import OPS, Kind, Op
 from fxir.emit import emit, physical_root, same_layout, spec
 from fxir.graph import Graph
 from fxir.node import Node, walk_nodes

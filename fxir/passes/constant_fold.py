@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from eager.autograd.grad_mode import no_grad
-from eager.ops.table import Op
+from eager.optable.table import Op
 from eager.spec import spec_of
 from eager.tensor import Tensor
 from fxir.graph import Graph

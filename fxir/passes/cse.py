@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any, Final
 
-from eager.ops.table import Op
+from eager.optable.table import Op
 from fxir.emit import physical_root
 from fxir.graph import Graph
 from fxir.node import Node, walk_nodes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from eager import dtypes
-from eager.ops.table import Kind, Op
+from eager.optable.table import Kind, Op
 from eager.spec import TensorSpec, spec_of
 from fxir import expr as E
 from fxir.canonical import canonical_symbols, relied_upon, renamed

@@ -12,7 +12,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.dtypes import dtype
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import TensorSpec, broadcast_shapes
 from fxir import expr as E
 from inductor import ir

@@ -1,6 +1,6 @@
 """The loop protocol over interned values: what an op's scalar rule is run with to become loop IR.
 
-`Loop` has the functions of `eager.ops.loop_api`, `Scalar` wraps a value with Python's operators. Numbers take the
+`Loop` has the functions of `eager.optable.loop_api`, `Scalar` wraps a value with Python's operators. Numbers take the
 dtype of the value they meet. Small identities are applied as values are made.
 """
 

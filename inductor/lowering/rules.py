@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from eager import dtypes
 from eager.dtypes import Category
-from eager.ops.views import slice_bounds
+from eager.optable.views import slice_bounds
 from eager.spec import TensorSpec
 from fxir import expr as E
 from inductor import ir
@@ -249,7 +249,7 @@ def _word(b: Builder, state: ir.Ref, i: E.Expr, lane: int) -> ir.Value:
 
 
 def _unit(b: Builder, state: ir.Ref, i: E.Expr, lane: int, double: bool) -> ir.Value:
-    """Uniform in [0, 1), as `eager.ops.random` makes it."""
+    """Uniform in [0, 1), as `eager.optable.random` makes it."""
     i64, word = dtypes.int64, _word(b, state, i, lane)
     if not double:
         top = ir.make_op("right_shift", (word, ir.const(8, i64)), i64)

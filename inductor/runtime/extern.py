@@ -11,7 +11,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.device import device
-from eager.ops import table
+from eager.optable import table
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
 from fxir.expr_nodes import Expr

@@ -12,7 +12,7 @@ import eager as torch
 from eager import casting
 from eager.fake import fake
 from eager.nn import functional as F
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import TensorSpec
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import eager
-from eager.ops.samples import samples_of
-from eager.ops.table import OPS, Kind, Op
+from eager.optable.samples import samples_of
+from eager.optable.table import OPS, Kind, Op
 
 SYMMETRIC = {"cholesky", "eigh"}  # they read one triangle: differentiated as functions of symmetric matrices
 

@@ -15,8 +15,8 @@ import pytest
 import dynamo
 import eager as torch
 from eager.fake import fake
-from eager.ops.samples import samples_of
-from eager.ops.table import OPS, Kind
+from eager.optable.samples import samples_of
+from eager.optable.table import OPS, Kind
 from eager.spec import spec_of
 
 F = torch.nn.functional

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eager as torch
-from eager.ops import conv
-from eager.ops.table import OPS
+from eager.optable import conv
+from eager.optable.table import OPS
 
 
 @st.composite

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import eager as torch
 from eager import _native
-from eager.ops.random import philox
-from eager.ops.table import OPS
+from eager.optable.random import philox
+from eager.optable.table import OPS
 
 RNG = np.random.default_rng(11)
 DTYPES = (("f4", 3e-6), ("f8", 1e-12))

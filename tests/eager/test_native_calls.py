@@ -11,9 +11,9 @@ import pytest
 
 import eager as torch
 from eager import _native
-from eager.ops import attention, conv, pool, views
-from eager.ops.samples import Make
-from eager.ops.table import OPS, empty, from_array
+from eager.optable import attention, conv, pool, views
+from eager.optable.samples import Make
+from eager.optable.table import OPS, empty, from_array
 from eager.spec import TensorSpec, spec_of
 
 F = torch.nn.functional

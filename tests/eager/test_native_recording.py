@@ -10,7 +10,7 @@ import pytest
 import eager as torch
 from eager import _native
 from eager.autograd.node import SavedTensor
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import TensorSpec
 
 RNG = np.random.default_rng(8)

@@ -8,7 +8,7 @@ import pytest
 
 import eager as torch
 from eager import _native
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from tests.eager.test_native_calls import WHOLE
 
 RNG = np.random.default_rng(8)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import eager as torch
 from eager import _native
-from eager.ops import c_loops
-from eager.ops.table import OPS
+from eager.optable import c_loops
+from eager.optable.table import OPS
 
 RNG = np.random.default_rng(3)
 NAMES = list(dict.fromkeys(loop.op.name for loop in c_loops.loops()))
@@ -23,7 +23,7 @@ EDGES = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 
 
 
 def test_the_header_is_what_the_table_prints():
-    assert c_loops.PATH.read_text() == c_loops.source(), "run python -m eager.ops.c_loops"
+    assert c_loops.PATH.read_text() == c_loops.source(), "run python -m eager.optable.c_loops"
 
 
 def test_common_ops_have_loops():
@@ -54,7 +54,7 @@ def _given(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_loop_is_its_rule(name):
     """Against the rule over arrays, in both dtypes, each argument a tensor or a number."""
-    from eager.ops.loop_api import NUMPY
+    from eager.optable.loop_api import NUMPY
 
     op = OPS[name]
     for way, (dtype, tolerance) in itertools.product(_given(name), (("f4", 2e-6), ("f8", 1e-13))):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import eager as torch
 from eager import _native
-from eager.ops.products import add_matmul, matmul
+from eager.optable.products import add_matmul, matmul
 
 RNG = np.random.default_rng(5)
 

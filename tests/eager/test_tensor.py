@@ -206,7 +206,7 @@ def test_same_seed_same_numbers_and_uniformity():
 
 
 def test_philox_matches_the_published_vectors():
-    from eager.ops.random import philox
+    from eager.optable.random import philox
 
     words = philox(np, 0, 0, 1)[:, 0]
     assert [f"{w:08x}" for w in words.tolist()] == ["6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8"]

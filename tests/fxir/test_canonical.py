@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import eager
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from fxir.canonical import SMALL_BYTES, canonical_form, graph_hash
 from fxir.graph import Graph, GraphSignature
 from fxir.node import NodeInfo, Origin

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import eager
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from fxir.canonical import canonical_form
 from fxir.export import ExportError, load, save
 from fxir.graph import Graph

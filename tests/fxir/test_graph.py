@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eager
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import TensorSpec, spec_of
 from fxir.graph import Graph, GraphSignature, is_effectful
 from fxir.graph_module import GraphModule

@@ -12,8 +12,8 @@ import pytest
 
 import eager
 from eager import Tensor
-from eager.ops.samples import samples_of
-from eager.ops.table import OPS, Kind
+from eager.optable.samples import samples_of
+from eager.optable.table import OPS, Kind
 from fxir.aot import aot_compile, interpret
 from fxir.decompose import Decompositions
 from tests.fxir.helpers import aliasing, as_list, capture, fakes_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import eager
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from fxir.emit import physical_root
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule

@@ -4,8 +4,8 @@ import pytest
 import eager as torch
 from eager.fake import fake_like
 from eager.nn import functional as F
-from eager.ops.samples import samples_of
-from eager.ops.table import OPS
+from eager.optable.samples import samples_of
+from eager.optable.table import OPS
 from fxir.options import CompileOptions, GraphKind
 from fxir.trace import trace
 from inductor import ir

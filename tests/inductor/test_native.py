@@ -270,7 +270,7 @@ INTO_ARENA = """EXPORT void segment(char **bufs, const Runtime *rt) {
 @pytest.mark.parametrize("op, args", [("sum", ((1,), False, None)), ("amax", ((0,), True)), ("exp", ())])
 def test_extern_call_runs_the_eager_kernel_on_the_arena(tmp_path: Path, op: str, args: tuple[Any, ...]) -> None:
     x = eager.arange(12, dtype=eager.float32)
-    want = eager.ops.table.OPS[op](eager.reshape(x * 2, (3, 4)), *args)
+    want = eager.optable.table.OPS[op](eager.reshape(x * 2, (3, 4)), *args)
     graph = make(tmp_path, extern_plan(op, (3, 4), tuple(want.shape), *args), INTO_ARENA % 12)
     for _ in range(3):
         assert np.allclose(values(graph(x)[0]), values(want))
@@ -303,7 +303,7 @@ def test_error_in_an_extern_call_leaves_the_graph_usable_and_names_the_line(tmp_
 def test_arena_seen_by_a_leaked_tensor_is_not_used_again(tmp_path: Path) -> None:
     graph = make(tmp_path, extern_plan("exp", (12,), (12,)), INTO_ARENA % 12)
     leaked: list[Any] = []
-    op = eager.ops.table.OPS["exp"]
+    op = eager.optable.table.OPS["exp"]
     original = type(op).execute
 
     def spy(self: Any, args: tuple[Any, ...]) -> Any:

@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from eager.ops import loop_api
+from eager.optable import loop_api
 from inductor.cpp.prelude import prelude
 from inductor.toolchain import build, toolchain
 
@@ -122,7 +122,7 @@ def test_half_conversions_round_to_even(library, h, kind):
 
 
 def test_philox_equals_the_eager_kernel(library):
-    from eager.ops.random import philox
+    from eager.optable.random import philox
 
     seed, offset = 0x123456789ABCDEF0, (1 << 32) - 7
     want = philox(np, seed, offset, 20)

@@ -8,7 +8,7 @@ import numpy as np
 
 import eager
 from eager.fake import fake_like
-from eager.ops.table import OPS, Op, TensorBase
+from eager.optable.table import OPS, Op, TensorBase
 
 TensorOp = Op
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import eager
-from eager.ops import attention, loss, nn, rnn
+from eager.optable import attention, loss, nn, rnn
 
 from . import tables
 from .tables import OPS, Make

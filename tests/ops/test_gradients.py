@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import eager
-from eager.ops.samples import samples_of
-from eager.ops.table import OPS, Kind
+from eager.optable.samples import samples_of
+from eager.optable.table import OPS, Kind
 from tests.autograd.transforms import double_samples
 from tests.ops.conftest import cases, flat, public_ops, sample
 

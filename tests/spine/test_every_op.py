@@ -2,8 +2,8 @@
 import pytest
 
 import eager as torch
-from eager.ops.samples import Make
-from eager.ops.table import OPS, Kind
+from eager.optable.samples import Make
+from eager.optable.table import OPS, Kind
 
 SKIPPED = {
     "rng_state": "advances the generator; its values are tested through the random functions",

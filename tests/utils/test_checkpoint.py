@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import eager as torch
-from eager import ops
+from eager import optable as ops
 from eager.nn import functional as F
 from eager.utils.checkpoint import (
     CheckpointError,

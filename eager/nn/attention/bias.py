@@ -5,7 +5,7 @@ from enum import IntEnum, auto
 from typing import Any
 
 from eager import dtypes
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.nn.attention.mods import noop_mask
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 DEFAULT_BLOCK_SIZE = 128

@@ -12,7 +12,7 @@ from typing import Any
 from eager import dtypes
 from eager.device import CPU
 from eager.device import device as Device  # noqa: N812 - `device` is an argument here
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]

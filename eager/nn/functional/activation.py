@@ -7,7 +7,7 @@ from typing import Any
 from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, scalar_name
-from eager.ops.table import OPS, cast_to
+from eager.optable.table import OPS, cast_to
 from eager.random import state_for
 
 Tensor = Any

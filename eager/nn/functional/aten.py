@@ -14,7 +14,7 @@ from eager.functions.resampling import affine_grid, grid_sample
 from eager.nn.functional import ctc as _ctc
 from eager.nn.functional import dropouts, linears, norm
 from eager.nn.functional import loss as _loss
-from eager.ops.table import OPS, cast_to, write_out
+from eager.optable.table import OPS, cast_to, write_out
 from eager.spec import normalize_dim
 
 Tensor = Any

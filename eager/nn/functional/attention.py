@@ -8,8 +8,8 @@ from eager import dtypes
 from eager.callers import warn
 from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
-from eager.ops.matmul import transpose_last
-from eager.ops.table import OPS, cast_to
+from eager.optable.matmul import transpose_last
+from eager.optable.table import OPS, cast_to
 
 Tensor = Any
 

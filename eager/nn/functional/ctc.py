@@ -9,8 +9,8 @@ from typing import Any
 
 from eager import dtypes
 from eager.nn.functional.loss import resolve_reduction
-from eager.ops.asserting import demand
-from eager.ops.table import OPS, TensorBase, cast_to
+from eager.optable.asserting import demand
+from eager.optable.table import OPS, TensorBase, cast_to
 
 Tensor = Any
 # Stands for log 0: finite, so that no gradient is inf * 0, and far below any sum of log probabilities.

@@ -6,7 +6,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.dtypes import scalar_name
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.random import state_for
 from eager.spec import preserve_strides
 

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from eager import dtypes
-from eager.ops.table import OPS, cast_to
+from eager.optable.table import OPS, cast_to
 from eager.random import state_for
 
 Tensor = Any

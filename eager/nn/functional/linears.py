@@ -7,8 +7,8 @@ from eager import _native, dtypes
 from eager.autograd.node import attach
 from eager.dtypes import promote_types, scalar_name
 from eager.functions.joining import broadcast_tensors
-from eager.ops.asserting import demand
-from eager.ops.table import OPS, cast_to
+from eager.optable.asserting import demand
+from eager.optable.table import OPS, cast_to
 from eager.sparse import SparseTensor
 
 Tensor = Any

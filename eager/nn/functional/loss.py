@@ -10,8 +10,8 @@ from eager.callers import warn
 from eager.dtypes import scalar_name
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import cosine_similarity, pairwise_distance
-from eager.ops.asserting import demand
-from eager.ops.table import OPS, cast_to
+from eager.optable.asserting import demand
+from eager.optable.table import OPS, cast_to
 from eager.spec import broadcast_shapes
 
 Tensor = Any

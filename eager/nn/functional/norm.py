@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.ops.nn import accumulator, check_parameter_dtypes
-from eager.ops.shape import is_channels_last
-from eager.ops.table import OPS, cast_to
+from eager.optable.nn import accumulator, check_parameter_dtypes
+from eager.optable.shape import is_channels_last
+from eager.optable.table import OPS, cast_to
 from eager.symint import times_ratio
 
 Tensor = Any

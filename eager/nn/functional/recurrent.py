@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from eager.nn.functional.dropouts import dropout
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.spec import normalize_dim
 
 Tensor = Any

@@ -9,7 +9,7 @@ from eager.nn.functional import attention
 from eager.nn.module import Module
 from eager.nn.modules.linear import NonDynamicallyQuantizableLinear
 from eager.nn.modules.utils import parameter
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

@@ -10,7 +10,7 @@ from eager.nn.functional import activation
 from eager.nn.module import Module
 from eager.nn.modules.container import ModuleList, Sequential
 from eager.nn.modules.linear import Linear
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

@@ -11,7 +11,7 @@ from eager.nn.module import Module
 from eager.nn.modules.lazy import LazyModuleMixin
 from eager.nn.modules.utils import parameter
 from eager.nn.parameter import UninitializedBuffer, UninitializedParameter
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

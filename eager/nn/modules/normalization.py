@@ -9,7 +9,7 @@ from eager.nn import init
 from eager.nn.functional import norm as functions
 from eager.nn.module import Module
 from eager.nn.modules.utils import parameter
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

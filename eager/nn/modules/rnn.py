@@ -12,7 +12,7 @@ from eager.nn.functional.recurrent import State
 from eager.nn.module import Module
 from eager.nn.modules.utils import parameter
 from eager.nn.utils.rnn import PackedSequence
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}

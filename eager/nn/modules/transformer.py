@@ -19,7 +19,7 @@ from eager.nn.modules.container import ModuleList
 from eager.nn.modules.dropout import Dropout
 from eager.nn.modules.linear import Linear
 from eager.nn.modules.normalization import LayerNorm
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from eager import dtypes
 from eager.device import default_device, device
 from eager.nn.parameter import Parameter
-from eager.ops.table import empty
+from eager.optable.table import empty
 from eager.spec import TensorSpec
 
 

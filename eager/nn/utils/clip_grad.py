@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from eager import _native, dtypes
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

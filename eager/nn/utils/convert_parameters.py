@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable
 
 from eager.nn._base import typename
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

@@ -10,8 +10,8 @@ from eager import dtypes, linalg
 from eager.autograd.grad_mode import no_grad
 from eager.nn.module import Module
 from eager.nn.utils import parametrize
-from eager.ops.matmul import transpose_last
-from eager.ops.table import OPS
+from eager.optable.matmul import transpose_last
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 _MAPS = ("matrix_exp", "cayley", "householder")

@@ -7,7 +7,7 @@ from eager import _native
 from eager.nn.module import Module
 from eager.nn.utils import parametrize
 from eager.nn.utils.orthogonal import orthogonal
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

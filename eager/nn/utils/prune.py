@@ -9,7 +9,7 @@ from typing import Any
 from eager import _native, dtypes
 from eager.nn.module import Module
 from eager.nn.utils.convert_parameters import parameters_to_vector
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.random import state_for
 from eager.tensor import Tensor
 

@@ -7,7 +7,7 @@ from eager.autograd.grad_mode import no_grad
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
 from eager.nn.utils.parametrizations import _unit
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.tensor import Tensor
 
 

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 
 from eager.callers import warn
-from eager.ops.table import OPS
+from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer
 from eager.tensor import Tensor
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eager import dispatch
-from eager.ops.table import Op
+from eager.optable.table import Op
 from eager.tensor import Tensor
 from eager.utils._pytree import tree_map_only
 
@@ -98,7 +98,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: PolicyFn | Sequence[
     if isinstance(policy_fn_or_list, (list, tuple)):
         for op in policy_fn_or_list:
             if not isinstance(op, Op):
-                raise ValueError(f"Expected op in `op_list` to be an op of eager.ops but got: {op} of type {type(op)}.")
+                raise ValueError(f"Expected op in `op_list` to be an op of torch.ops but got: {op} of type {type(op)}.")
         chosen = {op.name for op in policy_fn_or_list}
 
         def policy(ctx: Any, op: Op, *args: Any) -> CheckpointPolicy:

@@ -1,0 +1,200 @@
+"""Scaled dot-product attention as one op, with its own kernel and gradient.
+
+Only the logarithm of each row's normaliser is kept for the gradient, not the (t, s) weights.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from eager import _native, dtypes
+from eager.dtypes import c_name
+from eager.optable.matmul import transpose_last
+from eager.optable.nn import accumulator, is_wide, require_floating, widen
+from eager.optable.products import matmul
+from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
+from eager.spec import SpecLike, TensorSpec, broadcast_shapes
+
+
+def _meta(q: SpecLike, k: SpecLike, v: SpecLike, mask: Any, is_causal: bool, scale: float) -> Any:
+    require_floating("scaled_dot_product_attention", q.dtype)
+    if not q.dtype is k.dtype is v.dtype:
+        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
+                           f"{c_name(q.dtype)} key.dtype: {c_name(k.dtype)} and value.dtype: {c_name(v.dtype)} instead.")  # fmt: skip
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise RuntimeError("Expected query, key, and value to all be at least 2 dimensional, but got query dim: "
+                           f"{q.ndim}, key dim: {k.ndim} and value dim: {v.ndim} instead.")  # fmt: skip
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise RuntimeError(f"scaled_dot_product_attention: query (*, t, d), key (*, s, d) and value (*, s, e) must agree in d "
+                           f"and s, but got {list(q.shape)}, {list(k.shape)} and {list(v.shape)}")  # fmt: skip
+    where = common_device("scaled_dot_product_attention", [t for t in (q, k, v, mask) if t is not None])
+    lead = broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    if mask is not None:
+        broadcast_shapes((*lead, q.shape[-2], k.shape[-2]), mask.shape)
+    out = TensorSpec.contiguous((*lead, q.shape[-2], v.shape[-1]), q.dtype, where)
+    return out, TensorSpec.contiguous((*lead, q.shape[-2], 1), accumulator(q.dtype), where)
+
+
+def _causal(rows: int, columns: int, where: Any) -> Any:
+    """True where row i may see column j: j <= i."""
+    i = OPS["view"](OPS["arange"](0, rows, 1, dtypes.int64, where), (-1, 1))
+    return OPS["arange"](0, columns, 1, dtypes.int64, where) <= i
+
+
+def _scores(q: Any, k: Any, mask: Any, is_causal: bool, scale: float) -> Any:
+    s = OPS["matmul"](q * scale, transpose_last(k))
+    if mask is not None:
+        s = OPS["where"](mask, s, -math.inf) if mask.dtype is dtypes.bool_ else s + mask
+    if is_causal:
+        s = OPS["where"](_causal(q.shape[-2], k.shape[-2], q.device), s, -math.inf)
+    return s
+
+
+def _attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> tuple[Any, Any]:
+    """softmax(q k^T * scale + mask) v, and the log of each row's normaliser. A row that sees nothing gives zeros.
+
+    q: (*, t, d), k: (*, s, d), v: (*, s, e); mask: bool (True = may see) or added, broadcast to (*, t, s).
+    """
+    d = accumulator(q.dtype)
+    q, k, wide_v = cast_to(q, d), cast_to(k, d), cast_to(v, d)
+    s = _scores(q, k, mask if mask is None or mask.dtype is dtypes.bool_ else cast_to(mask, d), is_causal, scale)
+    dims = (s.ndim - 1,)
+    top = OPS["amax"](s, dims, True)
+    top = OPS["where"](top == -math.inf, 0.0, top)
+    e = OPS["exp"](s - top)
+    total = OPS["sum"](e, dims, True, None)
+    empty = total == 0
+    y = OPS["matmul"](e / OPS["where"](empty, 1.0, total), wide_v)
+    return cast_to(y, v.dtype), OPS["log"](OPS["where"](empty, 1.0, total)) + top
+
+
+def _masked_scores(xp: Any, q: Any, k: Any, mask: Any, is_causal: bool, scale: float) -> Any:
+    s = matmul(xp, q, xp.swapaxes(k, -1, -2))
+    s *= scale
+    if mask is not None:
+        if mask.dtype.kind == "b":
+            shape = xp.broadcast_shapes(s.shape, mask.shape) if mask.ndim > s.ndim else s.shape
+            s = xp.array(xp.broadcast_to(s, shape)) if shape != s.shape else s
+            xp.copyto(s, -math.inf, where=xp.logical_not(mask))
+        elif mask.ndim > s.ndim or xp.broadcast_shapes(s.shape, mask.shape) != s.shape:
+            s = s + widen(mask)
+        else:
+            s += widen(mask)
+    if is_causal:
+        hidden = ~xp.tri(q.shape[-2], k.shape[-2], dtype=bool)
+        xp.copyto(s, -math.inf, where=hidden)
+    return s
+
+
+def _kernel(xp: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> None:
+    y, lse = out
+    if y.size == 0 or k.shape[-2] == 0:
+        y.fill(0), lse.fill(0)
+        return
+    s = _masked_scores(xp, widen(q), widen(k), mask, is_causal, scale)
+    top = s.max(axis=-1, keepdims=True)
+    if mask is not None:
+        top[top == -math.inf] = 0.0
+    s -= top
+    xp.exp(s, out=s)
+    total = s.sum(axis=-1, keepdims=True)
+    if mask is not None:
+        total[total == 0] = 1.0
+    target = y if is_wide(y) else xp.empty(y.shape, "f4")
+    matmul(xp, s, widen(v), target)
+    target /= total  # after the product: (t, e) divisions rather than (t, s)
+    if target is not y:
+        xp.copyto(y, target, casting="unsafe")
+    xp.copyto(lse, xp.log(total) + top)
+
+
+def _weights_and_cotangent(g: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, lse: Any, is_causal: bool,
+                           scale: float) -> tuple[Any, Any]:  # fmt: skip
+    p = OPS["exp"](_scores(q, k, mask, is_causal, scale) - lse)
+    delta = OPS["sum"](g * y, (g.ndim - 1,), True, None)
+    return p, p * (OPS["matmul"](g, transpose_last(v)) - delta)
+
+
+def _backward(g: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, lse: Any, is_causal: bool, scale: float) -> Any:
+    """Cotangents of q, k and v."""
+    d = accumulator(q.dtype)
+    gw, qw, kw, vw, yw = (cast_to(t, d) for t in (g, q, k, v, y))
+    mask = mask if mask is None or mask.dtype is dtypes.bool_ else cast_to(mask, d)
+    p, ds = _weights_and_cotangent(gw, qw, kw, vw, mask, yw, lse, is_causal, scale)
+    gq = OPS["matmul"](ds, kw) * scale
+    gk = OPS["matmul"](transpose_last(ds), qw) * scale
+    gv = OPS["matmul"](transpose_last(p), gw)
+    return tuple(cast_to(sum_to(t, x.shape), x.dtype) for t, x in ((gq, q), (gk, k), (gv, v)))
+
+
+def _sum_leading(xp: Any, a: Any, shape: tuple[int, ...]) -> Any:
+    if a.shape == shape:
+        return a
+    lead = a.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and a.shape[i + lead] != 1)
+    return a.sum(axis=axes, keepdims=True).reshape(shape)
+
+
+def _backward_kernel(xp: Any, out: Any, g: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, lse: Any, is_causal: bool,
+                     scale: float) -> None:  # fmt: skip
+    gq, gk, gv = out
+    if g.size == 0 or k.shape[-2] == 0:
+        for t in out:
+            t.fill(0)
+        return
+    g, q, k, v = widen(g), widen(q), widen(k), widen(v)
+    p = _masked_scores(xp, q, k, mask, is_causal, scale)
+    p -= lse
+    xp.exp(p, out=p)
+    xp.copyto(gv, _sum_leading(xp, matmul(xp, xp.swapaxes(p, -1, -2), g), gv.shape), casting="unsafe")
+    ds = matmul(xp, g, xp.swapaxes(v, -1, -2))
+    ds -= xp.einsum("...i,...i->...", g, widen(y))[..., None]
+    ds *= p
+    ds *= scale
+    xp.copyto(gq, _sum_leading(xp, matmul(xp, ds, k), gq.shape), casting="unsafe")
+    xp.copyto(gk, _sum_leading(xp, matmul(xp, xp.swapaxes(ds, -1, -2), q), gk.shape), casting="unsafe")
+
+
+def _like(x: SpecLike) -> TensorSpec:
+    return TensorSpec.contiguous(tuple(x.shape), x.dtype, x.device)
+
+
+def _vjp(gs: Any, q: Any, k: Any, v: Any, mask: Any, ys: Any, is_causal: bool, scale: float, needs: Any) -> Any:
+    g = gs[0]
+    y, lse = ys
+    if _native.grad_enabled():  # a second derivative goes through the normaliser too
+        y, lse = _attention(q, k, v, mask, is_causal, scale)
+    gq = gk = gv = gm = None
+    if any(needs[:3]):
+        gq, gk, gv = OPS["attention_backward"](g, q, k, v, mask, y, lse, is_causal, scale)
+    if needs[3] and mask is not None:
+        d = accumulator(q.dtype)
+        gw, qw, kw, vw, mw, yw = (cast_to(t, d) for t in (g, q, k, v, mask, y))
+        _, ds = _weights_and_cotangent(gw, qw, kw, vw, mw, yw, lse, is_causal, scale)
+        gm = sum_to(ds, mask.shape)
+    return gq, gk, gv, gm
+
+
+def _samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(2, 3, 4), make(2, 5, 4), make(2, 5, 6), None, False, 0.5
+    yield make(2, 2, 4, 3), make(2, 2, 4, 3), make(2, 2, 4, 3), None, True, 0.6
+    yield make(2, 3, 4), make(2, 3, 4), make(2, 3, 4), make(3, 3), False, 0.5
+    yield make(3, 4), make(5, 4), make(5, 2), make.bool(3, 5), False, 0.5
+
+
+def _backward_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    for q, k, v, mask, causal, scale in _samples(make):
+        y, lse = _attention(q.detach(), k.detach(), v.detach(), None if mask is None else mask.detach(), causal, scale)
+        yield make(*y.shape), q, k, v, mask, y, lse, causal, scale
+
+
+ATTENTION_BACKWARD = declare(
+    "attention_backward(Tensor g, Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor y, Tensor lse, bool is_causal, "
+    "float scale) -> (Tensor, Tensor, Tensor)", Kind.COMPOSITE,
+    meta=lambda g, q, k, v, mask, y, lse, is_causal, scale: (_like(q), _like(k), _like(v)),
+    decompose=_backward, kernel=_backward_kernel, samples=_backward_samples)  # fmt: skip
+ATTENTION = declare(
+    "attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor)", Kind.COMPOSITE,
+    meta=_meta, decompose=_attention, kernel=_kernel, vjp={"q, k, v, mask": _vjp}, nondifferentiable_outputs=(1,),
+    samples=_samples)  # fmt: skip

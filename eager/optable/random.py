@@ -1,0 +1,138 @@
+"""Random ops: functions of a generator state, so that eager and compiled code draw the same numbers.
+
+`rng_state(n)` takes (seed, offset) from the default generator and advances it by `n`; the other ops
+are pure functions of that state. Element i of a draw uses counter offset + i of Philox 4x32-10.
+Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eager import _native, dtypes
+from eager.device import CPU
+from eager.optable.table import Kind, declare
+from eager.spec import TensorSpec
+
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = 0x9E3779B9, 0xBB67AE85
+_MASK = np.uint64(0xFFFFFFFF)
+
+
+def philox(xp: Any, seed: int, offset: int, count: int) -> Any:
+    """`count` blocks of four 32-bit words: shape (4, count), uint32. Counter of block i is offset + i."""
+    index = xp.arange(count, dtype=xp.uint64) + xp.uint64(offset)
+    c0, c1 = index & _MASK, index >> xp.uint64(32)
+    c2 = xp.zeros(count, xp.uint64)
+    c3 = xp.zeros(count, xp.uint64)
+    k0, k1 = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
+    for _ in range(10):
+        p0, p1 = _M0 * c0, _M1 * c2
+        c0, c1, c2, c3 = ((p1 >> xp.uint64(32)) ^ c1 ^ xp.uint64(k0), p1 & _MASK,
+                          (p0 >> xp.uint64(32)) ^ c3 ^ xp.uint64(k1), p0 & _MASK)  # fmt: skip
+        k0, k1 = (k0 + _W0) & 0xFFFFFFFF, (k1 + _W1) & 0xFFFFFFFF
+    return xp.stack([c0, c1, c2, c3]).astype(xp.uint32)
+
+
+def _words(xp: Any, state: Any, count: int) -> Any:
+    seed, offset = (int(v) for v in state.tolist())
+    return philox(xp, seed & 0xFFFFFFFFFFFFFFFF, offset, count)
+
+
+def _state_meta(n: int, device: Any) -> TensorSpec:
+    return TensorSpec.contiguous((2,), dtypes.int64, device or CPU)
+
+
+def _state_kernel(xp: Any, out: Any, n: int, device: Any) -> None:
+    seed, offset = _source(n, device)
+    out.view(np.uint64)[:] = seed, offset
+
+
+_source: Any = None
+
+
+def set_state_source(source: Any) -> None:
+    """Registered by `eager.random`: `source(n, device) -> (seed, offset)`, advancing by n."""
+    global _source
+    _source = source
+
+
+def _state_samples(make: Any) -> Any:
+    yield make.state(), (3, 4), make.dtype("float32")
+    yield make.state(), (5,), make.dtype("float64")
+    yield make.state(), (0, 2), make.dtype("float32")
+
+
+RNG_STATE = declare("rng_state(int n, device? device=None) -> Tensor", Kind.EFFECT, meta=_state_meta, kernel=_state_kernel,
+                    nondifferentiable=True, samples=lambda make: iter([(4, None)]))  # fmt: skip
+
+
+def _draw_meta(state: Any, size: Sequence[int], dtype: Any) -> TensorSpec:
+    return TensorSpec.contiguous(size, dtype or dtypes.get_default_dtype(), state.device)
+
+
+def _unit(xp: Any, words: Any, double: bool) -> Any:
+    """Uniform in [0, 1): 24 bits of one word for float32 and below, 53 bits of two for float64."""
+    if double:
+        high, low = words[0].astype(xp.uint64) >> xp.uint64(5), words[1].astype(xp.uint64) >> xp.uint64(6)
+        return (high * xp.uint64(1 << 26) + low).astype(xp.float64) * 2.0**-53
+    return (words[0] >> xp.uint32(8)).astype(xp.float32) * xp.float32(2.0**-24)
+
+
+def _drawn_natively(xp: Any, out: Any, state: Any, normal: bool) -> bool:
+    if xp is not np or out.dtype.char not in "fd":
+        return False
+    seed, offset = state.tolist()
+    return _native.philox(out, seed, offset, normal)
+
+
+def _uniform(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
+    if _drawn_natively(xp, out, state, False):
+        return
+    n = math.prod(size)
+    xp.copyto(out, _unit(xp, _words(xp, state, n), out.dtype == xp.float64).reshape(out.shape), casting="unsafe")
+
+
+PHILOX_UNIFORM = declare("philox_uniform(Tensor state, int[] size, dtype? dtype=None) -> Tensor", Kind.RANDOM,
+                         meta=_draw_meta, kernel=_uniform, nondifferentiable=True, samples=_state_samples)  # fmt: skip
+
+
+def _normal(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
+    """Box-Muller on words 0 and 1 (float32), or on both pairs (float64); one value per counter."""
+    if _drawn_natively(xp, out, state, True):
+        return
+    n = math.prod(size)
+    words = _words(xp, state, n)
+    if out.dtype == xp.float64:
+        u, v = _unit(xp, words, True), _unit(xp, words[2:], True)
+        z = xp.sqrt(-2.0 * xp.log1p(-u)) * xp.cos(v * (2.0 * math.pi))
+    else:
+        f = xp.float32
+        u, v = _unit(xp, words, False), _unit(xp, words[1:], False)
+        z = xp.sqrt(f(-2.0) * xp.log1p(-u)) * xp.cos(v * f(2.0 * math.pi))
+    xp.copyto(out, z.reshape(out.shape), casting="unsafe")
+
+
+PHILOX_NORMAL = declare("philox_normal(Tensor state, int[] size, dtype? dtype=None) -> Tensor", Kind.RANDOM,
+                        meta=_draw_meta, kernel=_normal, nondifferentiable=True, samples=_state_samples)  # fmt: skip
+
+
+def _randint(xp: Any, out: Any, state: Any, low: int, high: int, size: Any, dtype: Any) -> None:
+    words = _words(xp, state, math.prod(size))
+    wide = words[0].astype(xp.uint64) | (words[1].astype(xp.uint64) << xp.uint64(32))
+    drawn = (wide % xp.uint64(high - low)).astype(xp.int64) + low
+    xp.copyto(out, drawn.reshape(out.shape), casting="unsafe")
+
+
+def _randint_meta(state: Any, low: int, high: int, size: Sequence[int], dtype: Any) -> TensorSpec:
+    if high <= low:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    return TensorSpec.contiguous(size, dtype or dtypes.int64, state.device)
+
+
+PHILOX_RANDINT = declare("philox_randint(Tensor state, int low, int high, int[] size, dtype? dtype=None) -> Tensor",
+                         Kind.RANDOM, meta=_randint_meta, kernel=_randint, nondifferentiable=True,
+                         samples=lambda make: iter([(make.state(), 0, 10, (3, 4), None)]))  # fmt: skip

@@ -1,0 +1,316 @@
+"""Reductions along dims. Dims reach these ops normalised: sorted, non-negative, all of them listed."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eager import _native, dtypes
+from eager.dtypes import scalar_name
+from eager.optable.table import OPS, Kind, cast_to, declare
+from eager.spec import SpecLike, TensorSpec, contiguous_strides
+from eager.symint import times_ratio
+
+
+def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+    if keepdim:
+        return tuple(1 if i in dims else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in dims)
+
+
+def _spec(x: SpecLike, dims: Sequence[int], keepdim: bool, d: Any) -> TensorSpec:
+    shape = reduced_shape(x.shape, dims, keepdim)
+    return TensorSpec(shape, d, contiguous_strides(shape), x.device)
+
+
+def restore(g: Any, spec: SpecLike, dims: Sequence[int], keepdim: bool) -> Any:
+    """A cotangent of a reduction, spread over the reduced dims again."""
+    if not keepdim:
+        g = OPS["view"](g, reduced_shape(spec.shape, dims, True))
+    return OPS["expand"](g, tuple(spec.shape))
+
+
+def _sum_dtype(x: SpecLike, dtype: Any) -> Any:
+    return dtype or (dtypes.int64 if x.dtype.is_integral else x.dtype)
+
+
+def _samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(3, 5), (0,), False
+    yield make(3, 4, 5), (0, 2), True
+    yield make(5, 3).t(), (1,), False
+    yield make(4), (0,), False
+    yield make(), (), False
+
+
+def _typed_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    for s in _samples(make):
+        yield (*s, None)
+    yield make.int(3, 4, high=9), (1,), False, None
+    yield make(0, 3), (0,), False, None
+
+
+_NATIVE = {"sum": 0, "amax": 1, "amin": 2}
+
+
+def _runs_natively(xp: Any, name: str, out: Any, x: Any, dims: Sequence[int], scale: float = 1.0) -> bool:
+    """Reduce by the native kernel, if it can: row-major floats on the CPU, over the first or the last dims."""
+    if xp is not np or name not in _NATIVE or x.dtype is not out.dtype or x.dtype.char not in "fd" or not dims:
+        return False
+    count = len(dims)
+    columns = dims[-1] == count - 1 and dims[-1] != x.ndim - 1
+    if not columns and dims[0] != x.ndim - count:
+        return False
+    return _native.reduce(out, x, _NATIVE[name], columns, scale)
+
+
+def _accumulate(name: str) -> Any:
+    def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
+        if _runs_natively(xp, name, out, x, dims):
+            return
+        half = out.dtype.itemsize == 2 and out.dtype.kind in "fV"
+        if half:
+            xp.copyto(out, getattr(xp, name)(x.astype("f4"), axis=dims, keepdims=keepdim), casting="unsafe")
+        else:
+            getattr(xp, name)(x, axis=dims, dtype=out.dtype, keepdims=keepdim, out=out)
+
+    return kernel
+
+
+def _plain(name: str) -> Any:
+    def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool) -> None:
+        if not _runs_natively(xp, name, out, x, dims):
+            getattr(xp, name)(x, axis=dims, keepdims=keepdim, out=out)
+
+    return kernel
+
+
+SUM = declare("sum(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="sum",
+              meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
+              kernel=_accumulate("sum"), samples=_typed_samples,
+              vjp={"x": lambda g, x_spec, dims, keepdim: restore(g, x_spec, dims, keepdim)})  # fmt: skip
+
+
+def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
+    """Product of the others: exclusive products from both ends, so that zeros are exact."""
+    spec = x
+    g = restore(g, spec, dims, keepdim)
+    kept = [i for i in range(x.ndim) if i not in dims]
+    order = (*kept, *dims)
+    n = math.prod(x.shape[d] for d in dims)
+    moved = OPS["permute"](x, order).reshape(*(x.shape[d] for d in kept), n)
+    ones = OPS["full"]((*moved.shape[:-1], 1), 1, x.dtype, x.device)
+    left = OPS["cumprod"](OPS["cat"]([ones, moved], moved.ndim - 1), moved.ndim - 1)
+    flipped = OPS["flip"](moved, (moved.ndim - 1,))
+    right = OPS["cumprod"](OPS["cat"]([ones, flipped], moved.ndim - 1), moved.ndim - 1)
+    left = OPS["slice"](left, left.ndim - 1, 0, n, 1)
+    right = OPS["flip"](OPS["slice"](right, right.ndim - 1, 0, n, 1), (right.ndim - 1,))
+    others = (left * right).reshape(*(x.shape[d] for d in order))
+    inverse = [0] * len(order)
+    for i, d in enumerate(order):
+        inverse[d] = i
+    return g * OPS["permute"](others, tuple(inverse))
+
+
+PROD = declare("prod(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="prod",
+               meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
+               kernel=_accumulate("prod"), samples=_typed_samples, vjp={"x": _prod_vjp})  # fmt: skip
+
+
+def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
+    if x.numel() == 0 and len(dims) == x.ndim:
+        raise RuntimeError("amax(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+                           "'dim' argument.")  # fmt: skip
+    for d in dims:
+        if x.shape[d] == 0:
+            raise IndexError(f"amax(): Expected reduction dim {d} to have non-zero size.")
+    return _spec(x, dims, keepdim, x.dtype)
+
+
+def _extreme_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
+    """Shared evenly among the elements that reach the extreme."""
+    hit = x == restore(y, x, dims, keepdim)
+    if x.dtype.is_floating_point:
+        hit = hit | (x != x)  # nan is what is found where there is one
+    share = g / OPS["sum"](hit, dims, keepdim, None)
+    return OPS["where"](hit, restore(share, x, dims, keepdim), 0)
+
+
+AMAX = declare("amax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amax",
+               meta=_extreme_meta, kernel=_plain("amax"), vjp={"x": _extreme_vjp}, samples=_samples, accepts="bif")  # fmt: skip
+AMIN = declare("amin(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amin",
+               meta=_extreme_meta, kernel=_plain("amin"), vjp={"x": _extreme_vjp}, samples=_samples, accepts="bif")  # fmt: skip
+
+
+def _bool_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
+    return _spec(x, dims, keepdim, dtypes.bool_)
+
+
+def _bool_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make.bool(3, 5), (0,), False
+    yield make.int(3, 5, high=2), (0, 1), True
+    yield make.bool(0, 5), (0,), False
+
+
+ANY = declare("any(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, float8=True, reduce="any",
+              meta=_bool_meta, kernel=_plain("any"), nondifferentiable=True, samples=_bool_samples)  # fmt: skip
+ALL = declare("all(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, float8=True, reduce="all",
+              meta=_bool_meta, kernel=_plain("all"), nondifferentiable=True, samples=_bool_samples)  # fmt: skip
+
+
+def _arg_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
+    for d in dims:
+        if x.shape[d] == 0:
+            raise IndexError(f"argmax(): Expected reduction dim {d} to have non-zero size.")
+    return _spec(x, dims, keepdim, dtypes.int64)
+
+
+def _arg(name: str) -> Any:
+    def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool) -> None:
+        if len(dims) == 1:
+            found = getattr(xp, name)(x, axis=dims[0])
+        else:  # over all dims: an index into the flattened tensor
+            found = getattr(xp, name)(x.reshape(-1)) if x.ndim else xp.zeros((), "i8")
+        xp.copyto(out, xp.reshape(found, out.shape))
+
+    return kernel
+
+
+def _arg_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield make(3, 5), (0,), False
+    yield make(3, 5), (1,), True
+    yield make(4, 3).t(), (0, 1), False
+    yield make(), (), False
+
+
+# dims is one dim, or all of them (then the index is into the flattened tensor); ties go to the first.
+ARGMAX = declare("argmax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="argmax",
+                 meta=_arg_meta, kernel=_arg("argmax"), nondifferentiable=True, samples=_arg_samples, accepts="bif")  # fmt: skip
+ARGMIN = declare("argmin(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="argmin",
+                 meta=_arg_meta, kernel=_arg("argmin"), nondifferentiable=True, samples=_arg_samples, accepts="bif")  # fmt: skip
+
+
+# ---- composites ----
+
+
+def _count(x: SpecLike, dims: Sequence[int]) -> int:
+    return math.prod(x.shape[d] for d in dims)
+
+
+def _mean(x: Any, dims: Sequence[int], keepdim: bool, dtype: Any) -> Any:
+    """Arithmetic mean over `dims`; of no elements it is nan. Integer tensors need a floating dtype."""
+    if dtype is not None:
+        x = OPS["to_dtype"](x, dtype)
+    n = _count(x, dims)
+    return OPS["sum"](x, dims, keepdim, None) / (n if n else math.nan)
+
+
+def _mean_meta(x: SpecLike, dims: Sequence[int], keepdim: bool, dtype: Any) -> TensorSpec:
+    d = dtype or x.dtype
+    if d.is_integral:
+        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex "
+                           f"dtype. Got: {scalar_name(d)}")  # fmt: skip
+    return _spec(x, dims, keepdim, d)
+
+
+def _mean_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
+    n = _count(x, dims)
+    if n and _runs_natively(xp, "sum", out, x, dims, 1.0 / n):
+        return
+    wide = "f4" if out.dtype.itemsize == 2 else out.dtype
+    xp.copyto(out, xp.sum(x, axis=dims, dtype=wide, keepdims=keepdim) / (n if n else math.nan), casting="unsafe")
+
+
+MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.COMPOSITE,
+               decompose=_mean, meta=_mean_meta, kernel=_mean_kernel, samples=lambda make: (
+                   (*s, None) for s in _samples(make)),
+               vjp={"x": lambda g, x_spec, dims, keepdim: restore(g / max(_count(x_spec, dims), 1), x_spec, dims, keepdim)})  # fmt: skip
+
+
+def _whole(correction: float) -> float:
+    """As an int where it is one, so that a symbolic count less it stays symbolic."""
+    return int(correction) if correction == int(correction) else correction
+
+
+def _var(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
+    """Variance over `dims` by two passes: squared deviations from the mean over (count - correction), at least 0.
+
+    Of complex numbers it is real: that of the real parts plus that of the imaginary ones.
+    """
+    if x.dtype.is_complex:
+        parts = [OPS["var"](OPS[part](x), dims, correction, keepdim) for part in ("real", "imag")]
+        return parts[0] + parts[1]
+    d = x - OPS["mean"](x, dims, True, None)
+    total = OPS["sum"](d * d, dims, keepdim, None)
+    n = max(_count(x, dims) - _whole(correction), 0)
+    return total / n if n else total * math.inf  # inf, and nan where all are equal, as a division by zero has it
+
+
+def _var_vjp(g: Any, x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
+    n = max(_count(x, dims) - _whole(correction), 0)
+    scaled = times_ratio(g, 2.0, n) if n else g * math.nan
+    return restore(scaled, x, dims, keepdim) * (x - OPS["mean"](x, dims, True, None))
+
+
+def _variance(xp: Any, x: Any, dims: Any, correction: float, keepdim: bool) -> Any:
+    """The variance of an array, in float32 at least."""
+    wide = x.astype("f4") if x.dtype.itemsize == 2 else x
+    d = wide - xp.mean(wide, axis=dims, keepdims=True)
+    n = max(math.prod(x.shape[i] for i in dims) - correction, 0)
+    squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
+    total = xp.sum(squares, axis=dims, keepdims=keepdim)
+    return total / n if n else total * math.inf
+
+
+def _var_kernel(xp: Any, out: Any, *args: Any) -> None:
+    xp.copyto(out, _variance(xp, *args), casting="unsafe")
+
+
+def _std_kernel(xp: Any, out: Any, *args: Any) -> None:
+    xp.copyto(out, xp.sqrt(_variance(xp, *args)), casting="unsafe")
+
+
+def _std(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
+    """The square root of the variance over `dims`. Of half precision in float32: the variance may be beyond it."""
+    wide = cast_to(x, dtypes.float32) if x.dtype.itemsize == 2 else x
+    return cast_to(OPS["sqrt"](OPS["var"](wide, dims, correction, keepdim)), x.dtype.to_real())
+
+
+def _var_meta(x: SpecLike, dims: Sequence[int], correction: float, keepdim: bool) -> TensorSpec:
+    if x.dtype.is_integral:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    return _spec(x, dims, keepdim, x.dtype.to_real())
+
+
+VAR = declare("var(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE,
+              decompose=_var, meta=_var_meta,
+              kernel=_var_kernel, vjp={"x": _var_vjp},
+              samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
+
+
+def _std_vjp(g: Any, x: Any, y: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
+    """That of the variance over twice the deviation; zero where all elements are equal."""
+    zero = OPS["eq"](y, 0)
+    slope = OPS["where"](zero, 0.0, g / (OPS["where"](zero, 1.0, y) * 2))
+    return _var_vjp(slope, x, dims, correction, keepdim)
+
+
+STD = declare("std(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE, meta=_var_meta,
+              decompose=_std, kernel=_std_kernel, vjp={"x": _std_vjp},
+              samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
+
+
+def _logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
+    """log(sum(exp(x))) over `dims`, shifted by the maximum so that nothing overflows; -inf of no elements."""
+    if any(x.shape[d] == 0 for d in dims):
+        return OPS["log"](OPS["sum"](OPS["exp"](x), dims, keepdim, None))
+    m = OPS["amax"](OPS["real"](x) if x.dtype.is_complex else x, dims, True)
+    m = OPS["where"](OPS["isinf"](m), 0.0, m)
+    s = OPS["log"](OPS["sum"](OPS["exp"](x - m), dims, True, None)) + m
+    return s if keepdim else OPS["view"](s, reduced_shape(x.shape, dims, False))
+
+
+LOGSUMEXP = declare("logsumexp(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.COMPOSITE, decompose=_logsumexp,
+                    vjp={"x": lambda g, x, y, dims, keepdim: restore(g, x, dims, keepdim)
+                         * OPS["exp"](x - restore(y, x, dims, keepdim))}, samples=_samples)  # fmt: skip

@@ -1,0 +1,340 @@
+"""Special functions over numpy arrays, in double precision: what the kernels of ops/special.py compute.
+
+Each function takes float64 arrays and returns one; the sources of the methods stand with them.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from eager.optable.loop_api import NUMPY
+
+_ANGLES = 96  # points of the trapezoidal rule for Bessel's integrals: exact to double precision while |x| < 60
+
+
+def i0e(x: Any) -> Any:
+    """exp(-|x|) * I0(x)."""
+    return _modified_first(np.abs(x), 0)
+
+
+def i1e(x: Any) -> Any:
+    """exp(-|x|) * I1(x)."""
+    return np.copysign(_modified_first(np.abs(x), 1), x) if np.size(x) else x
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 0."""
+    return i0e(x) * np.exp(np.abs(x))
+
+
+def i1(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 1."""
+    return i1e(x) * np.exp(np.abs(x))
+
+
+def _modified_first(x: Any, order: int) -> Any:
+    """exp(-x) * I_n(x) for x >= 0: the power series, whose terms are all positive, and the asymptotic one from 30 on.
+
+    Source: Abramowitz & Stegun, 9.6.10 and 9.7.1.
+    """
+    near = np.minimum(x, 30.0)
+    quarter = near * near / 4
+    term = np.ones_like(near) if order == 0 else near / 2
+    total = term.copy()
+    for k in range(1, 80):
+        term = term * quarter / (k * (k + order))
+        total += term
+    far = np.maximum(x, 30.0)
+    mu, term, series = 4.0 * order * order, np.ones_like(far), np.ones_like(far)
+    for k in range(1, 20):
+        term = -term * (mu - (2 * k - 1) ** 2) / (k * 8 * far)
+        series += term
+    result = np.where(x < 30.0, total * np.exp(-near), series / np.sqrt(2 * np.pi * far))
+    return np.where(np.isinf(x), 0.0, np.where(np.isnan(x), np.nan, result))
+
+
+def modified_bessel_second(x: Any, order: int, scaled: bool) -> Any:
+    """K_n(x), or exp(x) * K_n(x): the integral of exp(-x cosh t) cosh(nt), by the trapezoidal rule.
+
+    The integrand falls doubly exponentially, so that the rule converges faster than any power of the step.
+    Source: Abramowitz & Stegun, 9.6.24.
+    """
+    with np.errstate(all="ignore"):
+        positive = np.where(x > 0, x, 1.0)
+        end = np.arccosh(1 + 745.0 / positive)
+        t = np.linspace(0.0, 1.0, 400)
+        weights = np.full(400, 1 / 399.0)
+        weights[0] = weights[-1] = 0.5 / 399.0
+        angle = end[..., None] * t
+        value = np.sum(np.exp(-positive[..., None] * (np.cosh(angle) - 1)) * np.cosh(order * angle) * weights, -1) * end
+        if not scaled:
+            value = value * np.exp(-positive)
+        value = np.where(np.isposinf(x), 0.0, value)
+    return np.where(x == 0, np.inf, np.where(x > 0, value, np.nan))
+
+
+def bessel_first(x: Any, order: int) -> Any:
+    """J_n(x): Bessel's integral of a periodic function by the trapezoidal rule, and Hankel's expansion from 25 on.
+
+    Source: Abramowitz & Stegun, 9.1.21 and 9.2.5.
+    """
+    size = np.abs(x)
+    near = np.minimum(size, 25.0)
+    theta = np.arange(_ANGLES) * (2 * np.pi / _ANGLES)
+    integral = np.mean(np.cos(order * theta - near[..., None] * np.sin(theta)), -1)
+    p, q, far = _hankel(np.where(np.isinf(size), 25.0, size), order)
+    phase = far - (0.5 * order + 0.25) * np.pi
+    wave = np.sqrt(2 / (np.pi * far)) * (p * np.cos(phase) - q * np.sin(phase))
+    result = np.where(size < 25.0, integral, wave)
+    result = np.where(np.isinf(size), 0.0, np.where(np.isnan(x), np.nan, result))
+    return np.where(x < 0, -result, result) if order % 2 else result
+
+
+_EULER = 0.57721566490153286
+
+
+def bessel_second(x: Any, order: int) -> Any:
+    """Y_0(x) or Y_1(x): Neumann's series over J_0, J_1, ... from a backward recurrence, and Hankel's expansion from 25 on.
+
+    -inf at zero, nan below it and at infinity. Source: Abramowitz & Stegun, 9.1.88, 9.1.89, 9.12 and 9.2.6.
+    """
+    with np.errstate(all="ignore"):
+        x = np.asarray(x, np.float64)
+        near = np.clip(np.where(np.isnan(x), 1.0, x), 1e-8, 25.0)
+        above, now = np.zeros_like(near), np.full_like(near, 1e-280)
+        unit, series = np.zeros_like(near), np.zeros_like(near)
+        for k in range(90, 0, -1):  # J_k / 1e-280 c, for a c that J_0 + 2 (J_2 + J_4 + ...) = 1 tells at the end
+            if k % 2 == order and k > order:
+                half = k // 2
+                weight = 1 / half if order == 0 else k / (half * (half + 1))
+                series = series + (weight if half % 2 == 0 else -weight) * now
+            if k % 2 == 0:
+                unit = unit + 2 * now
+            above, now = now, 2 * k / near * now - above
+            scale = np.where(np.abs(now) > 1e100, 1e-100, 1.0)
+            above, now, unit, series = above * scale, now * scale, unit * scale, series * scale
+        unit = unit + now
+        logarithm = np.log(x / 2) + _EULER
+        if order == 0:
+            value = 2 / np.pi * logarithm * now / unit - 4 / np.pi * series / unit
+        else:
+            first = above / unit * (np.minimum(x, 25.0) / near)
+            value = -2 / (np.pi * x) * now / unit + 2 / np.pi * (logarithm - 1) * first - 2 / np.pi * series / unit
+        p, q, far = _hankel(np.where(np.isfinite(x), x, 25.0), order)
+        phase = far - (0.5 * order + 0.25) * np.pi
+        wave = np.sqrt(2 / (np.pi * far)) * (p * np.sin(phase) + q * np.cos(phase))
+        value = np.where(x < 25.0, value, wave)
+        return np.where(x == 0, -np.inf, np.where((x > 0) & np.isfinite(x), value, np.nan))
+
+
+def _hankel(size: Any, order: int) -> tuple[Any, Any, Any]:
+    """P and Q of Hankel's expansion of the Bessel functions, and what they are of: `size`, at least 25."""
+    far = np.maximum(size, 25.0)
+    mu, term, p, q = 4.0 * order * order, np.ones_like(far), np.ones_like(far), np.zeros_like(far)
+    for k in range(1, 16):
+        term = term * (mu - (2 * k - 1) ** 2) / (k * 8 * far)
+        sign = -1.0 if k % 4 in (2, 3) else 1.0
+        if k % 2:
+            q = q + sign * term
+        else:
+            p = p + sign * term
+    return p, q, far
+
+
+_AIRY_ANGLES = np.linspace(0.0, 1.0, 1200)
+
+
+def airy_ai(x: Any) -> Any:
+    """Airy's function Ai: the integral of exp(i (t^3 / 3 + x t)) along a line above the real axis, by the trapezoidal rule.
+
+    Through the saddle point for x > 0, so that nothing cancels; close to the axis below, and the asymptotic series before -9.
+    nan at infinity. Source: Abramowitz & Stegun, 10.4.32 and 10.4.60.
+    """
+    with np.errstate(all="ignore"):
+        x = np.asarray(x, np.float64)
+        z = np.where(np.isfinite(x), np.maximum(x, -9.0), 0.0)
+        height = np.where(z > 1.0, np.sqrt(np.abs(z)), 1 / np.sqrt(np.maximum(1.0, -z)))
+        t = np.sqrt(40.0 / height)[..., None] * _AIRY_ANGLES
+        values = np.exp(-height[..., None] * t * t) * np.cos(t**3 / 3 + (z - height * height)[..., None] * t)
+        total = (np.sum(values, -1) - 0.5 * (values[..., 0] + values[..., -1])) * t[..., 1]
+        near = np.exp(height**3 / 3 - z * height) * total / np.pi
+        size = np.where(np.isfinite(x), np.maximum(-x, 9.0), 9.0)
+        zeta = 2 / 3 * size**1.5
+        term, p, q = np.ones_like(zeta), np.ones_like(zeta), np.zeros_like(zeta)
+        for k in range(1, 24):
+            term = term * (6 * k - 5) * (6 * k - 1) / (72 * k * zeta)
+            sign = -1.0 if k % 4 in (2, 3) else 1.0
+            p, q = (p, q + sign * term) if k % 2 else (p + sign * term, q)
+        angle = zeta + np.pi / 4
+        far = (p * np.sin(angle) - q * np.cos(angle)) / (np.sqrt(np.pi) * size**0.25)
+        return np.where(np.isfinite(x), np.where(x < -9.0, far, near), np.nan)
+
+
+def erfcx(x: Any) -> Any:
+    """exp(x^2) * erfc(x); from 25 on its asymptotic series (A&S 7.1.23)."""
+    with np.errstate(all="ignore"):
+        near = np.minimum(x, 25.0)
+        direct = np.exp(near * near) * NUMPY.erfc(near)
+        far = np.maximum(x, 25.0)
+        r = 1 / (2 * far * far)
+        return np.where(x < 25.0, direct, (1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r)))) / (far * math.sqrt(math.pi)))
+
+
+def log_ndtr(x: Any) -> Any:
+    """The logarithm of the normal distribution's cumulative probability, accurate in both tails."""
+    with np.errstate(all="ignore"):
+        low = np.log(erfcx(np.maximum(-x, 0.0) / math.sqrt(2)) / 2) - x * x / 2
+        high = np.log1p(-NUMPY.erfc(x / math.sqrt(2)) / 2)
+        return np.where(np.isneginf(x), -np.inf, np.where(x < -1.0, low, high))
+
+
+def ndtri(p: Any) -> Any:
+    """The normal quantile of probability p: Newton's method on the logarithm, from the tail's leading term."""
+    with np.errstate(all="ignore"):
+        upper = p > 0.5
+        q = np.where(upper, 1 - p, p)
+        inside = np.where((q > 0) & (q <= 0.5), q, 0.5)
+        target = np.log(inside)
+        x = -np.sqrt(np.maximum(-2 * target - np.log(np.maximum(-4 * np.pi * target, 1.0)), 0.0))
+        for _ in range(30):
+            level = log_ndtr(x)
+            slope = np.exp(-x * x / 2 - level) / math.sqrt(2 * math.pi)
+            x = x - (level - target) / slope
+        x = np.where(q == 0.5, 0.0, np.where(q == 0, -np.inf, np.where(q < 0, np.nan, x)))
+        return np.where(np.isnan(p), np.nan, np.where(upper, -x, x))
+
+
+# B_2k / (2k)! of the Euler-Maclaurin formula
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+_CORRECTIONS = tuple(b / math.factorial(2 * k) for k, b in enumerate(_BERNOULLI, 1))
+
+
+def zeta(s: Any, q: Any) -> Any:
+    """Hurwitz's zeta function: a sum of ten terms and the Euler-Maclaurin formula for the rest.
+
+    nan for s < 1, and for q < 0 where s is no integer; inf at s = 1 and at the poles q = 0, -1, -2, ...
+    Source: Abramowitz & Stegun, 23.1.30, applied to 23.2.
+    """
+    with np.errstate(all="ignore"):
+        s, q = np.broadcast_arrays(np.asarray(s, np.float64), np.asarray(q, np.float64))
+        # q below zero: the terms up to it are summed one by one, as those of q in [0, 1)
+        shift = np.where((q < 0) & np.isfinite(q), np.minimum(-np.floor(q), 1000.0), 0.0)
+        total = np.zeros(s.shape)
+        for k in range(int(shift.max(initial=0))):
+            total = total + np.where(k < shift, (q + k) ** -s, 0.0)
+        base = q + shift
+        for k in range(10):
+            total = total + (base + k) ** -s
+        w = base + 10
+        total = total + w ** (1 - s) / (s - 1) + 0.5 * w**-s
+        factor, power = s, w ** (-s - 1)
+        for k, c in enumerate(_CORRECTIONS, 1):
+            total = total + c * factor * power
+            factor = factor * (s + 2 * k - 1) * (s + 2 * k)
+            power = power / (w * w)
+        pole = (q <= 0) & (q == np.floor(q))
+        total = np.where(pole, np.inf, np.where((q < 0) & (s != np.floor(s)), np.nan, total))
+        total = np.where(np.isinf(q) & (q > 0), 0.0, total)
+        return np.where(s == 1, np.inf, np.where((s < 1) | np.isnan(s) | np.isnan(q), np.nan, total))
+
+
+def polygamma(n: int, x: Any) -> Any:
+    """The n-th derivative of digamma, n >= 1, through zeta; trigamma of x < 1/2 by reflection."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        if n == 1:
+            reflected = x < 0.5
+            value = zeta(2.0, np.where(reflected, 1 - x, x))
+            fraction = x - np.floor(x)
+            return np.where(reflected, (np.pi / np.sin(np.pi * fraction)) ** 2 - value, value)
+        return (-1.0) ** (n + 1) * math.factorial(n) * zeta(n + 1.0, x)
+
+
+def gammainc(a: Any, x: Any, upper: bool) -> Any:
+    """The regularised incomplete gamma function P(a, x), or Q(a, x) if `upper`.
+
+    The series below a + 1 and Legendre's continued fraction (modified Lentz) above.
+    Source: Abramowitz & Stegun, 6.5.29 and 6.5.31; Press et al., Numerical Recipes, 6.2.
+    """
+    with np.errstate(all="ignore"):
+        a, x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
+        valid = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
+        b, y = np.where(valid, a, 1.0), np.where(valid, x, 1.0)
+        scale = np.exp(-y + b * np.log(y) - NUMPY.lgamma(b))
+        term = 1 / b
+        series, k = term.copy(), b.copy()
+        for _ in range(2000):
+            k = k + 1
+            term = term * y / k
+            series = series + term
+            if not np.any((np.abs(term) > np.abs(series) * 1e-17) & (y < b + 1)):
+                break
+        fraction = _gamma_fraction(b, y)
+        below = y < b + 1
+        q = np.where(below, 1 - series * scale, fraction * scale)
+        p = np.where(below, series * scale, 1 - fraction * scale)
+        result = q if upper else p
+        zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
+        result = np.where(valid, result, np.nan)
+        result = np.where((x == 0) & (a > 0), zero, result)
+        result = np.where((a == 0) & (x > 0), one, result)
+        result = np.where(np.isposinf(x) & np.isfinite(a) & (a >= 0), one, result)
+        result = np.where(np.isposinf(a) & np.isfinite(x) & (x >= 0), zero, result)
+        return np.where(np.isnan(a) | np.isnan(x), np.nan, result)
+
+
+def _gamma_fraction(a: Any, x: Any) -> Any:
+    """The continued fraction of Q(a, x) / (x^a exp(-x) / Gamma(a)), for x >= a + 1."""
+    tiny = 1e-300
+    b = np.maximum(x, a + 1) + 1 - a
+    c, d = np.full_like(b, 1 / tiny), 1 / b
+    h = d.copy()
+    for i in range(1, 2000):
+        an = -i * (i - a)
+        b = b + 2
+        d = an * d + b
+        d = 1 / np.where(np.abs(d) < tiny, tiny, d)
+        c = b + an / c
+        c = np.where(np.abs(c) < tiny, tiny, c)
+        h = h * d * c
+        if np.all(np.abs(d * c - 1) < 1e-16):
+            break
+    return h
+
+
+def _recurrence(first: Any, second: Any, step: Any) -> Any:
+    """Values of polynomials of degrees n (an array) from those of degrees 0 and 1 and a three-term recurrence."""
+
+    def evaluate(x: Any, n: Any) -> Any:
+        x, n = np.broadcast_arrays(np.asarray(x, np.float64), np.trunc(np.asarray(n, np.float64)))
+        before, now = first(x), second(x)
+        result = np.where(n < 0, 0.0, np.where(n == 0, before, now))
+        for k in range(1, int(np.max(n, initial=0))):
+            before, now = now, step(k, x, now, before)
+            result = np.where(n == k + 1, now, result)
+        return result
+
+    return evaluate
+
+
+def _shifted(kind: int) -> Any:
+    """Chebyshev polynomials of the first to the fourth kind at 2x - 1, which is in [-1, 1] for x in [0, 1]."""
+    at_one = (lambda z: z, lambda z: 2 * z, lambda z: 2 * z - 1, lambda z: 2 * z + 1)[kind]
+    evaluate = _recurrence(np.ones_like, at_one, lambda k, z, a, b: 2 * z * a - b)
+    return lambda x, n: evaluate(2 * np.asarray(x, np.float64) - 1, n)
+
+
+POLYNOMIALS: dict[str, Any] = {
+    "chebyshev_polynomial_t": _recurrence(np.ones_like, lambda x: x, lambda k, x, a, b: 2 * x * a - b),
+    "chebyshev_polynomial_u": _recurrence(np.ones_like, lambda x: 2 * x, lambda k, x, a, b: 2 * x * a - b),
+    "chebyshev_polynomial_v": _recurrence(np.ones_like, lambda x: 2 * x - 1, lambda k, x, a, b: 2 * x * a - b),
+    "chebyshev_polynomial_w": _recurrence(np.ones_like, lambda x: 2 * x + 1, lambda k, x, a, b: 2 * x * a - b),
+    "hermite_polynomial_h": _recurrence(np.ones_like, lambda x: 2 * x, lambda k, x, a, b: 2 * x * a - 2 * k * b),
+    "hermite_polynomial_he": _recurrence(np.ones_like, lambda x: x, lambda k, x, a, b: x * a - k * b),
+    "laguerre_polynomial_l": _recurrence(np.ones_like, lambda x: 1 - x, lambda k, x, a, b: ((2 * k + 1 - x) * a - k * b) / (k + 1)),
+    "shifted_chebyshev_polynomial_t": _shifted(0), "shifted_chebyshev_polynomial_u": _shifted(1),
+    "shifted_chebyshev_polynomial_v": _shifted(2), "shifted_chebyshev_polynomial_w": _shifted(3),
+    "legendre_polynomial_p": _recurrence(np.ones_like, lambda x: x, lambda k, x, a, b: ((2 * k + 1) * x * a - k * b) / (k + 1)),
+}  # fmt: skip

@@ -41,6 +41,7 @@ FORMAT = 5
 _MANIFEST, _PLAN, _LIBRARY, _NOTES = "manifest.json", "plan.json", ".so", "notes.txt"
 _STALE_S = 3600.0  # a temporary folder this old belongs to a process that died
 _COMPARED = 64  # how many entries a miss is compared with
+_RULES = ("casting", "dtypes", "elements", "float8", "memory_format", "promotion", "spec")  # of `eager`: rules of the op table
 _SHRINK_TO = 0.8  # of the limit: removing one by one at the limit would rescan at each store
 
 
@@ -74,13 +75,16 @@ class Key:
 
 @lru_cache(maxsize=1)
 def source_digest() -> str:
-    """A digest of the source files that decide what code is generated: a changed compiler misses."""
+    """A digest of the source files that decide what code is generated: a changed compiler misses.
+
+    They are the compiler, the passes, the op table, and the modules of `eager` that decide dtypes, layouts and casts.
+    """
     root = Path(__file__).resolve().parent.parent
+    packages = [path for name in ("inductor", "fxir", "eager/optable") for path in sorted((root / name).rglob("*.py"))]
     total = hashlib.sha256()
-    for package in ("inductor", "fxir", "eager/optable"):
-        for path in sorted((root / package).rglob("*.py")):
-            total.update(path.relative_to(root).as_posix().encode())
-            total.update(path.read_bytes())
+    for path in (*packages, *(root / "eager" / f"{name}.py" for name in _RULES)):
+        total.update(path.relative_to(root).as_posix().encode())
+        total.update(path.read_bytes())
     return total.hexdigest()[:32]
 
 

@@ -291,5 +291,5 @@ def test_source_digest_covers_compiler_and_ops_and_is_stable(monkeypatch: pytest
 
     monkeypatch.setattr(Path, "read_bytes", note)
     first = cache.source_digest.__wrapped__()
-    assert {"inductor/artifact.py", "fxir/graph.py", "eager/optable/pointwise.py"} <= set(read)
+    assert {"inductor/artifact.py", "fxir/graph.py", "eager/optable/pointwise.py", "eager/promotion.py", "eager/spec.py"} <= set(read)
     assert cache.source_digest.__wrapped__() == first

@@ -3,20 +3,29 @@
 A *row kernel* runs one program per block of rows: all reductions of its group reduce the same trailing
 dims, and pointwise members either span rows and columns or rows alone. With few enough columns a row stays
 in registers (persistent); otherwise every reduction, and at the end the stores, is a loop over column blocks.
+
+A program holds in registers only the elements of a member that it computes. A member that reads another one at other
+elements (`flip(y)`) computes these anew (`_Settled`).
+
+A kernel with index checks has a last pointer, `checks`: two int64 for each check of the program, zero before the launch.
+A failing check writes 1 and the position that was given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from eager import dtypes
 from eager.dtypes import dtype
+from fxir import expr as E
 from inductor import ir
 from inductor.sizes import fixed
-from inductor.triton.values import SIGNATURE, TYPE, ValuePrinter, literal
+from inductor.substitute import producer_at, replace_loads, with_value
+from inductor.triton.values import CHECKS, CHECKS_POINTER, SIGNATURE, TYPE, ValuePrinter, literal
 
 PERSISTENT_LIMIT: Final = 8192  # columns that one program may hold at once
 HEADER: Final = "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n"
@@ -80,13 +89,57 @@ def print_kernel(name: str, members: Sequence[ir.Buffer], stored: Sequence[str],
     layouts: of every buffer that is read or written. Raises NotImplementedError naming a definition that has no
     Triton form (scans, scatters, externs and templates are not printed as Triton).
     """
-    reductions = [m for m in members if isinstance(m.definition, ir.Reduction)]
     for m in members:
         if not isinstance(m.definition, ir.Pointwise | ir.Reduction):
             raise NotImplementedError(f"triton: no kernel form for {type(m.definition).__name__} ({m.name})")
-    if reductions:
+    members = _Settled(name, members).members
+    if any(isinstance(m.definition, ir.Reduction) for m in members):
         return _RowKernel(name, members, stored, layouts, xblock).build()
     return _PointwiseKernel(name, members, stored, layouts, xblock).build()
+
+
+class _Settled:
+    """Members whose loads of one another read the element that the program holds in a register.
+
+    A load of another element of a pointwise member becomes the value of that member there.
+    Raises: NotImplementedError for a load of another element of a reduction, which another program may hold.
+    """
+
+    def __init__(self, kernel: str, members: Sequence[ir.Buffer]) -> None:
+        self._kernel = kernel
+        self._made: dict[str, ir.Buffer] = {}
+        for m in members:
+            held = _positions(m.definition)
+            settle = partial(self._settle, held=held)
+            self._made[m.name] = replace(m, definition=with_value(m.definition, settle))  # type: ignore[arg-type]
+        self.members = tuple(self._made.values())
+
+    def _settle(self, value: ir.Value, held: tuple[E.Expr, ...]) -> ir.Value:
+        def rule(load: ir.Load) -> ir.Value | None:
+            source = self._made.get(load.buffer)
+            if source is None or _held_at(source.definition, held) == load.index:
+                return None
+            if not isinstance(source.definition, ir.Pointwise):
+                raise NotImplementedError(f"triton: {load.buffer} is read at [{load.index}] in {self._kernel}, where "
+                                          "another program computes it")  # fmt: skip
+            return self._settle(producer_at(source.definition, load), held)
+
+        return replace_loads(value, rule)
+
+
+def _positions(d: ir.Definition | None) -> tuple[E.Expr, ...]:
+    """The positions of the elements that a program holds while it computes an element of `d`, by number of axes."""
+    assert isinstance(d, ir.Pointwise | ir.Reduction)
+    axes = [(ir.axis(k, n), n) for k, n in enumerate(d.ranges)]
+    if isinstance(d, ir.Reduction):
+        axes += [(ir.reduced_axis(k, n), n) for k, n in enumerate(d.reduced)]
+    return tuple(ir.linear_position([n for _, n in axes[:k]], [i for i, _ in axes[:k]]) for k in range(len(axes) + 1))
+
+
+def _held_at(d: ir.Definition | None, held: tuple[E.Expr, ...]) -> E.Expr | None:
+    """The position of the element of `d` that the program holds; None if `d` has more axes than the reader."""
+    assert isinstance(d, ir.Pointwise | ir.Reduction)
+    return held[len(d.ranges)] if len(d.ranges) < len(held) else None
 
 
 class _Kernel:
@@ -98,12 +151,13 @@ class _Kernel:
         own = {m.name for m in members}
         read = dict.fromkeys(n for m in members for n in ir.reads(m.definition) if n not in own)
         self.inputs = tuple(read)
+        self.checks = any(isinstance(v, ir.Op) and v.name in CHECKS for m in members for v in ir.walk(ir.operands(m.definition)))  # type: ignore[arg-type]
         self.values: dict[str, str] = {}  # members computed so far, by name
 
     def address(self, buffer: str) -> str:
         return f"{buffer}_ptr"
 
-    def loader(self, mask: str) -> object:
+    def loader(self, mask: str) -> Callable[[ir.Load, str, str | None], str]:
         def load(v: ir.Load, index: str, extra: str | None) -> str:
             if v.buffer in self.values:
                 return self.values[v.buffer]
@@ -121,14 +175,16 @@ class _Kernel:
 
     def signature(self) -> tuple[tuple[str, str], ...]:
         names = (*self.inputs, *self.stored)
-        return (*((self.address(n), SIGNATURE[self.layouts[n].dtype]) for n in names), ("xnumel", "i32"))
+        checks = ((CHECKS_POINTER, "*i64"),) if self.checks else ()
+        return (*((self.address(n), SIGNATURE[self.layouts[n].dtype]) for n in names), *checks, ("xnumel", "i32"))
 
     def finish(self, body: list[str], constants: dict[str, int], xnumel: int, warps: int) -> TritonKernel:
         parameters = [n for n, _ in self.signature()] + [f"{n}: tl.constexpr" for n in constants]
         text = HEADER + HELPERS + f"@triton.jit\ndef {self.name}({', '.join(parameters)}):\n"
         text += "".join(f"    # {m.name}: {', '.join(m.source.ops) or 'view'}\n" for m in self.members)
         text += "".join(f"    {line}\n" for line in body)
-        return TritonKernel(self.name, text, (*self.inputs, *self.stored), self.stored, self.signature(),
+        pointers = (*self.inputs, *self.stored, *(("checks",) if self.checks else ()))
+        return TritonKernel(self.name, text, pointers, self.stored, self.signature(),
                             tuple(constants.items()), xnumel, warps)  # fmt: skip
 
 
@@ -156,7 +212,7 @@ class _PointwiseKernel(_Kernel):
         block = self.xblock or min(1024, max(64, 1 << max(xnumel - 1, 1).bit_length()))
         lines = ["x = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)", "xmask = x < xnumel"]
         names = _axes(lines, ranges, "x", "i", "x")
-        printer = ValuePrinter(lines, names, self.loader("xmask"))  # type: ignore[arg-type]
+        printer = ValuePrinter(lines, names, self.loader("xmask"), "xmask")
         for m in self.members:
             assert isinstance(m.definition, ir.Pointwise)
             value = printer.print(m.definition.value)
@@ -245,9 +301,9 @@ class _RowKernel(_Kernel):
         for_reduction, for_pointwise = self._column_names(lines, "r")
         full = self.loader("mask")
         printers = {
-            "reduction": ValuePrinter(lines, for_reduction, full),  # type: ignore[arg-type]
-            "pointwise": ValuePrinter(lines, for_pointwise, full),  # type: ignore[arg-type]
-            "row": ValuePrinter(lines, self.row_names, self.loader("xmask")),  # type: ignore[arg-type]
+            "reduction": ValuePrinter(lines, for_reduction, full, "mask"),
+            "pointwise": ValuePrinter(lines, for_pointwise, full, "mask"),
+            "row": ValuePrinter(lines, self.row_names, self.loader("xmask"), "xmask"),
         }
         for m in self.members:
             d = m.definition
@@ -288,7 +344,7 @@ class _RowKernel(_Kernel):
             elif self._spans_columns(m):
                 spanning.append(m)
             else:
-                printer = ValuePrinter(lines, self.row_names, self.loader("xmask"), f"{m.name}_t")  # type: ignore[arg-type]
+                printer = ValuePrinter(lines, self.row_names, self.loader("xmask"), "xmask", f"{m.name}_t")
                 self.values[m.name] = printer.print(d.value)  # type: ignore[union-attr]
                 self._store_row(lines, m, self.values[m.name])
         if any(m.name in self.stored for m in spanning):
@@ -302,7 +358,7 @@ class _RowKernel(_Kernel):
 
     def _recompute(self, inner: list[str], spanning: Sequence[ir.Buffer], store: bool) -> None:
         _, for_pointwise = self._column_names(inner, "r")
-        printer = ValuePrinter(inner, for_pointwise, self.loader("mask"))  # type: ignore[arg-type]
+        printer = ValuePrinter(inner, for_pointwise, self.loader("mask"), "mask")
         for m in spanning:
             assert isinstance(m.definition, ir.Pointwise)
             self.values[m.name] = printer.print(m.definition.value)
@@ -317,7 +373,7 @@ class _RowKernel(_Kernel):
         needed = set(ir.reads(d))
         self._recompute(inner, [s for s in spanning if s.name in needed], store=False)
         for_reduction, _ = self._column_names(inner, "r")
-        printer = ValuePrinter(inner, for_reduction, self.loader("mask"), "red")  # type: ignore[arg-type]
+        printer = ValuePrinter(inner, for_reduction, self.loader("mask"), "mask", "red")
         value = printer.print(d.value)
         step = _COMBINE[d.kind].format(f"{m.name}_acc", value)
         inner.append(f"{m.name}_acc = tl.where(mask, {step}, {m.name}_acc)")

@@ -42,8 +42,9 @@ _CALLS: Final = {
     "where": "tl.where({0}, {1}, {2})", "isnan": "({0} != {0})", "isinf": "(tl.abs({0}) == float('inf'))",
     "isfinite": "(tl.abs({0}) < float('inf'))", "sign": "(tl.where({0} > 0, 1, 0) - tl.where({0} < 0, 1, 0)).to({T})",
     "round": "libdevice.rint({0})", "copysign": "libdevice.copysign({0}, {1})",
-    "check_index": "{0}", "wrap_index": "tl.where({0} < 0, {0} + {1}, {0})",
 }  # fmt: skip
+CHECKS: Final = frozenset({"check_index", "wrap_index"})
+CHECKS_POINTER: Final = "checks_ptr"
 _LIBDEVICE: Final = frozenset(
     "expm1 log10 log1p tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf erfc erfinv lgamma digamma trunc fmod "
     "pow signbit".split()
@@ -87,11 +88,12 @@ class ValuePrinter:
     """Prints values into `lines`, each distinct one once, and returns the names that hold them.
 
     load: (buffer, index source, mask value name or None) -> source of the load; names: loop variables by symbol.
+    mask: the variable that is true for the elements of the block that exist; only their index checks can fail.
     """
 
     def __init__(self, lines: list[str], names: Mapping[str, str], load: Callable[[ir.Load, str, str | None], str],
-                 prefix: str = "tmp") -> None:  # fmt: skip
-        self.lines, self.names, self.load, self.prefix = lines, dict(names), load, prefix
+                 mask: str, prefix: str = "tmp") -> None:  # fmt: skip
+        self.lines, self.names, self.load, self.mask, self.prefix = lines, dict(names), load, mask, prefix
         self.known: dict[ir.Value, str] = {}
 
     def print(self, root: ir.Value) -> str:
@@ -131,6 +133,8 @@ class ValuePrinter:
             if not isinstance(which, ir.Const):
                 raise NotImplementedError("triton: philox with a lane that is not constant")
             return f"{words}[{int(which.value)}].to(tl.int64) & 0xFFFFFFFF"
+        if v.name in CHECKS:
+            return self._checked(v.name, args[0], args[1], v.args[2])
         operand = v.args[0].dtype
         table = _INTEGER if operand.is_integral else _FLOATING
         if v.name in table:
@@ -143,6 +147,23 @@ class ValuePrinter:
             text = f"libdevice.{v.name}({', '.join(args)})"
             return f"({text} != 0)" if v.dtype is dtypes.bool_ else text
         raise NotImplementedError(f"triton: no form for {v.name} on {operand}")
+
+    def _checked(self, name: str, position: str, size: str, check: ir.Value) -> str:
+        """A position if it lies in 0..size-1, else 0; then the check fails: its slot gets (1, the position given)."""
+        if not isinstance(check, ir.Const):
+            raise NotImplementedError("triton: the number of an index check is not constant")
+        slot, at = 2 * int(check.value), len(self.lines)
+        wrapped = position
+        if name == "wrap_index":
+            wrapped = f"wrapped{at}"
+            self.lines.append(f"{wrapped} = tl.where({position} < 0, {position} + {size}, {position})")
+        self.lines += [
+            f"outside{at} = ({wrapped} < 0) | ({wrapped} >= {size})",
+            f"failed{at} = {self.mask} & outside{at}",
+            f"tl.store({CHECKS_POINTER} + tl.where(failed{at}, {slot}, {slot}), tl.where(failed{at}, 1, 0).to(tl.int64), failed{at})",
+            f"tl.store({CHECKS_POINTER} + tl.where(failed{at}, {slot + 1}, {slot + 1}), tl.where(failed{at}, {position}, 0), failed{at})",
+        ]
+        return f"tl.where(outside{at}, 0, {wrapped})"
 
 
 def _cast(x: str, source: dtype, target: dtype) -> str:

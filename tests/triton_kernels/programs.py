@@ -103,16 +103,21 @@ def _gelu(shape, half=False):
     return Case(name, kernel, {"x": a, "b": v, "y": np.zeros(shape, of.numpy)}, {"y": expected.astype(of.numpy)})
 
 
-def _from_ops(name, fn, inputs, expected):
-    """A kernel from real ops, by the same lowering and schedule that the C++ target uses."""
+def _from_ops(name, fn, inputs, expected, failed=None):
+    """A kernel from real ops, by the same lowering and schedule that the C++ target uses.
+
+    failed: what its index checks leave in `checks`, for a kernel that has any."""
     program = lower(trace(fn, [fake_like(eager.from_numpy(a)) for a in inputs]))
     made = schedule(program)
-    assert len(made.steps) == 1, str(made)
+    members = [m for step in made.steps for m in step.members]
     layouts = {n: b.layout for n, b in made.program.buffers.items()}
     out = made.program.outputs[0].buffer
-    kernel = print_kernel(name, made.steps[0].members, [out], layouts)
+    kernel = print_kernel(name, members, [out], layouts)
     arrays = dict(zip(made.program.inputs, inputs, strict=True))
-    return Case(name, kernel, {**arrays, out: np.zeros_like(expected)}, {out: expected})
+    if failed is None:
+        return Case(name, kernel, {**arrays, out: np.zeros_like(expected)}, {out: expected})
+    checks = np.array(failed, np.int64)
+    return Case(name, kernel, {**arrays, out: np.zeros_like(expected), "checks": np.zeros_like(checks)}, {out: expected, "checks": checks})
 
 
 def _traced():
@@ -124,8 +129,41 @@ def _traced():
                     (F.gelu(t + 1, approximate="tanh") * 2 + t).numpy())  # fmt: skip
 
 
+def _other_elements():
+    """Members that read other elements of a member than the ones that their program holds."""
+    rng = np.random.default_rng(5)
+    for rows, cols in ((4, 30), (3, 9000)):
+        a = rng.standard_normal((rows, cols)).astype(np.float32)
+        y = np.exp(np.sin(a)) + 1
+        yield _from_ops(f"flipped_{cols}", lambda x: (_exp_sin(x).flip(1) / _exp_sin(x).sum(1, keepdim=True),), [a],
+                        y[:, ::-1] / y.sum(1, keepdims=True))  # fmt: skip
+        yield _from_ops(f"flipped_rows_{cols}", lambda x: (_shared(x, lambda y: y.flip(0) / y.sum(1, keepdim=True)),), [a],
+                        y[::-1] / y.sum(1, keepdims=True))  # fmt: skip
+        yield _from_ops(f"flipped_and_summed_{cols}", lambda x: (_shared(x, lambda y: (y.flip(1) * y).sum(1)),), [a],
+                        (y[:, ::-1] * y).sum(1))  # fmt: skip
+
+
+def _exp_sin(x):
+    return x.sin().exp() + 1
+
+
+def _shared(x, fn):
+    return fn(_exp_sin(x))
+
+
+def _checked():
+    """Lookups by index: positions in range, counted from the end, and out of range."""
+    table = np.random.default_rng(6).standard_normal((7, 5)).astype(np.float32)
+    inside, outside = np.array([0, 6, -1, -7, 3]), np.array([2, 9, 2, 2, 2])
+    yield _from_ops("indexed", lambda t, i: (t[i] * 2,), [table, inside], table[inside] * 2, [0, 0])
+    yield _from_ops("indexed_outside", lambda t, i: (t[i] * 2,), [table, outside], table[[2, 0, 2, 2, 2]] * 2, [1, 9])
+    yield _from_ops("indexed_rows", lambda t, i: (t[i].sum(1),), [table, outside], table[[2, 0, 2, 2, 2]].sum(1), [1, 9])
+
+
 def cases():
     yield from _traced()
+    yield from _other_elements()
+    yield from _checked()
     yield _softmax(5, 37)
     yield _softmax(2, 10000)  # beyond the persistent limit: looped
     yield _layernorm(4, 384)

@@ -118,7 +118,7 @@ def main():
         fn[(kernel.grid,)](*[Host(a) for a in arrays], kernel.xnumel, **dict(kernel.constants))
         worst = 0.0
         for n, a in zip(kernel.pointers, arrays, strict=True):
-            if n in kernel.outputs:
+            if n in case.expected:
                 worst = max(worst, float(np.max(np.abs(a.astype(np.float64) - case.expected[n].astype(np.float64)))))
         errors[case.name] = worst
     print(json.dumps(errors))

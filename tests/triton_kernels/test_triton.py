@@ -19,7 +19,7 @@ CASES = {c.name: c for c in programs.cases()}
 @pytest.fixture(scope="module")
 def interpreted():
     root = Path(__file__).resolve().parents[2]
-    env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(root)}
+    env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
     run = subprocess.run([sys.executable, str(Path(__file__).parent / "run_interpreter.py")], env=env, capture_output=True,
                          text=True, timeout=300)  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]

@@ -203,7 +203,8 @@ class TensorCalls:
 
     # -- calls -------------------------------------------------------------------------------------------------
     def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """fn(*args, **kwargs) as a node."""
+        """fn(*args, **kwargs) as a node. A custom op is recorded as its overload, as torch does."""
+        fn = getattr(fn, "_opoverload", None) or fn
         return self._record("call_function", fn, args, kwargs, fn)
 
     def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:

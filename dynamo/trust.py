@@ -19,6 +19,7 @@ import eager
 import eager.nn
 import eager.nn.functional
 from eager import refusal
+from eager._ops import OpOverload, OpOverloadPacket
 from eager.optable.table import OPS, Op
 
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
@@ -39,7 +40,7 @@ _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "onnx", ""),
     os.path.join(_EAGER_DIR, "ao", ""),
     os.path.join(_EAGER_DIR, "_C", ""),
-    os.path.join(_EAGER_DIR, "aten.py"),
+    os.path.join(_EAGER_DIR, "_ops", ""),
     os.path.join(_EAGER_DIR, "_higher_order_ops", ""),
     os.path.join(_EAGER_DIR, "checks.py"),
     os.path.join(_EAGER_DIR, "numerics.py"),
@@ -132,7 +133,8 @@ def substitute(original: Any, replacement: Callable[..., Any], folds: bool = Fal
 
 def is_allowed(fn: Any) -> bool:
     """Whether calls of `fn` become nodes."""
-    return id(fn) in graph_functions() or id(fn) in _allowed or issubclass(type(fn), Op)  # isinstance would ask it
+    kind = type(fn)  # isinstance would run the `__class__` of a user's class
+    return id(fn) in graph_functions() or id(fn) in _allowed or issubclass(kind, Op | OpOverload | OpOverloadPacket)
 
 
 def is_constant_result(fn: Any) -> bool:

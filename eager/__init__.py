@@ -10,7 +10,6 @@ from eager import _logging as _logging
 from eager import _native as _native
 from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization, sparse  # noqa: E402
 from eager import dtypes as _dtypes
-from eager import optable as ops
 from eager.amp import GradScaler
 from eager.amp.autocast_mode import (
     autocast,
@@ -29,7 +28,6 @@ from eager.amp.autocast_mode import (
     set_autocast_enabled,
     set_autocast_gpu_dtype,
 )
-from eager.aten import ATEN as _ATEN
 from eager.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from eager.autograd.grad_mode import (
     enable_grad,
@@ -96,7 +94,6 @@ from eager.type_info import finfo, iinfo
 from eager.version import __version__
 
 _host.configure()
-ops.aten = _ATEN  # type: ignore[attr-defined]  # as torch.ops.aten: `ops` stands below what it names
 for _d in (*_dtypes.ALL, *_dtypes.NAMES_ONLY):
     globals()[_d.name] = _d
 for _name, _d in _dtypes.ALIASES.items():
@@ -151,19 +148,20 @@ compile = compiler.compile  # noqa: A001 - torch's name
 _ON_FIRST_USE = {
     "_dynamo": "dynamo", "_VF": "eager", "_inductor": "inductor", "fx": "fxir", "export": "fxir.exported", "torch": "eager",
     **{name: f"eager.{name}" for name in (
-        "_C __config__ _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library cpu distributed distributions "
-        "fft func functional futures hub jit multiprocessing onnx overrides profiler signal special storage testing types utils version "
-        "xpu").split()},
+        "_C __config__ _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library cpu distributed "
+        "distributions fft func functional futures hub jit multiprocessing onnx overrides profiler signal special storage testing "
+        "types utils version xpu").split()},
 }  # fmt: skip
 
 _FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations",
                     "ScriptModule": "jit", "ScriptFunction": "jit", "cond": "_higher_order_ops",
-                    "while_loop": "_higher_order_ops"}  # fmt: skip
+                    "while_loop": "_higher_order_ops", "ops": "_ops", "Tag": "_ops"}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
     if name in _ON_FIRST_USE:
         return _importlib.import_module(_ON_FIRST_USE[name])
     if name in _FROM_SUBMODULES:
-        return getattr(_importlib.import_module(f"eager.{_FROM_SUBMODULES[name]}"), name)
+        found = globals()[name] = getattr(_importlib.import_module(f"eager.{_FROM_SUBMODULES[name]}"), name)
+        return found
     raise AttributeError(f"module 'eager' has no attribute {name!r}")

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import inspect
 import re
-import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from eager import _native, compiler, dispatch
-from eager import optable as ops
+from eager._ops import OpOverload, OpOverloadPacket, declare_overload
 from eager.autograd.function import Function
 from eager.device import device
 from eager.dtypes import dtype
+from eager.fake import fake
 from eager.optable.table import OPS, Kind, Op
 from eager.spec import TensorSpec, spec_of
 from eager.tensor import Tensor
@@ -36,7 +36,7 @@ _TYPES: Final = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str
                  int | float | bool: "Scalar", int | float: "Scalar"}  # fmt: skip
 _TORCH_TYPES: Final = {"SymInt": "int", "ScalarType": "dtype", "Device": "device", "Tensor": "Tensor", "Scalar": "Scalar"}
 _LIST_PLURALS: Final = {"Tensor": "Tensor[]", "Tensor?": "Tensor?[]", "int": "int[]"}
-_NAMESPACES: dict[str, types.ModuleType] = {}
+_OF_TORCH: Final = frozenset({"aten", "prim", "prims", "profiler", "higher_order"})  # namespaces
 _WAITING: dict[str, list[Callable[[CustomOpDef], object]]] = {}  # what is registered for ops that nobody has declared yet
 
 
@@ -49,9 +49,9 @@ class CustomOpDef(Op):
     is_custom = True
 
     def __init__(self, qualname: str, schema: str, mutates: tuple[str, ...] = ()) -> None:
-        namespace, _, name = qualname.partition("::")
-        super().__init__(f"{namespace}__{name}{schema}", Kind.OPAQUE)
+        super().__init__(f"{_table_name(qualname)}{schema}", Kind.OPAQUE)
         self._qualname = qualname
+        self._opoverload: OpOverload | None = None
         self.mutated = tuple(i for i, p in enumerate(self.schema.params) if p.name in mutates)
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.fake: Callable[..., Any] | None = None
@@ -64,11 +64,6 @@ class CustomOpDef(Op):
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
-
-    @property
-    def default(self) -> CustomOpDef:
-        """The only overload: `torch.ops.ns.name.default`."""
-        return self
 
     # -- registration ------------------------------------------------------------------------------------------
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
@@ -104,6 +99,8 @@ class CustomOpDef(Op):
 
     # -- running -----------------------------------------------------------------------------------------------
     def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if self._opoverload is not None and (kwargs or len(args) < len(self.schema.params)):
+            args, kwargs = self._opoverload._schema.bind(args, kwargs)
         full = self.schema.bind(args, kwargs)
         if self.composite is not None and not self.kernels:
             return self.composite(*full)
@@ -224,7 +221,7 @@ class _Functional(Op):
 
 
 def _as_fakes(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    from_spec = ops.table.fake
+    from_spec = fake
 
     def one(a: Any) -> Any:
         if isinstance(a, Tensor | TensorSpec):
@@ -333,7 +330,7 @@ def _parse(schema: str) -> tuple[str, tuple[str, ...]]:
 
 
 # -- registration by name ----------------------------------------------------------------------------------------
-def _add(qualname: str, schema: str) -> CustomOpDef:
+def _add(qualname: str, schema: str, tags: Any = None) -> CustomOpDef:
     _check_name(qualname)
     text, mutated = _parse(schema)
     op = CustomOpDef(qualname, text if not text.endswith("-> ()") else text.removesuffix("()") + "Tensor", mutated)
@@ -344,12 +341,7 @@ def _add(qualname: str, schema: str) -> CustomOpDef:
     OPS[op.name] = op
     if isinstance(op.functional, _Functional):
         OPS[op.functional.name] = op.functional
-    namespace, _, name = qualname.partition("::")
-    if namespace not in _NAMESPACES:
-        _NAMESPACES[namespace] = types.ModuleType(f"eager.ops.{namespace}", f"Ops of the library {namespace!r}.")
-        if not hasattr(ops, namespace):
-            setattr(ops, namespace, _NAMESPACES[namespace])
-    setattr(_NAMESPACES[namespace], name, op)
+    op._opoverload = declare_overload(*_parts(qualname), op, f"{qualname}{schema[schema.index('('):].strip()}", tags)
     for register in _WAITING.pop(qualname, ()):
         register(op)
     return op
@@ -358,7 +350,10 @@ def _add(qualname: str, schema: str) -> CustomOpDef:
 def _when_declared(op: Any, register: Callable[[CustomOpDef], object]) -> None:
     """Now, or once somebody declares the op of that name: fake rules may come before the library that has the op."""
     name = op.removesuffix(".default") if isinstance(op, str) else ""
-    if "::" in name and name.replace("::", "__") not in OPS:
+    if name.partition("::")[0] in _OF_TORCH:
+        raise NotImplementedError(f"library: {name}: implementations of torch's own operators cannot be replaced; allowed: operators of "
+                                  "other libraries, such as torch.library.custom_op makes")  # fmt: skip
+    if "::" in name and _table_name(name) not in OPS:
         _check_name(name)
         _WAITING.setdefault(name, []).append(register)
     else:
@@ -366,15 +361,30 @@ def _when_declared(op: Any, register: Callable[[CustomOpDef], object]) -> None:
 
 
 def _check_name(qualname: str) -> None:
-    if not re.fullmatch(r"\w+::\w+", qualname):
+    if not re.fullmatch(r"\w+::\w+(\.\w+)?", qualname):
         raise ValueError(f"Expected `name` to be of the form `namespace::name`, but got {qualname}")
+
+
+def _parts(qualname: str) -> tuple[str, str, str]:
+    """(namespace, name, overload) of "namespace::name.overload"."""
+    namespace, _, rest = qualname.partition("::")
+    name, _, overload = rest.partition(".")
+    return namespace, name, overload or "default"
+
+
+def _table_name(qualname: str) -> str:
+    """The name that the op has in the op table."""
+    namespace, name, overload = _parts(qualname)
+    return f"{namespace}__{name}" if overload == "default" else f"{namespace}__{name}__{overload}"
 
 
 def _find(op: Any) -> CustomOpDef:
     if isinstance(op, CustomOpDef):
         return op
+    if isinstance(op, OpOverloadPacket | OpOverload) and isinstance(op.op, CustomOpDef):
+        return op.op
     if isinstance(op, str):
-        found = OPS.get(op.removesuffix(".default").replace("::", "__"))
+        found = OPS.get(_table_name(op))
         if isinstance(found, CustomOpDef):
             return found
         raise RuntimeError(f"operator {op} does not exist; define it with torch.library.define or custom_op")
@@ -391,7 +401,7 @@ def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
     _check_name(name)
     if fn is None:
         return lambda f: custom_op(name, f, mutates_args=mutates_args, device_types=device_types, schema=schema, tags=tags)
-    op = _add(name, schema or infer_schema(fn, mutates_args=mutates_args if isinstance(mutates_args, str) else tuple(mutates_args)))
+    op = _add(name, schema or infer_schema(fn, mutates_args=mutates_args if isinstance(mutates_args, str) else tuple(mutates_args)), tags)
     op.register_kernel(device_types, fn)
     op.__doc__ = fn.__doc__
     return op
@@ -399,7 +409,7 @@ def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
     """Declare the op `qualname`; `impl` gives it implementations."""
-    _add(qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}", schema)
+    _add(qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}", schema, tags)
 
 
 def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
@@ -466,7 +476,7 @@ class Library:
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declare "name(arguments) -> returns"; gives the name."""
         name = schema.partition("(")[0].strip()
-        _add(f"{self.ns}::{name}", schema)
+        _add(f"{self.ns}::{name}", schema, tags)
         return name
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,

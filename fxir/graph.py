@@ -463,8 +463,8 @@ def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
 def _name_hint(op: str, target: Target) -> str:
     if isinstance(target, str):
         return target.replace(".", "_")
-    name = getattr(target, "name", None) or getattr(target, "__name__", None)
-    return name if isinstance(name, str) else type(target).__name__
+    names = (getattr(target, "name", None), getattr(target, "__name__", None), type(target).__name__)
+    return next(name for name in names if isinstance(name, str)).replace(".", "_")
 
 
 _PURE_FUNCTIONS: frozenset[Any] = frozenset(

@@ -18,6 +18,7 @@ from dynamo.values.base import Value, type_name
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import BoundMethod
 from dynamo.values.sequences import TupleValue
+from eager._ops import OperatorBase
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
@@ -338,6 +339,8 @@ class BuiltinValue(Value):
         return self.fn
 
     def describe(self) -> str:
+        if isinstance(self.fn, OperatorBase):
+            return f"torch.{self.fn.__qualname__}"
         return f"builtin {getattr(self.fn, '__qualname__', self.fn)}"
 
     def truth(self, cap: Capture) -> bool:
@@ -349,6 +352,8 @@ class BuiltinValue(Value):
     def getattr(self, cap: Capture, name: str) -> Value:
         if name in ("__name__", "__qualname__", "__doc__", "__module__") and hasattr(self.fn, name):
             return cap.wrap_static(getattr(self.fn, name))
+        if isinstance(self.fn, OperatorBase):  # an overload of a packet: nobody can set another
+            return cap.wrap_static(cap.host(getattr, self.fn, name), name)
         if isinstance(self.fn, types.BuiltinFunctionType) and not hasattr(self.fn, name):
             cap.host(getattr, self.fn, name)  # AttributeError; nobody can set it
         return super().getattr(cap, name)

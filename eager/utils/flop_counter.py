@@ -14,7 +14,7 @@ from functools import wraps
 from math import prod
 from typing import Any, Final
 
-from eager.aten import ATEN, OpOverloadPacket
+from eager._ops import OpOverloadPacket, ops
 from eager.optable.table import Op
 from eager.tensor import Tensor
 from eager.utils._python_dispatch import TorchDispatchMode
@@ -26,6 +26,7 @@ __all__ = ["FlopCounterMode", "register_flop_formula"]
 Shape = Sequence[int]
 Formula = Callable[..., int]
 
+_ATEN: Final = ops.aten
 # By operator: the formula, called as the operator is, with `out_val=` its result.
 flop_registry: Final[dict[Any, Formula]] = {}
 
@@ -69,7 +70,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
     return register
 
 
-@register_flop_formula(ATEN.mm)
+@register_flop_formula(_ATEN.mm)
 def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
     """(m, k) by (k, n)."""
     m, k = a_shape
@@ -78,12 +79,12 @@ def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, *
     return m * n * 2 * k
 
 
-@register_flop_formula(ATEN.addmm)
+@register_flop_formula(_ATEN.addmm)
 def addmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
     return mm_flop(a_shape, b_shape)
 
 
-@register_flop_formula(ATEN.bmm)
+@register_flop_formula(_ATEN.bmm)
 def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
     """(b, m, k) by (b, k, n)."""
     b, m, k = a_shape
@@ -92,7 +93,7 @@ def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: An
     return b * m * n * 2 * k
 
 
-@register_flop_formula(ATEN.baddbmm)
+@register_flop_formula(_ATEN.baddbmm)
 def baddbmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
     return bmm_flop(a_shape, b_shape)
 
@@ -102,7 +103,7 @@ def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed
     return 2 * x_shape[0] * prod((x_shape if transposed else out_shape)[2:]) * prod(w_shape)
 
 
-@register_flop_formula(ATEN.convolution)
+@register_flop_formula(_ATEN.convolution)
 def conv_flop(x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
               *args: Any, out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
@@ -203,14 +204,14 @@ class FlopCounterMode:
         if name == "linear":
             name, args = _of_linear(*args)
         elif name == "attention":
-            return ATEN.scaled_dot_product_attention, sdpa_flop_count(*(t.shape for t in args[:3]))
+            return _ATEN.scaled_dot_product_attention, sdpa_flop_count(*(t.shape for t in args[:3]))
         elif name == "attention_backward":
-            return ATEN.scaled_dot_product_attention, sdpa_backward_flop_count(*(t.shape for t in args[:4]))
+            return _ATEN.scaled_dot_product_attention, sdpa_backward_flop_count(*(t.shape for t in args[:4]))
         elif name == "conv_weight":  # of (batch, channels, *sizes) and (batch, channels, *windows)
-            return ATEN.convolution_backward, conv_flop_count(args[0].shape, out.shape, args[1].shape)
+            return _ATEN.convolution_backward, conv_flop_count(args[0].shape, out.shape, args[1].shape)
         elif name == "convolution" and self.mod_tracker.is_bw:
-            return ATEN.convolution_backward, self.flop_registry[ATEN.convolution](*args, out_val=out)
-        key = getattr(ATEN, name, None)
+            return _ATEN.convolution_backward, self.flop_registry[_ATEN.convolution](*args, out_val=out)
+        key = getattr(_ATEN, name, None)
         formula = self.flop_registry.get(key)
         return None if formula is None else (key, formula(*args, out_val=out))
 

@@ -10,8 +10,8 @@ import pytest
 
 import eager
 from eager import Tensor
+from eager._ops import OpOverload, OpOverloadPacket
 from eager._tensor_str import PRINT_OPTS, _tensor_str
-from eager.aten import OpOverload, OpOverloadPacket
 from eager.distributed import rpc
 from eager.distributed._composable.fsdp import FSDPModule
 from eager.distributed._tensor.experimental import implicit_replication

@@ -29,6 +29,7 @@ LAZY = {
 # Modules that import by name at run time.
 BY_NAME = {
     "eager": "the public submodules that a plain `import eager` need not load",
+    "eager._ops": "the module that torch.ops.import_module names, for the operators that it declares",
     "eager.as_torch.finder": "whatever module of ours the user imports under torch's name",
     "eager.as_torch.coverage": "the modules that a census names",
     "eager.autograd": "its public names, which would close a cycle with the op table",

@@ -1,15 +1,18 @@
-"""`torch.ops.aten`: the ops under the names of torch's operator library, such as `torch.ops.aten.add.Tensor`.
+"""What the operators of `torch.ops.aten` compute, and their schemas.
 
-Owns what stands there only (`slice`, `index`, `sym_size`, ...). Every other name is the function, or the method of Tensor, that
-has the same name; functions choose among overloads by their arguments, so all overloads of a name run the same one. Libraries
-use overloads as keys of tables, too: each is one object.
+Owns the operators that torch has there only (`slice`, `index`, `sym_size`, ...). Every other name is the function, or the
+method of Tensor, of the same name; functions choose among overloads by their arguments, so all overloads of a name run the
+same one.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable
+from importlib import resources
 from typing import Any, Final
 
 from eager import nn
+from eager._ops.tags import Tag
 from eager.autograd.engine import grad
 from eager.autograd.grad_mode import set_grad_enabled
 from eager.functions import FUNCTIONS
@@ -17,100 +20,37 @@ from eager.nn import functional
 from eager.optable.table import OPS
 from eager.tensor import Tensor
 
-__all__ = ["ATEN", "OpOverload", "OpOverloadPacket"]
+__all__ = ["find", "schemas"]
 
 # Functions of `nn.functional` alone whose parameters are those of the op.
 _OF_FUNCTIONAL: Final = frozenset(
     "elu gelu glu hardsigmoid hardswish hardtanh leaky_relu linear mish one_hot pad relu6 scaled_dot_product_attention silu "
     "softplus softshrink".split()
 )  # fmt: skip
-# The part of an overload's name that says which of its arguments are tensors, numbers, dims, or given under which name.
-_OVERLOADS: Final = frozenset(
-    "default Tensor Scalar Tensor_Tensor Tensor_Scalar Scalar_Tensor Scalar_out Tensor_out out int int_out dim dims dim_max dim_min "
-    "dim_IntList dim_DimnameList dim_int self other dtype dtype_out dtype_layout device prim_Device size names src value reduce "
-    "value_reduce two two_out start start_step step sizes sections indices correction stable values p Tensor_mode Scalar_mode "
-    "input IntList ScalarOpt_dim ScalarOpt_dim_dtype low low_dtype generator ScalarSelf ScalarSelfOther ScalarOther vec unary_out "
-    "self_int self_Tensor self_tensor self_scalar Tensor_float float int_Scalar int_Tensor Tensor_int Dimname Storage padding bool "
-    "complex".split()
-)  # fmt: skip
 
 
-class _Operator:
-    """What is called as a function, and is one object wherever it is copied to. name: as it stands in `aten`."""
-
-    def __init__(self, name: str, op: Callable[..., Any]) -> None:
-        self.__name__ = name
-        self.__module__ = "eager.ops.aten"
-        self._op = op
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._op(*args, **kwargs)
-
-    def __str__(self) -> str:
-        return f"aten.{self.__name__}"
-
-    def __deepcopy__(self, memo: Any) -> _Operator:
-        return self
+@functools.cache
+def _all_schemas() -> dict[str, dict[str, tuple[str, tuple[Tag, ...]]]]:
+    """By name and overload: the schema and the tags that torch 2.13 gives the operator."""
+    found: dict[str, dict[str, tuple[str, tuple[Tag, ...]]]] = {}
+    text = resources.files("eager._ops").joinpath("aten_schemas.txt").read_text()
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        schema, _, tags = line.partition(" ; ")
+        name, _, overload = schema[: schema.index("(")].partition(".")
+        known = (*(Tag[t] for t in tags.split() if t != "view"), Tag.pt2_compliant_tag)
+        found.setdefault(name, {})[overload or "default"] = f"aten::{schema}", known
+    return found
 
 
-class OpOverload(_Operator):
-    """One overload: called as the function that it is."""
-
-    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
-        super().__init__(f"{packet.__name__}.{overload}", packet._op)
-        self.overloadpacket = packet
-        self.namespace = "aten"
-        self._overloadname = overload
-
-    def name(self) -> str:
-        """Name of the operator, "aten::add.Tensor"; without the overload where it is the only one."""
-        return f"{self.overloadpacket._qualname}{'' if self._overloadname == 'default' else '.' + self._overloadname}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
+def schemas(name: str) -> dict[str, tuple[str, tuple[Tag, ...]]]:
+    """Schema and tags of each overload of `aten::name`, in torch's order."""
+    return _all_schemas().get(name, {})
 
 
-class OpOverloadPacket(_Operator):
-    """All overloads of a name. Calling it lets the arguments choose; an attribute is the overload of that name."""
-
-    def __init__(self, name: str, op: Callable[..., Any]) -> None:
-        super().__init__(name, op)
-        self._qualname = f"aten::{name}"
-
-    def __getattr__(self, name: str) -> OpOverload:
-        if name not in _OVERLOADS:
-            raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
-        overload = OpOverload(self, name)
-        setattr(self, name, overload)
-        return overload
-
-    def overloads(self) -> list[str]:
-        """Names of the overloads that were asked for so far."""
-        return [name for name, value in vars(self).items() if isinstance(value, OpOverload)]
-
-    def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='{self}')>"
-
-
-class _Namespace:
-    """`torch.ops.aten`. Raises: AttributeError for a name that no function or method has."""
-
-    def __getattr__(self, name: str) -> OpOverloadPacket:
-        op = _find(name)
-        if op is None:
-            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
-        packet = OpOverloadPacket(name, op)
-        setattr(self, name, packet)
-        return packet
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, value in vars(self).items() if isinstance(value, OpOverloadPacket))
-
-    def __repr__(self) -> str:
-        return "<OpNamespace 'aten'>"
-
-
-def _find(name: str) -> Callable[..., Any] | None:
+def find(name: str) -> Callable[..., Any] | None:
+    """The function that computes `aten::name`, or None."""
     if name.startswith("__"):
         return None
     for table in (_HERE_ONLY, FUNCTIONS, nn.functional.TOP_LEVEL):
@@ -194,5 +134,3 @@ _HERE_ONLY: Final[dict[str, Callable[..., Any]]] = {
     "_pin_memory": _METHODS.pin_memory, "lift_fresh": _alias, "lift_fresh_copy": _METHODS.clone,
     "convolution_backward": _convolution_backward,
 }  # fmt: skip
-
-ATEN: Final = _Namespace()

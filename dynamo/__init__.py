@@ -32,6 +32,7 @@ from dynamo.api import (
     substitute_in_graph,
 )
 from dynamo.module import OptimizedModule
+from eager.tracebacks import filter_frames_of
 
 __all__ = [
     "Explanation",
@@ -68,3 +69,7 @@ def __getattr__(name: str) -> Any:
     if name in _ON_FIRST_USE:
         return importlib.import_module(f"dynamo.{name}")
     raise AttributeError(f"module 'dynamo' has no attribute {name!r}")
+
+
+filter_frames_of("dynamo.api")
+filter_frames_of("dynamo.module")

@@ -18,6 +18,7 @@ from typing import Final
 from bytecode import ConcreteBytecode
 
 from dynamo._native import localsplus_kinds, localsplus_names
+from eager.tracebacks import handler_offset
 
 CO_GENERATOR_LIKE: Final = 0x20 | 0x80 | 0x200  # CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 CO_VARARGS: Final = 0x04
@@ -103,7 +104,8 @@ class Decoded:
         self.slots: tuple[str, ...] = localsplus_names(code)
         self.kinds: bytes = localsplus_kinds(code)
         concrete = ConcreteBytecode.from_code(code, extended_arg=True)
-        raw = list(_raw_instructions(code, concrete))
+        end = handler_offset(code)  # functions of this library are decoded without the handler that filters tracebacks
+        raw = [ins for ins in _raw_instructions(code, concrete) if ins[0] < end]
         self._index_of = {offset: i for i, (offset, *_) in enumerate(raw)}
         self.instructions: tuple[Instruction, ...] = tuple(self._link(i, raw) for i in range(len(raw)))
         self.handlers: tuple[Handler, ...] = tuple(self._handlers(concrete))
@@ -126,6 +128,8 @@ class Decoded:
 
     def _handlers(self, concrete: ConcreteBytecode) -> Iterator[Handler]:
         for entry in concrete.exception_table:
+            if entry.target * 2 >= handler_offset(self.code):
+                continue
             yield Handler(
                 self._index_of_target(entry.start_offset * 2),
                 self._first_after(entry.stop_offset * 2 + 2),

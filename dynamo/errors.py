@@ -26,9 +26,13 @@ class UnsupportedUnderFullgraph(CaptureError):
 class BackendFailed(CaptureError):
     """The backend could not compile a graph, and is not to be replaced by eager; `__cause__` is its exception."""
 
+    keeps_own_frames = True
+
 
 class InternalCaptureError(CaptureError):
     """A bug of the capture itself; `__cause__` is the original exception."""
+
+    keeps_own_frames = True
 
 
 class RecompileLimitExceeded(CaptureError):

@@ -8,17 +8,16 @@ ran, and their places in the user's source. Must not know captured values.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, TracebackType
 from typing import Any, Final
 
 from dynamo.errors import Steering
+from eager import _native as eager_native
+from eager.tracebacks import OURS, owner_of
 
 GENERATED: Final = "__framejit_generated__"  # a global of every generated function: its `Generated`
-_OWN_DIR: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_HELPERS_FILE: Final = _OWN_DIR + "runtime.py"
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 _LONG_LOCATION: Final = 14  # CPython's Objects/locations.md
 
@@ -58,7 +57,8 @@ class Generated:
         shown = self.marks[at] if 0 <= at < len(self.marks) else 1
         found = entry.tb_frame.f_locals
         for i in reversed(range(skip, min(shown, len(self.places)))):
-            after = entry_at(self.places[i], after, _variables(found, self.held[i]))
+            if owner_of(self.places[i].code.co_filename) != OURS:
+                after = entry_at(self.places[i], after, _variables(found, self.held[i]))
         if isinstance(found, dict):  # before 3.13 a copy, which the frame keeps
             found.clear()
         return after
@@ -160,6 +160,8 @@ def traceback_of(
     """Entries for frames, outermost first, in front of `after`: where each was, its variables, its owner. callers: of the
     outermost one, whose traceback entry holds them."""
     for i, (place, held, owner) in reversed([*enumerate(frames)]):
+        if owner_of(place.code.co_filename) == OURS and owner is None and not (i == 0 and callers):
+            continue
         variables = _variables(held, tuple((name, name) for name in held))
         after = entry_at(place, after, variables, owner, () if i else callers)
     return after
@@ -174,25 +176,24 @@ def _entries(error: BaseException) -> list[TracebackType]:
     return found
 
 
-def _is_ours(entry: TracebackType) -> bool:
-    frame = entry.tb_frame
-    return frame.f_code.co_filename.startswith(_OWN_DIR) or GENERATED in frame.f_globals
+def _is_generated(entry: TracebackType) -> bool:
+    return GENERATED in entry.tb_frame.f_globals
 
 
 def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
-    """The user's entries. skip: how many of the first generated function's frames are left out.
+    """The entries with those of generated functions replaced. skip: how many of the first one's frames are left out.
 
-    An error that passes many regions is tidied by each. What lies behind the last entry to take out stays as it is, and a
+    An error that passes many regions is tidied by each. What lies behind the last generated entry stays as it is, and a
     link that is right is not set again: setting one walks all that follows, in search of a loop.
     """
-    end = next((i + 1 for i in reversed(range(len(entries))) if _is_ours(entries[i])), 0)
+    end = next((i + 1 for i in reversed(range(len(entries))) if _is_generated(entries[i])), 0)
     after: TracebackType | None = entries[end] if end < len(entries) else None
     for i in reversed(range(end)):
         entry = entries[i]
         generated = entry.tb_frame.f_globals.get(GENERATED)
         if isinstance(generated, Generated):
             after = generated.entries(entry, skip if i == 0 else 0, after)
-        elif not entry.tb_frame.f_code.co_filename.startswith(_OWN_DIR):
+        elif GENERATED not in entry.tb_frame.f_globals:
             if entry.tb_next is not after:
                 entry.tb_next = after
             after = entry
@@ -207,13 +208,11 @@ def tidy_traceback(error: BaseException) -> None:
 
     An error of the compiler itself keeps its traceback.
     """
+    if error.__traceback__ is None:
+        return
+    eager_native.drop_own_frames(error)
     entries = _entries(error)
-    if not entries:
-        return
-    last = entries[-1].tb_frame
-    if last.f_code.co_filename.startswith(_OWN_DIR) and last.f_code.co_filename != _HELPERS_FILE:
-        return
-    if any(map(_is_ours, entries)):
+    if any(map(_is_generated, entries)):
         error.__traceback__ = _tidied(entries, 0)
 
 

@@ -90,6 +90,7 @@ from eager.random import Generator, default_generator, get_rng_state, initial_se
 from eager.serialization import PyTorchFileReader, load, save  # noqa: E402
 from eager.tensor import Size, Tensor
 from eager.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
+from eager.tracebacks import filter_frames_of as _filter_frames_of
 from eager.type_info import finfo, iinfo
 from eager.version import __version__
 
@@ -165,3 +166,6 @@ def __getattr__(name: str) -> _Any:
         found = globals()[name] = getattr(_importlib.import_module(f"eager.{_FROM_SUBMODULES[name]}"), name)
         return found
     raise AttributeError(f"module 'eager' has no attribute {name!r}")
+
+
+_filter_frames_of("eager")

@@ -229,6 +229,9 @@ class Debug:
     dir: Path = _setting(
         "TORCH_COMPILE_DEBUG_DIR", lambda: Path("torch_compile_debug"), _path, "Where TORCH_COMPILE_DEBUG=1 writes."
     )
+    full_traceback: bool = _setting(
+        "FRAMEJIT_FULL_TRACEBACK", False, _flag, "Show this library's own frames in tracebacks, which otherwise hold the user's only."
+    )
     verify: bool = _setting("FRAMEJIT_VERIFY", False, _flag, "Verify the graph after every pass (the tests do).")
 
 

@@ -23,6 +23,7 @@ from urllib.request import Request, urlopen
 
 from eager import _settings
 from eager.serialization import load as _load_file
+from eager.tracebacks import filter_frames_of as _filter_frames_of
 from eager.utils._progress import tqdm
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
@@ -190,3 +191,5 @@ def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", trust
     missing entry point or dependency; FileNotFoundError without a hubconf.py.
     """
     return _entry(_configuration(_folder(repo_or_dir, source, force_reload)), model)(*args, **kwargs)
+
+_filter_frames_of(__name__)

@@ -13,6 +13,7 @@ from eager.multiprocessing.spawn import (
     spawn,
     start_processes,
 )
+from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 _STRATEGY = "file_descriptor"
 
@@ -37,3 +38,5 @@ __all__ = [  # noqa: PLE0604 - the standard module's names are strings
     *_standard, "ProcessContext", "ProcessExitedException", "ProcessRaisedException", "SpawnContext",
     "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes",
 ]  # fmt: skip
+
+_filter_frames_of(__name__)

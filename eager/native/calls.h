@@ -31,6 +31,9 @@ PyObject *view_call(OpBase *op, int which, PyObject *const *args, Py_ssize_t nar
 Method view_method(const char *name);
 PyObject *view_method_names(void);
 
+/* traceback.c: takes this library's frames out of the traceback of the exception that is being raised. */
+void filter_raised(void);
+
 /* assign.c: writes to a first argument that concern nobody but the tensors. NULL without an exception where the full
  * dispatch has to decide. */
 bool write_is_plain(PyObject *const *args, Py_ssize_t nargs);

@@ -160,6 +160,8 @@ static PyMethodDef methods[] = {
     {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(op, fallback)"},
     {"fast_method", py_fast_method, METH_VARARGS, "fast_method(name, fallback)"},
     {"bind_op", py_bind_op, METH_VARARGS, "bind_op(op, name): the short ways that C has for it"},
+    {"drop_own_frames", (PyCFunction)(void *)py_drop_own_frames, METH_FASTCALL, "drop_own_frames(error=the one being handled)"},
+    {"set_frame_filter", py_set_frame_filter, METH_VARARGS, "set_frame_filter(owner_of, shows_all)"},
     {"run_kernel", (PyCFunction)(void *)py_run_kernel, METH_FASTCALL, "run_kernel(op, args): by the op's native loop or kernel, or None"},
     {"softmax", (PyCFunction)(void *)py_softmax, METH_FASTCALL, "softmax(out, x, log) -> whether it could run"},
     {"softmax_backward", (PyCFunction)(void *)py_softmax_backward, METH_FASTCALL, "softmax_backward(out, g, y, log) -> whether it could run"},

@@ -77,12 +77,17 @@ static PyObject *op_vectorcall(PyObject *callable, PyObject *const *args, size_t
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     if (!kwnames) {
         PyObject *out = short_way(self, args, nargs);
-        if (out || PyErr_Occurred()) return out;
+        if (out) return out;
+        if (PyErr_Occurred()) {
+            filter_raised();
+            return NULL;
+        }
     }
     PyObject *method = PyObject_GetAttr(callable, str_call);
     if (!method) return NULL;
     PyObject *out = PyObject_Vectorcall(method, args, nargsf, kwnames);
     Py_DECREF(method);
+    if (!out) filter_raised();
     return out;
 }
 
@@ -193,9 +198,15 @@ static PyObject *fast_call(PyObject *callable, PyObject *const *args, size_t nar
     if (!kwnames) {
         const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
         PyObject *out = self->op ? short_way(self->op, args, nargs) : self->method(args, nargs);
-        if (out || PyErr_Occurred()) return out;
+        if (out) return out;
+        if (PyErr_Occurred()) {
+            filter_raised();
+            return NULL;
+        }
     }
-    return PyObject_Vectorcall(self->fallback, args, nargsf, kwnames);
+    PyObject *out = PyObject_Vectorcall(self->fallback, args, nargsf, kwnames);
+    if (!out) filter_raised();
+    return out;
 }
 
 static int fast_traverse(FastCall *self, visitproc visit, void *arg)

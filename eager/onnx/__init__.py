@@ -8,6 +8,8 @@ import enum
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
+from eager.tracebacks import filter_frames_of as _filter_frames_of
+
 __all__ = [
     "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export",
     "register_custom_op_symbolic", "unregister_custom_op_symbolic",
@@ -72,3 +74,5 @@ def _key(name: str, opset: int) -> tuple[str, int]:
     if len([part for part in name.split("::") if part]) != 2:
         raise ValueError(f"onnx: invalid symbolic name {name!r}; 'namespace::name' is allowed")
     return name, opset
+
+_filter_frames_of(__name__)

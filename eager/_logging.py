@@ -274,16 +274,22 @@ _warned_lock = Lock()
 
 def warn_once(key: str, message: str, *, component: str = "dynamo") -> bool:
     """Warn the first time `key` is seen in this process. Returns whether it warned."""
-    with _warned_lock:
-        if key in _warned:
-            return False
-        _warned.add(key)
+    if not first_time(key):
+        return False
     _components[component].warning(message)
     return True
 
 
+def first_time(key: str) -> bool:
+    """Whether `key` is seen for the first time in this process (see `forget_warnings`)."""
+    with _warned_lock:
+        seen = key in _warned
+        _warned.add(key)
+    return not seen
+
+
 def forget_warnings() -> None:
-    """Let every `warn_once` speak again (after `reset()`, and between tests)."""
+    """Let every message that is written once be written again (after `reset()`, and between tests)."""
     with _warned_lock:
         _warned.clear()
 

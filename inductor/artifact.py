@@ -206,13 +206,13 @@ class ExternCall:
     None, bool, Size, float, complex, str, `DtypeArg` or `DeviceArg`.
     outputs: one view per result, None for one that nobody reads. Where a view's strides are the op's own law the
     runtime lets the kernel write straight into it, otherwise it copies.
-    origin: "file:line" of the user's call, for error messages.
+    node: the number of the call's node in the graph (see `inductor.user_lines`); -1 if it has none.
     """
 
     op: str
     args: tuple[Any, ...]
     outputs: tuple[BufferView | None, ...]
-    origin: str = ""
+    node: int = -1
 
 
 @dataclass(frozen=True, slots=True)

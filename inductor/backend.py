@@ -23,6 +23,7 @@ from typing import Any
 
 from eager import _host as host
 from eager import _logging, _settings
+from eager.optable.table import OPS, Kind
 from eager.spec import TensorSpec
 from eager.tensor import Tensor
 from fxir.aot import aot_compile
@@ -34,17 +35,19 @@ from fxir.options import CompileOptions, GraphKind
 from inductor import cache, toolchain
 from inductor.artifact import ArtifactPlan, Compiled, ExternCall, Spec
 from inductor.cache import Cache, Entry, Key
-from inductor.compiled import Artifact, explain_entry
+from inductor.compiled import Artifact, explain_entry, kernels
 from inductor.options import check_options, is_autotuned
 from inductor.request import Knobs, Request
 from inductor.runtime import loader
 from inductor.runtime.loader import CompiledGraph
 from inductor.toolchain import Toolchain
+from inductor.user_lines import Lines, with_lines
 
 __all__ = ["compile_graph", "inductor"]
 
 _COMPONENT = _logging.component("inductor")
 _OUTPUT = _logging.artifact("output_code")
+_KERNELS = _logging.artifact("kernel_code")
 _TIME = _logging.artifact("compile_time")
 _HINTS = _logging.artifact("perf_hints")
 _CACHE = _logging.artifact("cache")
@@ -87,7 +90,7 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
         entry = _make(graph, kind, options, tools, key, store, clock)
         loaded = _load(entry, key, graph, kind, options)
         clock.lap("load")
-        loaded.artifact = Artifact(key, entry, _constants(graph), "compiled", clock.total_s)
+        loaded.artifact = Artifact(key, entry, _constants(graph), "compiled", clock.total_s, _lines(graph))
     if options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD:
         kept = sum(a.nbytes for a in loaded.artifact.entry.plan.allocations)
         _REPLAY.log(
@@ -95,22 +98,30 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
             f"{loaded.arena_bytes} of scratch are used again by each call while nobody refers to them"
         )
     if _OUTPUT.enabled:
-        _OUTPUT.log(explain_entry(loaded.artifact.entry, sources=True))
+        _OUTPUT.log(explain_entry(loaded.artifact.entry, loaded.artifact.lines, sources=True))
+    if _KERNELS.enabled:
+        for name, text in loaded.artifact.entry.sources().items():
+            _KERNELS.log(f"// {loaded.artifact.entry.folder / name}\n{kernels(text, loaded.artifact.lines)}")
     if _HINTS.enabled:
-        _log_hints(loaded.artifact.entry.plan)
+        _log_hints(loaded.artifact.entry.plan, loaded.artifact.lines)
     _TIME.log(f"{kind.value} graph {key.digest[:12]}, {loaded.artifact.origin}: {clock}")
     _dump(graph, kind, key, loaded.artifact.entry)
     return loaded
 
 
-def _log_hints(plan: ArtifactPlan) -> None:
+def _log_hints(plan: ArtifactPlan, lines: Lines) -> None:
+    """Name each of the user's calls that runs as an eager kernel, once in a process. Calls without a line are our own."""
     for step in plan.steps:
-        if isinstance(step, ExternCall):
-            where = f" ({step.origin})" if step.origin else ""
-            _HINTS.log(
-                f"{step.op}{where} has no loop form: it runs as a call of its eager kernel, on one thread, and nothing is "
-                "fused with it; a reduction or pointwise form of the same, where there is one, runs faster"
-            )
+        if isinstance(step, ExternCall) and step.node in lines and OPS[step.op].kind is not Kind.EFFECT:
+            text = f"{step.op} ({lines[step.node]}) runs as a call of its eager kernel: the loops before and after it are not fused with it"
+            if _logging.first_time(text):
+                _HINTS.log(text)
+
+
+def _lines(graph: Graph) -> Lines:
+    """The user's line of each node that has one."""
+    found = ((i, node.info.origin) for i, node in enumerate(graph.nodes))
+    return {i: f"{origin.file}:{origin.line}" for i, origin in found if origin is not None}
 
 
 class _Clock:
@@ -180,7 +191,7 @@ def _constants(graph: Graph) -> dict[str, Tensor]:
 def _load(entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
     # The outputs of a forward graph get a history: kept, they would hold it, and could never be used again.
     keep = options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD
-    return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep)
+    return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep, lines=_lines(graph))
 
 
 def _load_found(
@@ -193,7 +204,7 @@ def _load_found(
         _CACHE.log(f"the entry {key.digest} is not used: {error}; compiling again")
         store.discard(key)
         return None
-    loaded.artifact = Artifact(key, entry, _constants(graph), "disk cache", 0.0)
+    loaded.artifact = Artifact(key, entry, _constants(graph), "disk cache", 0.0, _lines(graph))
     return loaded
 
 
@@ -328,6 +339,6 @@ def _dump(graph: Graph, kind: GraphKind, key: Key, entry: Entry) -> None:
         (folder / "graph.py").write_text(GraphModule(graph.root, graph).readable())
         (folder / "plan.json").write_text(entry.plan.to_json())
         for name, text in entry.sources().items():
-            (folder / name).write_text(text)
+            (folder / name).write_text(with_lines(text, _lines(graph)))
     except OSError as error:
         _COMPONENT.warning(f"the debug folder {folder} cannot be written: {error}")

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from eager import _logging
 from eager.dtypes import dtype
 from fxir import expr as E
 from fxir.canonical import canonical_symbols
@@ -39,8 +38,8 @@ from inductor.schedule import Nest, Schedule, Single, Step, schedule
 from inductor.sizes import Size, at_least, is_symbolic, plain, product
 from inductor.substitute import free_axes
 from inductor.toolchain import compile_workers
+from inductor.user_lines import title
 
-KERNEL_CODE: Final = _logging.artifact("kernel_code")
 _FAIL: Final = "rt->fail(rt, (int)FJ_CHECKS[0] - 1, FJ_CHECKS[1]);"
 CHECK_BYTES: Final = 64  # at the start of the arena of a program with checks
 
@@ -326,8 +325,8 @@ class _Compiler:
     def _extern(self, d: ir.Extern) -> _Code:
         results = self.results[d.call]
         views = tuple(self._view(results[i].ref()) if i in results else None for i in range(d.count))
-        lines = results[min(results)].source.lines
-        call = A.ExternCall(d.op, self._extern_args(d.args), views, lines[0] if lines else "")
+        nodes = results[min(results)].source.nodes
+        call = A.ExternCall(d.op, self._extern_args(d.args), views, nodes[0] if nodes else -1)
         return _Code(extern=call)
 
     def _extern_args(self, args: Any) -> Any:
@@ -366,10 +365,10 @@ class _Compiler:
             call = f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, "
             if made.epilogue is None:
                 return _Code(code.text, [call + "bufs, rt);"], None, *cost)
-            title = "; ".join(f"{s.buffer.name}: {', '.join(s.buffer.source.ops)}" for s in made.epilogue.stores)
+            stores = "; ".join(f"{s.buffer.name}: {title(s.buffer.source.ops, s.buffer.source.nodes)}" for s in made.epilogue.stores)
             text, pointers = print_epilogue(made.epilogue, self.places, self.memory)
-            name = self.functions.add("after", text, f"{b.name}: product; {title}")
-            call = f"/* {comment(title)} */\n  {{ {arguments(pointers)} {call}args, rt); }}"
+            name = self.functions.add("after", text, f"{b.name}: {title(b.source.ops, b.source.nodes)}; {stores}")
+            call = f"/* {comment(stores)} */\n  {{ {arguments(pointers)} {call}args, rt); }}"
             return _Code(code.text.replace(f"gemm{i}_epilogue", name), [call], None, *cost)
         call = f"{{ GemmCall g = {{{problem.blas_fields(d.alpha)}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
         return _Code("", [call], None, *cost)
@@ -475,8 +474,6 @@ class _Compiler:
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
-        if KERNEL_CODE.enabled:
-            KERNEL_CODE.log("\n".join([*texts, calls]))
         return spread(head, texts, calls, compile_workers())
 
 

@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +29,11 @@ from inductor.cache import Entry, Key
 from inductor.runtime import loader
 from inductor.runtime.loader import CompiledGraph
 from inductor.toolchain import cpu_id
+from inductor.user_lines import Lines, with_lines
 
-__all__ = ["Artifact", "ArtifactError", "explain_entry", "load"]
+__all__ = ["Artifact", "ArtifactError", "explain_entry", "kernels", "load"]
 
-FORMAT = 1
+FORMAT = 2
 # What zipfile raises for a damaged archive: a header may ask for encryption, another method or a place before the file.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
@@ -46,7 +47,7 @@ class Artifact:
     """A compiled graph's record, found as `compiled.artifact`.
 
     key: what it was made from. entry: its files. constants: the lifted tensors, by position. origin: "compiled" or
-    "disk cache". elapsed_s: what compiling cost, 0 if it came from the cache.
+    "disk cache". elapsed_s: what compiling cost, 0 if it came from the cache. lines: the user's line of each node.
     """
 
     key: Key
@@ -54,12 +55,13 @@ class Artifact:
     constants: Mapping[str, Tensor]
     origin: str
     elapsed_s: float
+    lines: Lines = field(default_factory=dict)
 
     def explain(self, sources: bool = False) -> str:
         """Where it came from, its steps, memory and the compiler's notes, as text."""
         made = f", compiled in {self.elapsed_s * 1e3:.0f} ms" if self.elapsed_s else ""
         parts = "\n".join(f"  {name:<10} {value}" for name, value in self.key.parts)
-        return f"artifact {self.key.digest} from {self.origin}{made}\n{parts}\n{explain_entry(self.entry, sources)}"
+        return f"artifact {self.key.digest} from {self.origin}{made}\n{parts}\n{explain_entry(self.entry, self.lines, sources)}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, replacing what is there in one step. `load` makes it callable again."""
@@ -67,7 +69,8 @@ class Artifact:
         files = {"plan.json": self.entry.plan.to_json().encode()}
         if self.entry.library is not None:
             files["kernels.so"] = self.entry.library.read_bytes()
-        files |= {f"sources/{name}": text.encode() for name, text in self.entry.sources().items()}
+        files |= {f"sources/{name}": with_lines(text, self.lines).encode() for name, text in self.entry.sources().items()}
+        files["lines.json"] = json.dumps(dict(self.lines)).encode()
         for constant in self.entry.plan.constants:
             files[f"constants/{constant.name}"] = _bytes_of(self.constants[constant.name])
         manifest = {
@@ -102,6 +105,7 @@ def load(path: str | os.PathLike[str]) -> CompiledGraph:
                 raise ArtifactError(f"load: {path} holds code for another CPU; compile and save it again on this one")
             files = {name: _checked(archive, name, digest, path) for name, digest in manifest["sha256"].items()}
         plan = ArtifactPlan.from_json(files["plan.json"].decode())
+        lines = {int(node): line for node, line in json.loads(files["lines.json"]).items()}
     except ArtifactError:
         raise
     except (*_DAMAGE, ValueError, KeyError, TypeError) as error:
@@ -112,7 +116,7 @@ def load(path: str | os.PathLike[str]) -> CompiledGraph:
         library = Path(folder) / "kernels.so" if "kernels.so" in files else None
         if library is not None:
             library.write_bytes(files["kernels.so"])
-        return loader.load(plan, library, constants, name=f"graph from {Path(path).name}")
+        return loader.load(plan, library, constants, name=f"graph from {Path(path).name}", lines=lines)
 
 
 def _checked(archive: zipfile.ZipFile, name: str, digest: str, path: str | os.PathLike[str]) -> bytes:
@@ -137,8 +141,8 @@ def _tensor_of(data: bytes, spec: Spec) -> Tensor:
 # --------------------------------------------------------------------------- as text
 
 
-def explain_entry(entry: Entry, sources: bool = False) -> str:
-    """The plan in words; with `sources`, the generated code after it."""
+def explain_entry(entry: Entry, lines_of: Lines, sources: bool = False) -> str:
+    """The plan in words; with `sources`, the generated code after it. lines_of: the user's line of each node."""
     plan = entry.plan
     lines = [f"files in {entry.folder}"]
     lines += [f"{s.symbol}: {_source(s)}, {s.symbol.lo} to {s.symbol.hi}" for s in plan.symbols]
@@ -147,21 +151,22 @@ def explain_entry(entry: Entry, sources: bool = False) -> str:
         if isinstance(step, NativeSegment):
             lines.append(f"step {i}: native {step.symbol}, about {_microseconds(step.cost_ns)} us")
         elif isinstance(step, ExternCall):
-            lines.append(f"step {i}: eager {step.op}" + (f", called at {step.origin}" if step.origin else ""))
+            lines.append(f"step {i}: eager {step.op}" + (f", called at {lines_of[step.node]}" if step.node in lines_of else ""))
     lines += [f"packed: buffer {p.source} once, {p.nbytes} bytes" for p in plan.packs]
     lines += [f"output {i}: {_output(o)}" for i, o in enumerate(plan.outputs)]
     new = sum(a.nbytes for a in plan.allocations)  # an expression where sizes are
     lines.append(f"memory: {new} bytes of outputs, {plan.arena_bytes} of scratch")
     lines += entry.notes()
     if sources:
-        lines += [f"// {name}\n{_without_prelude(text)}" for name, text in entry.sources().items()]
+        lines += [f"// {name}\n{kernels(text, lines_of)}" for name, text in entry.sources().items()]
     return "\n".join(lines)
 
 
-def _without_prelude(text: str) -> str:
-    """The kernels of a unit; what every unit starts with is named, not shown."""
-    head, mark, kernels = text.partition(PRELUDE_END)
-    return f"// (after {head.count(chr(10))} lines of prelude, inductor/cpp/prelude.py)\n{kernels}" if mark else text
+def kernels(text: str, lines_of: Lines) -> str:
+    """The kernels of a unit, with the user's lines. The prelude of every unit is named, not shown."""
+    head, mark, after = text.partition(PRELUDE_END)
+    shown = f"// (after {head.count(chr(10))} lines of prelude, inductor/cpp/prelude.py)\n{after}" if mark else text
+    return with_lines(shown, lines_of)
 
 
 def _microseconds(cost_ns: Size) -> str:

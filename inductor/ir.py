@@ -417,19 +417,14 @@ Definition = Pointwise | Reduction | Scan | Scatter | Matmul | Extern
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a buffer came from, for logs and comments: the graph nodes, the ops, and the user's lines."""
+    """Where a buffer came from, for logs and comments: names of ops, and the number of the graph node of each."""
 
-    nodes: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
+    nodes: tuple[int, ...] = ()
 
     def join(self, other: Source) -> Source:
-        """Both, in order, each name once per kind of list (ops may repeat)."""
-        return Source(
-            tuple(dict.fromkeys(self.nodes + other.nodes)),
-            self.ops + other.ops,
-            tuple(dict.fromkeys(self.lines + other.lines)),
-        )
+        """The calls of both, in order."""
+        return Source(self.ops + other.ops, self.nodes + other.nodes)
 
 
 @dataclass(frozen=True, slots=True)

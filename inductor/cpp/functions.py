@@ -13,6 +13,7 @@ from typing import Final
 NAME: Final = "@NAME@"  # stands for the function's own name in a text that is added
 SIZES_IN: Final = "FJ_SIZES_IN"  # the same of a given `bufs`: where they lie is known only when all buffers are
 SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined where `bufs` is
+_TITLES: Final = 4  # results of one function that its comment names
 _BUFFER: Final = re.compile(r"(?<=_)(?:buf|in|const)\d+")
 _SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # as `inductor.lowering` names them; nothing else in generated code is
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -23,20 +24,28 @@ class Functions:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._texts: list[str] = []
+        self._texts: dict[str, str] = {}
+        self._titles: dict[str, list[str]] = {}
 
     def add(self, prefix: str, text: str, title: str) -> str:
-        """The name under which `text` is defined. title: what it computes for its first user, as a comment."""
+        """The name under which `text` is defined. title: what it computes for this caller, as a comment."""
         same = _renamed(text)
         name = self._names.get(same)
         if name is None:
             name = self._names[same] = f"{prefix}{len(self._names)}"
-            self._texts.append(f"/* {comment(title)} */\n{text.replace(NAME, name)}")
+            self._texts[name] = text.replace(NAME, name)
+        self._titles.setdefault(name, []).append(comment(title))
         return name
 
     @property
     def texts(self) -> Sequence[str]:
-        return self._texts
+        """Each function after a comment that names its callers' results."""
+        return [f"/* {_callers(self._titles[name])} */\n{text}" for name, text in self._texts.items()]
+
+
+def _callers(titles: Sequence[str]) -> str:
+    more = len(titles) - _TITLES
+    return "\n   ".join([*titles[:_TITLES], *([f"and {more} more, named where they are called"] if more > 0 else [])])
 
 
 def comment(text: str) -> str:

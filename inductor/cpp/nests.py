@@ -22,6 +22,7 @@ from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_s
 from inductor.inline import EXPENSIVE
 from inductor.sizes import Size, ceildiv, is_symbolic, nominal, plain, product
 from inductor.substitute import at_point
+from inductor.user_lines import title
 
 COLUMN_BLOCK: Final = 64
 REDUCTION_BLOCK: Final = 8192  # elements of one block of a reduction that has no rows
@@ -56,7 +57,7 @@ class Kernel:
     """A printed nest. `text` and `call` name their function `functions.NAME`.
 
     pointers: what `args` must hold after `bufs` at the call; None if the function takes `bufs` itself.
-    title: which ops of which user's lines it is. cost_ns: its estimated time on one thread; symbolic_ps: what of it
+    title: the calls that it computes, by number of the node. cost_ns: its estimated time on one thread; symbolic_ps: what of it
     depends on symbols, then cost_ns is 0.
     """
 
@@ -148,13 +149,8 @@ class _Printer:
         return f"rt->parallel_for(rt, {function}, {context}, {count}, {grain});"
 
     def _title(self) -> str:
-        parts = []
-        for b in self.nest.bundles:
-            for m in b.members:
-                source = m.buffer.source
-                where = f" ({source.lines[0]})" if source.lines else ""
-                parts.append(f"{m.buffer.name}: {', '.join(source.ops) or 'copy'}{where}")
-        return "; ".join(parts)
+        members = [m.buffer for b in self.nest.bundles for m in b.members]
+        return "; ".join(f"{b.name}: {title(b.source.ops, b.source.nodes) or 'copy'}" for b in members)
 
     def _pointer_lines(self, from_args: bool) -> str:
         fixed = {n: size for n, size in self.local.items() if isinstance(size, int)}

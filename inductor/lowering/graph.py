@@ -39,6 +39,7 @@ class _Lowering:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.names = canonical_symbols(graph)
+        self.numbers = {node: i for i, node in enumerate(graph.nodes)}
         self.b = Builder(Facts(map(self.renamed, relied_upon(graph))))
         self.env: dict[Node, Any] = {}
 
@@ -83,7 +84,7 @@ class _Lowering:
             return
         if not isinstance(op, Op):
             raise ValueError(f"lower: {node.name} calls {op!r}, which is no op of the table")
-        self.b.source = ir.Source((node.name,), (op.name,), (f"{origin.file}:{origin.line}",) if origin else ())
+        self.b.source = ir.Source((op.name,), (self.numbers[node],))
         self.b.facts.what = f"{op.name} ({origin.file}:{origin.line})" if origin else op.name
         args = self.renamed(map_nodes(tuple(node.args), self.value))
         self.env[node] = self._lower(op, self.renamed(node.info.spec), args)

@@ -22,10 +22,11 @@ __all__ = ["bind"]
 Run = Callable[..., None]
 
 
-def bind(call: ExternCall) -> tuple[Run, tuple[BufferView, ...], tuple[Expr, ...]]:
+def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...], tuple[Expr, ...]]:
     """A callable, the views and the expressions it wants: `callable(*tensors, *ints)`, one tensor per view, one int per
     expression.
 
+    origin: "file:line" of the user's call, for error messages.
     Raises: LookupError if the op table has no such op (an artifact of another version).
     """
     op = table.OPS.get(call.op)
@@ -39,7 +40,6 @@ def bind(call: ExternCall) -> tuple[Run, tuple[BufferView, ...], tuple[Expr, ...
     template = _placed(arguments, len(views)) if ints else arguments
     read = tuple(v is not None for v in call.outputs)
     direct = op.kernel is not None and op.kind not in (table.Kind.VIEW, table.Kind.POINTWISE)
-    origin = call.origin
 
     def run(*given: Any) -> None:
         args = tuple(_fill(t, given) for t in template)

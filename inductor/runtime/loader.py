@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from eager import _host as host
@@ -32,6 +33,7 @@ from inductor.artifact import (
     ViewOf,
 )
 from inductor.runtime import extern
+from inductor.user_lines import Lines
 
 __all__ = ["CompiledGraph", "load"]
 
@@ -51,19 +53,20 @@ def load(
     name: str,
     single: bool = False,
     keep_outputs: bool = False,
+    lines: Lines = MappingProxyType({}),
 ) -> CompiledGraph:
     """Make `plan` callable.
 
     library: its shared object; None if the plan has no native code. constants: the values of
     `plan.constants` by name. single: return the only output bare instead of a tuple. keep_outputs:
-    an output tensor that nobody holds any more is written again by the next call.
+    an output tensor that nobody holds any more is written again by the next call. lines: the user's line of each node.
     Raises: OSError if the library cannot be loaded, LookupError if library, constants or op table lack
     something the plan names, NotImplementedError for a plan of another device than the CPU.
     """
     if plan.device != "cpu":
         raise NotImplementedError(f"inductor: plans for device {plan.device!r} cannot be run yet; allowed: 'cpu'")
     host.configure()
-    translated = _Translation(plan)
+    translated = _Translation(plan, lines)
     opened = None if library is None else Library(library)
     return CompiledGraph(
         name=name,
@@ -112,7 +115,8 @@ def _symbol(s: Symbol) -> tuple[int, int, int, int, int]:
 class _Translation:
     """The records of one plan as the native type takes them: a `Size` is an int, or a tuple of its number alone."""
 
-    def __init__(self, plan: ArtifactPlan) -> None:
+    def __init__(self, plan: ArtifactPlan, lines: Lines) -> None:
+        self.lines = lines
         self.numbers = {e: i for i, e in enumerate(plan.sizes)}
 
     def size(self, n: Size) -> int | tuple[int]:
@@ -135,7 +139,7 @@ class _Translation:
 
     def step(self, step: Any, library: Any) -> tuple[Any, ...]:
         if isinstance(step, ExternCall):
-            run, views, ints = extern.bind(step)
+            run, views, ints = extern.bind(step, self.lines.get(step.node, ""))
             return run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints)
         return _address(library, step.symbol), self.size(step.cost_ns)
 

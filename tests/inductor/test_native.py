@@ -257,7 +257,7 @@ def extern_plan(op: str, shape: tuple[int, ...], result: tuple[int, ...], *args:
         arena_bytes=64 + 4 * count,
         steps=(
             NativeSegment("segment"),
-            ExternCall(op, (middle, *args), (BufferView(1, 0, spec(*result)),), origin="model.py:41"),
+            ExternCall(op, (middle, *args), (BufferView(1, 0, spec(*result)),)),
         ),
     )
 
@@ -286,11 +286,11 @@ def test_error_in_an_extern_call_leaves_the_graph_usable_and_names_the_line(tmp_
                 "index_select",
                 (BufferView(0, 0, spec(3, 2)), 0, BufferView(1, 0, spec(1, dtype="int64"))),
                 (BufferView(2, 0, spec(1, 2)),),
-                origin="model.py:41",
+                node=3,
             ),
         ),
     )
-    graph = make(tmp_path, plan, "")
+    graph = make(tmp_path, plan, "", lines={3: "model.py:41"})
     x = eager.arange(6, dtype=eager.float32).reshape(3, 2)
     with pytest.raises(Exception) as eager_error:
         eager.index_select(x, 0, eager.tensor([7]))

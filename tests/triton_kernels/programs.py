@@ -139,8 +139,8 @@ def _other_elements():
                         y[:, ::-1] / y.sum(1, keepdims=True))  # fmt: skip
         yield _from_ops(f"flipped_rows_{cols}", lambda x: (_shared(x, lambda y: y.flip(0) / y.sum(1, keepdim=True)),), [a],
                         y[::-1] / y.sum(1, keepdims=True))  # fmt: skip
-        yield _from_ops(f"flipped_and_summed_{cols}", lambda x: (_shared(x, lambda y: (y.flip(1) * y).sum(1)),), [a],
-                        (y[:, ::-1] * y).sum(1))  # fmt: skip
+        yield _from_ops(f"flipped_and_summed_{cols}", lambda x: (_shared(x, lambda y: (y.flip(1) * y).sum(1) / cols),), [a],
+                        (y[:, ::-1] * y).sum(1) / cols)  # fmt: skip
 
 
 def _exp_tanh(x):

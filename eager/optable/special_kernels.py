@@ -5,6 +5,7 @@ Each function takes float64 arrays and returns one; the sources of the methods s
 from __future__ import annotations
 
 import math
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,24 @@ import numpy as np
 from eager.optable.loop_api import NUMPY
 
 _ANGLES = 96  # points of the trapezoidal rule for Bessel's integrals: exact to double precision while |x| < 60
+
+_BLOCK = 1024  # arguments that a rule of integration works on at once: each needs a number per point of the rule, 38 kB for Airy's
+
+
+def _in_blocks(fn: Any) -> Any:
+    """`fn` of one array and options, which computes each element by itself, over blocks of bounded size."""
+
+    @wraps(fn)
+    def run(x: Any, *options: Any) -> Any:
+        given = np.asarray(x, np.float64)
+        if given.size <= _BLOCK:
+            return fn(given, *options)
+        out, flat = np.empty(given.shape), given.reshape(-1)
+        for start in range(0, flat.size, _BLOCK):
+            out.reshape(-1)[start : start + _BLOCK] = fn(flat[start : start + _BLOCK], *options)
+        return out
+
+    return run
 
 
 def i0e(x: Any) -> Any:
@@ -55,6 +74,7 @@ def _modified_first(x: Any, order: int) -> Any:
     return np.where(np.isinf(x), 0.0, np.where(np.isnan(x), np.nan, result))
 
 
+@_in_blocks
 def modified_bessel_second(x: Any, order: int, scaled: bool) -> Any:
     """K_n(x), or exp(x) * K_n(x): the integral of exp(-x cosh t) cosh(nt), by the trapezoidal rule.
 
@@ -75,6 +95,7 @@ def modified_bessel_second(x: Any, order: int, scaled: bool) -> Any:
     return np.where(x == 0, np.inf, np.where(x > 0, value, np.nan))
 
 
+@_in_blocks
 def bessel_first(x: Any, order: int) -> Any:
     """J_n(x): Bessel's integral of a periodic function by the trapezoidal rule, and Hankel's expansion from 25 on.
 
@@ -146,6 +167,7 @@ def _hankel(size: Any, order: int) -> tuple[Any, Any, Any]:
 _AIRY_ANGLES = np.linspace(0.0, 1.0, 1200)
 
 
+@_in_blocks
 def airy_ai(x: Any) -> Any:
     """Airy's function Ai: the integral of exp(i (t^3 / 3 + x t)) along a line above the real axis, by the trapezoidal rule.
 

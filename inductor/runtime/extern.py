@@ -1,7 +1,7 @@
 """Extern calls: running an op's eager kernel between native segments.
 
 Owns: turning an `ExternCall` into a Python callable over the tensors that the native call lays over the
-graph's buffers. Must not know: the compiler, how buffers are allocated.
+graph's buffers. The op's native kernel runs if it has one for these arguments, as in eager. Must not know: the compiler, how buffers are allocated.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes
+from eager import _native, dtypes
 from eager.device import device
 from eager.optable import table
 from eager.spec import TensorSpec
@@ -39,6 +39,7 @@ def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...
     views.extend(v for v in call.outputs if v is not None)
     template = _placed(arguments, len(views)) if ints else arguments
     read = tuple(v is not None for v in call.outputs)
+    has_native = not op.mutates and (op._direct >= 0 or op._loop >= 0)
     direct = op.kernel is not None and op.kind not in (table.Kind.VIEW, table.Kind.POINTWISE)
 
     def run(*given: Any) -> None:
@@ -46,20 +47,27 @@ def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...
         rest = iter(given[inputs:])
         outputs = [next(rest) if r else None for r in read]
         try:
+            if has_native and (found := _native.run_kernel(op, args)) is not None:
+                _copy(found, outputs)
+                return
             if direct and (whole := _laid_out(op, args, outputs)) is not None:
                 op.execute_into(whole[0] if len(whole) == 1 else whole, args)
                 return
             # Results of several ops (decompositions) and results in another layout: one copy more.
-            results = op.execute(args)
-            for out, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
-                if out is not None:
-                    out._array[...] = result._array
+            _copy(op.execute(args), outputs)
         except Exception as error:
             if origin:
                 error.add_note(f"in {op.name}, called at {origin}")
             raise
 
     return run, tuple(views), tuple(ints)
+
+
+def _copy(results: Tensor | tuple[Tensor, ...], outputs: list[Tensor | None]) -> None:
+    """Put what an op made into the outputs that are read."""
+    for out, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
+        if out is not None:
+            out._array[...] = result._array
 
 
 def _laid_out(op: Any, args: tuple[Any, ...], outputs: list[Tensor | None]) -> tuple[Tensor, ...] | None:

@@ -191,7 +191,8 @@ def _constants(graph: Graph) -> dict[str, Tensor]:
 def _load(entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
     # The outputs of a forward graph get a history: kept, they would hold it, and could never be used again.
     keep = options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD
-    return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep, lines=_lines(graph))
+    return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep,
+                       lines=_lines(graph))  # fmt: skip
 
 
 def _load_found(

@@ -1,7 +1,8 @@
 """Extern calls: running an op's eager kernel between native segments.
 
 Owns: turning an `ExternCall` into a Python callable over the tensors that the native call lays over the
-graph's buffers. The op's native kernel runs if it has one for these arguments, as in eager. Must not know: the compiler, how buffers are allocated.
+graph's buffers. The op's native kernel runs if it has one for these arguments, as in eager. Must not know: the compiler,
+how buffers are allocated.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ import importlib as _importlib
 import math as _math
 from typing import Any as _Any
 
+from eager import _bootstrap as _bootstrap
 from eager import _host as _host
 from eager import _logging as _logging
 from eager import _native as _native
@@ -147,7 +148,7 @@ compile = compiler.compile  # noqa: A001 - torch's name
 # Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
 # and parts of this one that many programs never touch.
 _ON_FIRST_USE = {
-    "_dynamo": "dynamo", "_VF": "eager", "_inductor": "inductor", "fx": "fxir", "export": "fxir.exported", "torch": "eager",
+    **{name.removeprefix("torch."): real for name, real in _bootstrap.RENAMED.items() if name.count(".") == 1},
     **{name: f"eager.{name}" for name in (
         "_C __config__ _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library cpu distributed "
         "distributions fft func functional futures hub jit multiprocessing onnx overrides profiler signal special storage testing "

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import eager.as_torch
+from eager._bootstrap import refuse_shadows
 from eager.as_torch.coverage import measure, read_census, report
 from eager.as_torch.finder import torch_modules
 
@@ -35,6 +36,7 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
     sys.modules["__main__"] = main
     sys.argv[:] = [path, *arguments]
     sys.path[0] = str(Path(path).resolve().parent)
+    refuse_shadows()
     exec(code, main.__dict__)
 
 

@@ -30,7 +30,7 @@ LAZY = {
 BY_NAME = {
     "eager": "the public submodules that a plain `import eager` need not load",
     "eager._ops": "the module that torch.ops.import_module names, for the operators that it declares",
-    "eager.as_torch.finder": "whatever module of ours the user imports under torch's name",
+    "eager._bootstrap": "whatever module of ours the user imports under another name",
     "eager.as_torch.coverage": "the modules that a census names",
     "eager.autograd": "its public names, which would close a cycle with the op table",
     "eager.autograd.hooks": "vmap, for grad(is_grads_batched=True): it stands above the engine",

@@ -1,0 +1,178 @@
+"""Where this project's modules are imported from, under which names, and what is said when they cannot be.
+
+Owns: the check that the extensions are built, the check that no file of the user's stands before a package of ours on
+`sys.path`, and the two finders. `OwnPackages` keeps the four packages importable for as long as the process runs, whatever
+comes to stand on `sys.path`. `Aliases` hands out the same module objects under torch's names for them (`eager.fx` is fxir)
+and under other names of `eager` (`framejit.nn` is `eager.nn`). Importing this module runs the checks and adds the finders.
+Standard library only: it is imported before everything else.
+"""
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+import warnings
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+
+PACKAGES = ("eager", "fxir", "dynamo", "inductor")
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the folder that holds them
+
+# torch's name of a module -> ours, where it is not the same below `eager`. Their submodules follow them.
+RENAMED = {
+    "torch": "eager",
+    "torch._VF": "eager",
+    "torch.torch": "eager",
+    "torch.fx": "fxir",
+    "torch._dynamo": "dynamo",
+    "torch._inductor": "inductor",
+    "torch.export": "fxir.exported",
+    "torch._tensor": "eager.tensor",
+    "torch.cpu.amp": "eager.amp.cpu",
+}
+
+
+def real_name(fullname: str) -> str:
+    """Our name of the module that torch calls `fullname`."""
+    head, tail = fullname, ""
+    while head not in RENAMED:
+        head, _, last = head.rpartition(".")
+        tail = f".{last}{tail}"
+    return RENAMED[head] + tail
+
+
+def spec_of(real: str) -> ModuleSpec | None:
+    """The spec of our module, or None where there is none, or where its name is taken by something else.
+
+    `torch.tensor` is a function; that `eager/tensor.py` exists must not put a module in its place. A package may show a
+    function in the place of the module of its own name that it comes from: both are found, as in torch.
+    """
+    parent, _, child = real.rpartition(".")
+    if parent:
+        try:
+            taken = vars(importlib.import_module(parent)).get(child)
+        except ModuleNotFoundError:
+            return None
+        if taken is not None and not isinstance(taken, types.ModuleType) and getattr(taken, "__module__", None) != real:
+            return None
+    return importlib.util.find_spec(real)
+
+
+class SameModule(Loader):
+    """Loads a name by importing our module: no second copy, and its own spec stays on it."""
+
+    def __init__(self, real: str) -> None:
+        self.real = real
+        self.own: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        module = importlib.import_module(self.real)
+        self.own = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__ = self.own  # the import system has just put the alias's in its place
+
+
+def alias_spec(fullname: str, real: str) -> ModuleSpec | None:
+    """The spec by which `fullname` is our module `real`; None where there is no such module."""
+    is_renamed = f"torch.{fullname.partition('.')[2]}" in RENAMED
+    own = importlib.util.find_spec(real) if is_renamed else spec_of(real)
+    if own is None:
+        return None
+    return ModuleSpec(fullname, SameModule(real), origin=own.origin, is_package=own.submodule_search_locations is not None)
+
+
+class Aliases(MetaPathFinder):
+    """Answers for `eager.*` where torch's name is not ours, and for all names below the other names of `eager`."""
+
+    def __init__(self) -> None:
+        self.names = {"eager"}  # top-level names that are `eager` itself
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        top, _, rest = fullname.partition(".")
+        if not rest or top not in self.names:
+            return None
+        real = real_name(f"torch.{rest}")
+        return None if real == fullname else alias_spec(fullname, real)
+
+
+class OwnPackages(MetaPathFinder):
+    """Answers for our four packages with the folder that `eager` came from. A package of that name elsewhere is reported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in PACKAGES:
+            return None
+        for entry in sys.path:
+            other = _other_file(fullname, [entry])
+            if other is not None:
+                warnings.warn(f"import {fullname}: gives {_folder(fullname)}, a package of framejit, and not {other}. {_remedy(other)}",
+                              stacklevel=2)  # fmt: skip
+        return PathFinder.find_spec(fullname, [ROOT])
+
+
+def _folder(package: str) -> str:
+    return os.path.join(ROOT, package)
+
+
+def _remedy(file: str) -> str:
+    return f"Rename {os.path.basename(file)}, or move it into a package of your own."
+
+
+def _other_file(package: str, path: list[str] | None = None) -> str | None:
+    """What an import of `package` would run first on `path` (by default sys.path), where that is not ours; else None.
+
+    Another copy of this project does not count, nor does a folder without `__init__.py`, which no package stands behind.
+    """
+    spec = PathFinder.find_spec(package, path)
+    if spec is None or spec.origin is None:
+        return None
+    other = os.path.dirname(spec.origin) if os.path.basename(spec.origin) == "__init__.py" else spec.origin
+    is_copy = os.path.isfile(os.path.join(os.path.dirname(other), "eager", os.path.basename(__file__)))
+    return None if is_copy else other
+
+
+def refuse_shadows() -> None:
+    """Raise ImportError if an import of one of our packages would run, or has run, a file that is not ours."""
+    for package in PACKAGES[1:]:
+        loaded = sys.modules.get(package)
+        file = getattr(loaded, "__file__", None) or ""
+        theirs = loaded is not None and os.path.realpath(file) != os.path.realpath(os.path.join(_folder(package), "__init__.py"))
+        other = file or repr(loaded) if theirs else None if loaded else _other_file(package)
+        if other is not None:
+            raise ImportError(f"framejit: {other} shadows {_folder(package)}, a package of framejit that is imported as {package!r}. "
+                              f"{_remedy(other)}", name=package, path=other)  # fmt: skip
+
+
+def require_extensions() -> None:
+    """Raise ImportError where the packages' C extensions are not built for this Python."""
+    for package in ("eager", "dynamo", "inductor"):
+        folder = _folder(package)
+        if any(os.path.exists(os.path.join(folder, f"_native{suffix}")) for suffix in importlib.machinery.EXTENSION_SUFFIXES):
+            continue
+        built = sorted(f for f in os.listdir(folder) if f.startswith("_native.") and f.endswith(".so")) if os.path.isdir(folder) else []
+        others = f" (there are {', '.join(built)}, for another Python)" if built else ""
+        raise ImportError(f"framejit: the C extension of {folder} is not built for Python {sys.version_info.major}."
+                          f"{sys.version_info.minor}{others}. Run `make native` in {ROOT}, or run Python from another folder "
+                          "to import an installed framejit.", name=f"{package}._native", path=folder)  # fmt: skip
+
+
+def add_alias(name: str) -> None:
+    """Make the top-level `name` another name of `eager`, and `name.x` of its modules."""
+    ALIASES.names.add(name)
+    sys.modules[name] = sys.modules["eager"]
+
+
+ALIASES = Aliases()
+require_extensions()
+refuse_shadows()
+sys.meta_path.insert(0, ALIASES)
+sys.meta_path.insert(0, OwnPackages())

@@ -57,7 +57,8 @@ _CUDA = _table(
 _CPU = _table(
     LOWER=_PRODUCTS,
     FLOAT32=f"""{_LOSSES} binary_cross_entropy grid_sample polar prod quantile nanquantile stft trace view_as_complex ctc_loss
-        cholesky cholesky_inverse cholesky_solve inverse pinv pinverse solve solve_triangular triangular_solve lu_solve lu_factor
+        cholesky cholesky_inverse cholesky_solve cholesky_status inverse inverse_status solve_status pinv pinverse solve
+        solve_triangular triangular_solve lu_solve lu_factor
         lstsq qr svd svdvals eig eigh cond matrix_rank avg_pool3d max_pool3d adaptive_avg_pool3d
         adaptive_max_pool3d max_unpool2d max_unpool3d fractional_max_pool2d fractional_max_pool3d""",
     PROMOTE="cat stack index_copy lstm_gates gru_gates",

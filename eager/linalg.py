@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from eager import _native, dtypes, return_types
@@ -73,41 +74,63 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitrian
     return _out(transpose_last(x), out)
 
 
+_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
 def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:  # noqa: N803
-    """Least squares: the X that minimises |A @ X - B|, of least norm where many do."""
+    """Least squares: the X that minimises |A @ X - B|, of least norm where many do.
+
+    Result: X, the squared residuals, the ranks, the singular values. As in torch, the residuals are empty under the default
+    driver gelsy, the ranks under gels, and the singular values are given by gelsd and gelss alone.
+    """
+    driver = "gelsy" if driver is None else driver
+    if driver not in _DRIVERS:
+        raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of ({', '.join(_DRIVERS)})")
     check_matrix("linalg.lstsq", A)
-    vector = B.ndim == 1
-    b = OPS["unsqueeze"](B, 1) if vector else B
-    x = OPS["matmul"](OPS["pinv"](A, rcond), b)
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape))
+    a, b = _batched(A, OPS["unsqueeze"](B, B.ndim) if vector else B)
+    x = OPS["matmul"](OPS["pinv"](a, rcond), b)
     m, n = A.shape[-2:]
-    rest = OPS["sum"](OPS["square"](OPS["matmul"](A, x) - b), (b.ndim - 2,), False, None) if m > n else A.new_empty((0,))
+    rank = A.new_empty((0,), dtype=dtypes.int64) if driver == "gels" else matrix_rank(a, rtol=rcond)
+    rest = A.new_empty((0,))
+    if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all())):
+        error = OPS["matmul"](a, x) - b
+        rest = OPS["sum"](OPS["real"](error * OPS["conj"](error)) if A.dtype.is_complex else error * error, (b.ndim - 2,), False, None)
+    values = OPS["svdvals"](a) if driver in ("gelsd", "gelss") else A.new_empty((0,), dtype=A.dtype.to_real())
     solution = OPS["squeeze"](x, (-1,)) if vector else x
-    rank = matrix_rank(A) if driver != "gels" else A.new_empty((0,), dtype=dtypes.int64)
-    return return_types.linalg_lstsq(solution, rest, rank, A.new_empty((0,)))
+    return return_types.linalg_lstsq(solution, rest, rank, values)
 
 
-def _no_error(fn: Any, A: Any, *shapes: tuple[Any, ...]) -> tuple[Any, Any]:  # noqa: N803
-    """fn()'s result and zeros per matrix; nan and a one where it raises LinAlgError."""
-    info = OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device)
-    try:
-        return fn(), info
-    except LinAlgError:
-        blank = [OPS["full"](shape, math.nan, A.dtype, A.device) for shape in shapes]
-        return blank[0] if len(blank) == 1 else tuple(blank), info + 1
+def _raise_failed(who: str, info: Any, what: Callable[[int], str]) -> None:
+    """Raise LinAlgError for the first matrix whose status is not 0. what: the text for that status."""
+
+    def text() -> str:
+        found = info.reshape(-1).tolist()
+        at = next(i for i, status in enumerate(found) if status)
+        return f"{who}: {f'(Batch element {at}): ' if info.ndim else ''}{what(found[at])}"
+
+    demand(info == 0, LinAlgError, text)
 
 
-def inv_ex(A: Any, *, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
-    """`inv` with a status per matrix (0: succeeded) in place of an error."""
+def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
+    """`inv` with a status per matrix (0: succeeded, else the first zero pivot, from 1) in place of an error; nan where it failed."""
+    inverse, info = OPS["inverse_status"](A)
     if check_errors:
-        return return_types.linalg_inv_ex(inv(A), OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device))
-    return return_types.linalg_inv_ex(*_no_error(lambda: inv(A), A, tuple(A.shape)))
+        _raise_failed("linalg.inv_ex", info, lambda k: f"The diagonal element {k} is zero, the inversion could not be completed because "
+                      "the input matrix is singular.")  # fmt: skip
+    return return_types.linalg_inv_ex(inverse, info)
 
 
-def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
-    """`solve` with a status per matrix (0: succeeded) in place of an error."""
+def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
+    """`solve` with a status per matrix (0: succeeded, else the first zero pivot, from 1) in place of an error; nan where it failed."""
+    check_square("linalg.solve", A)
+    vector = left and (B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)))
+    b = OPS["unsqueeze"](B, B.ndim) if vector else B
+    x, info = OPS["solve_status"](*(_batched(A, b) if left else _batched(transpose_last(A), transpose_last(b))))
     if check_errors:
-        return return_types.linalg_solve_ex(solve(A, B, left=left), OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device))
-    return return_types.linalg_solve_ex(*_no_error(lambda: solve(A, B, left=left), A, tuple(B.shape)))
+        _raise_failed("torch.linalg.solve_ex", info, lambda k: "The solver failed because the input matrix is singular.")
+    x = x if left else transpose_last(x)
+    return return_types.linalg_solve_ex(OPS["squeeze"](x, (-1,)) if vector else x, info)
 
 
 def tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:  # noqa: N803
@@ -144,14 +167,15 @@ def cholesky(A: Any, *, upper: bool = False, out: Any = None) -> Any:  # noqa: N
 
 
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: N803
-    """`cholesky` with a status per matrix (0: succeeded) in place of an error."""
-    info = OPS["full"](tuple(A.shape[:-2]), 0, dtypes.int32, A.device)
-    try:
-        return return_types.linalg_cholesky_ex(cholesky(A, upper=upper), info)
-    except LinAlgError:
-        if check_errors:
-            raise
-        return return_types.linalg_cholesky_ex(OPS["clone"](A, None) * math.nan, info + 1)
+    """`cholesky` with a status per matrix in place of an error; nan where it failed.
+
+    The status is 0, or the order of the first leading minor that is not positive definite.
+    """
+    factor, info = OPS["cholesky_status"](_conj_transpose(A) if upper else A)
+    if check_errors:
+        _raise_failed("linalg.cholesky_ex", info, lambda k: "The factorization could not be completed because the input is not "
+                      f"positive-definite (the leading minor of order {k} is not positive-definite).")  # fmt: skip
+    return return_types.linalg_cholesky_ex(_conj_transpose(factor) if upper else factor, info)
 
 
 def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
@@ -346,27 +370,56 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
 
 
 def pinv(A: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
-    """Moore-Penrose inverse; singular values up to atol, or to rtol times the largest, count as zero. rtol is 0 beside an atol."""
-    if atol is None:
-        return OPS["pinv"](A, rcond if rtol is None else rtol)
-    u, s, vh = svd(A, full_matrices=False)
-    least = atol if rtol is None else OPS["maximum"](OPS["amax"](s, (s.ndim - 1,), True) * rtol, atol)
-    some = s > least
+    """Moore-Penrose inverse; singular values up to atol, or to rtol times the largest, count as zero. rtol is 0 beside an atol.
+
+    hermitian: A is Hermitian, of which the lower triangle is read.
+    """
+    rtol = rcond if rtol is None else rtol
+    if atol is None and not hermitian and not hasattr(rtol, "stride"):
+        return OPS["pinv"](A, rtol)
+    check_matrix("linalg.pinv", A)
+    if hermitian:
+        s, u = eigh(A)
+        vh = u.mH
+    else:
+        u, s, vh = svd(A, full_matrices=False)
+    some = OPS["abs"](s) > _tolerance(A, OPS["abs"](s), atol, rtol)
     inverses = OPS["where"](some, 1 / OPS["where"](some, s, 1.0), 0.0)
     return (vh.mH * inverses.unsqueeze(-2)) @ u.mH
 
 
+def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
+    """(*, 1): what singular values `s` (*, k) must exceed. rtol is the dtype's epsilon times the longer side by default, but 0 beside
+    a positive atol."""
+    default = max(A.shape[-2:]) * dtypes_eps(A.dtype)
+
+    def per_matrix(t: Any) -> Any:
+        return OPS["unsqueeze"](t, t.ndim) if hasattr(t, "stride") else t
+
+    largest = OPS["amax"](s, (s.ndim - 1,), True) if s.shape[-1] else OPS["full"]((*s.shape[:-1], 1), 0, s.dtype, s.device)
+    atol = 0.0 if atol is None else per_matrix(atol)
+    if rtol is not None:
+        relative = per_matrix(rtol)
+    elif hasattr(atol, "stride"):
+        relative = OPS["where"](atol > 0, 0.0, default)
+    else:
+        relative = 0.0 if atol > 0 else default
+    return OPS["maximum"](largest * relative, atol)
+
+
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: N803
-    """Number of singular values above the tolerance."""
-    s = OPS["svdvals"](A)
-    last = s.ndim - 1
+    """Number of singular values above the tolerance: `tol`, else the larger of atol and rtol times the largest.
+
+    hermitian: A is Hermitian, of which the lower triangle is read.
+    """
+    s = OPS["abs"](eigvalsh(A)) if hermitian else OPS["svdvals"](A)
     if s.shape[-1] == 0:
         return OPS["full"](tuple(s.shape[:-1]), 0, dtypes.int64, A.device)
     if tol is None:
-        largest = OPS["amax"](s, (last,), True)
-        relative = rtol if rtol is not None else 0.0 if atol is not None else max(A.shape[-2:]) * dtypes_eps(A.dtype)
-        tol = OPS["clamp"](largest * relative, atol or 0.0, None)
-    return OPS["sum"](s > tol, (last,), False, None)
+        bound = _tolerance(A, s, atol, rtol)
+    else:
+        bound = OPS["unsqueeze"](tol, tol.ndim) if hasattr(tol, "stride") else tol
+    return OPS["sum"](s > bound, (s.ndim - 1,), False, None)
 
 
 def dtypes_eps(d: dtypes.dtype) -> float:
@@ -441,8 +494,9 @@ def matrix_power(A: Any, n: int) -> Any:  # noqa: N803
         check_square("linalg.matrix_power", A)
     if n < 0:
         A, n = inv(A), -n  # noqa: N806
-    if n == 0:
-        return OPS["diag_embed"](OPS["full"](tuple(A.shape[:-1]), 1, A.dtype, A.device), 0, -2, -1)
+    if n == 0:  # the copy keeps A in the graph: its gradient is zero
+        identity = OPS["diag_embed"](OPS["full"](tuple(A.shape[:-1]), 1, A.dtype, A.device), 0, -2, -1)
+        return OPS["copy"](OPS["clone"](A, "contiguous"), identity)
     result = None
     while n:  # binary powering
         if n & 1:
@@ -530,7 +584,10 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
 
 def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     """Powers 0, 1, 2, ... of vectors' elements, as columns. Raises RuntimeError for N < 1."""
-    n = (x.shape[-1] if x.ndim else 0) if N is None else N
+    if x.dtype is dtypes.bool_:
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
+    x = OPS["unsqueeze"](x, 0) if x.ndim == 0 else x
+    n = x.shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
     x = OPS["to_dtype"](x, dtypes.int64) if x.dtype.is_integral else x
@@ -538,8 +595,8 @@ def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
 
 
 make_refusing(globals())
-for _name in ("cholesky_ex cond eig eigh eigvals eigvalsh lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power matrix_rank "
-              "multi_dot pinv qr slogdet svd svdvals vecdot").split():  # fmt: skip
+for _name in ("cholesky_ex cond eig eigh eigvals eigvalsh inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power "
+              "matrix_rank multi_dot pinv qr slogdet solve_ex svd svdvals vecdot").split():  # fmt: skip
     globals()[_name] = takes_out(globals()[_name])
 
 __all__ = [

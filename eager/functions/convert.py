@@ -146,7 +146,8 @@ def result_type_as(self: Any, other: Any) -> Any:
 
 METHODS: dict[str, Any] = {
     "to": to, "type": type_, "type_as": result_type_as, "cpu": cpu, "cuda": cuda, "float": _caster(dtypes.float32),
-    "double": _caster(dtypes.float64), "half": _caster(dtypes.float16), "bfloat16": _caster(dtypes.bfloat16),
+    "cfloat": _caster(dtypes.complex64), "cdouble": _caster(dtypes.complex128), "double": _caster(dtypes.float64),
+    "half": _caster(dtypes.float16), "bfloat16": _caster(dtypes.bfloat16),
     "long": _caster(dtypes.int64), "int": _caster(dtypes.int32), "short": _caster(dtypes.int16), "char": _caster(dtypes.int8),
     "byte": _caster(dtypes.uint8), "bool": _caster(dtypes.bool_),
 }  # fmt: skip

@@ -13,6 +13,7 @@ from eager.device import default_device, device
 from eager.dtypes import dtype
 from eager.functions.views import sizes_of
 from eager.memory_format import strided
+from eager.optable.creation import in_dtype
 from eager.optable.table import OPS, from_array, resize_out
 from eager.optable.table import empty as empty_of_spec
 from eager.promotion import result_type
@@ -396,8 +397,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     check_layout(layout)
     if end is None:
         start, end = 0, start
-    _check_range_of(_number(start), _number(end), _number(step))
-    made = OPS["arange"](_number(start), _number(end), _number(step), dtype, _where(device))
+    start, end, step = _number(start), _number(end), _number(step)
+    _check_range_of(start, end, step)
+    made = OPS["arange"](start, end, step, out.dtype if dtype is None and out is not None else dtype, _where(device))
     return _finish_range(made, requires_grad, out)
 
 
@@ -409,6 +411,8 @@ def _finish_range(made: Any, requires_grad: bool, out: Any) -> Any:
 
 
 def _check_range_of(start: Any, end: Any, step: Any) -> None:
+    if any(isinstance(v, complex) for v in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     if not all(isinstance(v, int | SymInt) or math.isfinite(v) for v in (start, end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if step == 0 or (isinstance(step, float) and math.isnan(step)):
@@ -421,7 +425,7 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
     check_layout(layout)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    start, end = _number(start), _number(end)
+    start, end = in_dtype(_number(start), dtype), in_dtype(_number(end), dtype)
     default = dtypes.get_default_dtype()
     d = dtype or (default.to_complex() if isinstance(start, complex) or isinstance(end, complex) else default)
     i = OPS["arange"](0, steps, 1, dtypes.int64, _where(device))
@@ -441,6 +445,9 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     check_layout(layout)
+    start, end = _number(start), _number(end)
+    if steps != 1:
+        start, end = in_dtype(start, dtype), in_dtype(end, dtype)
     exponents = linspace(start, end, steps, dtype=dtypes.float64, device=device)
     return _finish_range(OPS["pow"](base, exponents).to(dtype or dtypes.get_default_dtype()), requires_grad, out)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from eager import _native, dtypes
+from eager.dtypes import scalar_name
 from eager.functions.creation import tensor
 from eager.optable.table import OPS, from_array, write_out
 from eager.spec import broadcast_shapes, normalize_dim
@@ -306,7 +307,13 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
     if input.ndim != indices.ndim:
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
                            f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices")  # fmt: skip
+    if indices.dtype is not dtypes.int64:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_name(indices.dtype)}")
+    if input.ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = normalize_dim(dim, input.ndim)
+    if input.shape[d]:
+        indices = OPS["remainder"](indices, input.shape[d])  # torch wraps positions around when `dim` is given
 
     def without(t: Any) -> list[int]:
         return [1 if i == d else n for i, n in enumerate(t.shape)]

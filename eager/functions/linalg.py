@@ -266,8 +266,16 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
     """`other` multiplied by the whole Q of reflectors (or its conjugate transpose), from the left or the right."""
     if input.ndim < 2:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
-    m = input.shape[-2]
-    square = OPS["constant_pad_nd"](input, (0, m - input.shape[-1]), 0) if input.shape[-1] < m else input
+    if other.ndim < 2:
+        raise RuntimeError("torch.ormqr: other must have at least 2 dimensions.")
+    m, count, side = input.shape[-2], tau.shape[-1], -2 if left else -1
+    if other.shape[side] < count:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
+    if other.shape[side] != m:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if count != min(m, input.shape[-1]):
+        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
+    square = OPS["constant_pad_nd"](input, (0, m - input.shape[-1]), 0)  # of a wide input the columns beyond m hold no reflector
     q = linalg.householder_product(square, tau)
     q = adjoint(q) if transpose else q
     return OPS["matmul"](q, other) if left else OPS["matmul"](other, q)

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager import dtypes
+from eager.dtypes import c_name
 from eager.functions.pointwise import operand
 from eager.optable.matmul import check_same_dtype
 from eager.optable.table import OPS, write_out
@@ -49,6 +51,19 @@ def _scaled(x: Any, factor: Any) -> Any:
     return x if factor == 1 else x * factor
 
 
+def _factors(dtype: Any, *factors: Any) -> tuple[Any, ...]:
+    """beta and alpha as torch's kernels of `dtype` take them: of integers the whole part. Raises RuntimeError for complex factors
+    of real numbers."""
+    if not dtype.is_complex and any(isinstance(f, complex) for f in factors):
+        raise RuntimeError(f"value cannot be converted to type {c_name(dtype)} without overflow")
+    return tuple(int(f) if dtype.is_integral and isinstance(f, float) else f for f in factors)
+
+
+def _product(product: Any, alpha: Any) -> Any:
+    """alpha * product; for alpha = 0 zeros, whatever the product holds."""
+    return OPS["fill"](product, 0) if alpha == 0 else _scaled(product, alpha)
+
+
 def _added(input: Any, beta: Any, product: Any) -> Any:
     """beta * input + product, where `input` broadcasts to the product and not the other way; of beta = 0 the product alone."""
     if tuple(input.shape) != tuple(product.shape):
@@ -58,32 +73,55 @@ def _added(input: Any, beta: Any, product: Any) -> Any:
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
-    if mat1.dtype.is_integral:
-        beta, alpha = int(beta), int(alpha)
+    beta, alpha = _factors(mat1.dtype, beta, alpha)
     check_same_dtype("addmm", mat1, mat2, input)
-    product = _scaled(OPS["mm"](mat1, mat2), alpha)
+    product = _product(OPS["mm"](mat1, mat2), alpha)
     return _out(_added(input, beta, product), out)
 
 
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    return _scaled(input, beta) + _scaled(mv(mat, vec), alpha)
+    """beta * input + alpha * (mat @ vec)."""
+    if input.ndim > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
+    if input.ndim == 1 and mat.ndim == 2 and input.shape[0] not in (1, mat.shape[0]):
+        raise RuntimeError(f"size mismatch, got input ({input.shape[0]}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})")
+    check_same_dtype("addmv", mat, vec, input)
+    beta, alpha = _factors(mat.dtype, beta, alpha)
+    return _added(input, beta, _product(mv(mat, vec), alpha))
 
 
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (batch1 @ batch2), batched."""
-    product = _scaled(OPS["bmm"](batch1, batch2), alpha)
+    if input.dtype is not batch1.dtype:
+        raise RuntimeError(f"Input dtypes must be the same, got: input {c_name(input.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: "
+                           f"{c_name(batch2.dtype)}")  # fmt: skip
+    beta, alpha = _factors(batch1.dtype, beta, alpha)
+    product = _product(OPS["bmm"](batch1, batch2), alpha)
     return _out(_added(input, beta, product), out)
 
 
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2."""
     check_same_dtype("bmm", batch1, batch2, input)
-    product = _scaled(OPS["sum"](OPS["bmm"](batch1, batch2), (0,), False, batch1.dtype if batch1.dtype.is_integral else None), alpha)
+    beta, alpha = _factors(batch1.dtype, beta, alpha)
+    product = _product(OPS["sum"](OPS["bmm"](batch1, batch2), (0,), False, batch1.dtype if batch1.dtype.is_integral else None), alpha)
     return _added(input, beta, product)
 
 
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    return _scaled(input, beta) + _scaled(outer(vec1, vec2), alpha)
+    """beta * input + alpha * the outer product of vec1 and vec2; bools are combined by `and` and `or`.
+
+    Raises: RuntimeError for a fraction as beta or alpha of integers.
+    """
+    product = outer(vec1, vec2)
+    if input.dtype.is_integral and product.dtype.is_integral:
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    beta, alpha = _factors(dtypes.promote_types(input.dtype, product.dtype), beta, alpha)
+    if input.dtype is product.dtype is dtypes.bool_:
+        beta, alpha = bool(beta), bool(alpha)
+    return _added(input, beta, _scaled(product, alpha))
 
 
 def _matmul(self: Any, other: Any) -> Any:

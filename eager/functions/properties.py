@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native
 from eager.functions.creation import check_layout
 from eager.optable.table import OPS, empty
 from eager.optable.table import sum_to as _sum_to
@@ -110,5 +110,4 @@ FUNCTIONS: dict[str, Any] = {
 METHODS: dict[str, Any] = {
     **_BOTH, "dim_order": dim_order, "sum_to_size": sum_to_size, "apply_": apply_, "map_": map_,
     "resize_as_": resize_as_, "new_empty_strided": new_empty_strided,
-    "cfloat": lambda self: self.to(dtypes.complex64), "cdouble": lambda self: self.to(dtypes.complex128),
 }  # fmt: skip

@@ -10,7 +10,7 @@ from eager.autograd.record import owned
 from eager.functions.creation import check_layout
 from eager.functions.views import sizes_of, transpose
 from eager.optable.table import OPS, become, empty, reshape_storage, write_out
-from eager.spec import TensorSpec, normalize_dim
+from eager.spec import TensorSpec, is_dense, normalize_dim
 from eager.symint import as_count
 
 TensorBase = _native.TensorBase
@@ -184,8 +184,17 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 
 
 def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:  # noqa: A002
-    """A copy of `input` with `src` in place of the strided view of its memory."""
-    return OPS["as_strided_scatter"](input, src, tuple(size), tuple(stride), storage_offset)
+    """A copy of `input` with `src` in place of the strided view of its memory.
+
+    storage_offset counts from the start of the memory, by default from the first element of `input`.
+    """
+    offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
+    if input.numel() and not is_dense(input.shape, input.stride()):  # with gaps: the memory that it spans is dense
+        span = 1 + sum((n - 1) * s for n, s in zip(input.shape, input.stride(), strict=True))
+        memory = OPS["as_strided"](input, (span,), (1,), input.storage_offset())
+        written = OPS["as_strided_scatter"](memory, src, tuple(size), tuple(stride), offset)
+        return OPS["as_strided"](written, tuple(input.shape), tuple(input.stride()), 0)
+    return OPS["as_strided_scatter"](input, src, tuple(size), tuple(stride), offset)
 
 
 def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:

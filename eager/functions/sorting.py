@@ -5,6 +5,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
+from eager.optable.asserting import demand
 from eager.optable.table import OPS, write_out, zeros
 from eager.spec import TensorSpec, normalize_dim
 from eager.symint import as_count
@@ -68,16 +69,29 @@ def _quantile(ignore_nan: bool) -> Any:
             if not 0 <= q <= 1:
                 raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
             q = OPS["full"]((), q, input.dtype, input.device)
-        x = input.reshape(-1) if dim is None else input
+        _check_quantile(input, q)
+        x = input.reshape(-1) if dim is None or not input.ndim else input
         d = 0 if dim is None else normalize_dim(dim, input.ndim)
         ranked = OPS["sort"](x.movedim(d, -1), x.ndim - 1, False, True)[0]
         result = _interpolated(ranked, q.reshape(-1), interpolation, ignore_nan)  # (len(q), *rest)
         if keepdim:
             result = result.reshape(result.shape[0], *([1] * input.ndim)) if dim is None else result.unsqueeze(d + 1)
+            result = result if input.ndim else result.reshape(-1)
         return owned(result if q.ndim else OPS["select"](result, 0, 0))
 
     quantile.__name__ = quantile.__qualname__ = "nanquantile" if ignore_nan else "quantile"
     return quantile
+
+
+def _check_quantile(x: Any, q: Any) -> None:
+    """Raise RuntimeError for an empty input and for fractions that are no vector in [0, 1] of the input's dtype."""
+    if x.numel() == 0:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if q.ndim > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if q.dtype is not x.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    demand(OPS["logical_and"](q >= 0, q <= 1), RuntimeError, "quantile() q values must be in the range [0, 1]")
 
 
 def _interpolated(ranked: Any, q: Any, how: str, ignore_nan: bool) -> Any:
@@ -115,7 +129,16 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
 
 
 def _unique(op: str, input: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:  # noqa: A002
-    values, inverse, counts = OPS[op](input, None if dim is None else normalize_dim(dim, input.ndim))
+    if dim is not None:
+        if input.ndim == 0:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        dim = normalize_dim(dim, input.ndim)
+        empty = [n == 0 for n in input.shape]
+        if sum(empty) > 1:
+            raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
+        if any(empty) and not empty[dim]:
+            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    values, inverse, counts = OPS[op](input, dim)
     chosen = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
     return chosen if len(chosen) > 1 else values
 

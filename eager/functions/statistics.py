@@ -7,6 +7,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
+from eager.functions.creation import linspace
 from eager.functions.reductions import sum as sum_of
 from eager.optable.table import OPS, write_out
 from eager.spec import normalize_dim
@@ -77,8 +78,7 @@ def histogramdd(input: Any, bins: Any, *, range: Sequence[float] | None = None, 
     d = points.shape[1]
     per_dim = [bins] * d if isinstance(bins, int) else list(bins)
     if len(per_dim) != d:
-        raise RuntimeError(f"torch.histogramdd(): expected {d} bin counts or sequences of bin edges for a {d}-dimensional histogram "
-                           f"but got {len(per_dim)}")  # fmt: skip
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     if range is not None and len(range) != 2 * d:
         raise RuntimeError(f"torch.histogramdd(): for a {d}-dimensional histogram range should have {2 * d} elements, but got {len(range)}")
     edges, at, inside = [], None, None
@@ -107,15 +107,14 @@ def _edges(x: Any, bins: int, bounds: Sequence[float] | None) -> Any:
     elif x.numel():
         low, high = x.min().item(), x.max().item()
     else:
-        low, high = 0.0, 0.0
+        low, high = 0.0, 1.0
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"torch.histogram(): dimension 0's range [{low}, {high}] is not finite")
     if low > high:
         raise RuntimeError(f"torch.histogram(): dimension 0's min value, {low}, is larger than max value, {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    steps = OPS["arange"](0, bins + 1, 1, dtypes.float64, x.device)
-    return OPS["to_dtype"](OPS["where"](steps == bins, high, steps * ((high - low) / bins) + low), x.dtype)
+    return linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
 
 
 # ---- numerical gradients ----
@@ -130,6 +129,11 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     dims = [normalize_dim(d, input.ndim) for d in (range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)]
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, but received: {edge_order}")
+    if isinstance(spacing, TensorBase):
+        if spacing.ndim:
+            raise TypeError("gradient() received an invalid combination of arguments: `spacing` must be a number, or a list of numbers "
+                            "or tensors, one for each dim")  # fmt: skip
+        spacing = spacing.item()
     steps = list(spacing) if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
     if len(steps) != len(dims):
         raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "

@@ -11,11 +11,13 @@ from eager.optable import (
     indexing,
     ldl,
     linalg,
+    linalg_status,
     loss,
     masking,
     matmul,
     nn,
     patches,
+    piecewise,
     pointwise,
     pool,
     random,
@@ -30,6 +32,7 @@ from eager.optable import (
 )
 
 __all__ = [
-    "attention", "complex_numbers", "conv", "counts", "creation", "fft", "gamma", "indexing", "ldl", "linalg", "loss", "masking", "matmul",
-    "nn", "patches", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape", "sorting", "special", "table", "views",
+    "attention", "complex_numbers", "conv", "counts", "creation", "fft", "gamma", "indexing", "ldl", "linalg", "linalg_status", "loss",
+    "masking", "matmul", "nn", "patches", "piecewise", "pointwise", "pool", "random", "reduction", "rnn", "scan", "shape",
+    "sorting", "special", "table", "views",
 ]  # fmt: skip

@@ -232,8 +232,8 @@ def _convolution(xp: Any, out: Any, x: Any, weight: Any, bias: Any, stride: Any,
 
 def _grad_x(g: Any, x_spec: SpecLike, weight: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, groups: int) -> Any:
     n = (0,) * len(stride)
-    if transposed:
-        return OPS["convolution"](g, weight, None, stride, padding, dilation, False, n, groups)
+    if transposed:  # an output_padding of a stride or more leaves room for windows that no element of x wrote
+        return _same_size(OPS["convolution"](g, weight, None, stride, padding, dilation, False, n, groups), x_spec)
     plain = transposed_size(g.shape[2:], weight.shape[2:], stride, padding, dilation, n)
     rest = tuple(a - b for a, b in zip(x_spec.shape[2:], plain, strict=True))
     return OPS["convolution"](g, weight, None, stride, padding, dilation, True, rest, groups)

@@ -51,6 +51,21 @@ def arange_length(start: Any, end: Any, step: Any) -> int:
     return math.ceil((end - start) / step)
 
 
+def in_dtype(number: Any, dtype: dtype | None) -> Any:
+    """The start or step of an arange: an integer dtype truncates a fraction."""
+    return int(number) if dtype is not None and dtype.is_integral and isinstance(number, float) else number
+
+
+def _length(start: Any, end: Any, step: Any, dtype: dtype | None) -> int:
+    """Number of values. int64 truncates all three numbers first, the other integers count with the fractions."""
+    if dtype is not dtypes.int64 or _whole(start, end, step):
+        return arange_length(start, end, step)
+    start, end, step = (in_dtype(n, dtype) for n in (start, end, step))
+    if step == 0:
+        raise ValueError("step must be nonzero")
+    return arange_length(start, end, step)
+
+
 def _whole(*numbers: Any) -> bool:
     return all(isinstance(n, int | SymInt) for n in numbers)
 
@@ -58,10 +73,11 @@ def _whole(*numbers: Any) -> bool:
 def _arange_meta(start: Any, end: Any, step: Any, dtype: dtype | None, device: device | None) -> TensorSpec:
     if dtype is None:
         dtype = dtypes.int64 if _whole(start, end, step) else dtypes.get_default_dtype()
-    return TensorSpec.contiguous((arange_length(start, end, step),), dtype, device or CPU)
+    return TensorSpec.contiguous((_length(start, end, step, dtype),), dtype, device or CPU)
 
 
 def _arange(xp: Any, out: Any, start: Any, end: Any, step: Any, dtype: Any, device: Any) -> None:
+    start, step = in_dtype(start, dtype), in_dtype(step, dtype)
     i = xp.arange(out.shape[0])
     wide = i if isinstance(start, int) and isinstance(step, int) else i.astype("f8")
     xp.copyto(out, start + wide * step, casting="unsafe")

@@ -455,11 +455,16 @@ def _index_fill(xp: Any, out: Any, x: Any, dim: int, index: Any, value: Any) -> 
     target[(slice(None),) * dim + (index,)] = element(value, out.dtype)
 
 
+def _index_fill_value_vjp(g: Any, dim: int, index: Any) -> Any:
+    """Sum over the elements that were written, each counted once however often `index` names it."""
+    written = OPS["index_fill"](OPS["full"](tuple(g.shape), False, dtypes.bool_, g.device), dim, index, True)
+    return OPS["sum"](OPS["where"](written, g, 0), tuple(range(g.ndim)), False, None)
+
+
 INDEX_FILL = declare("index_fill(Tensor x, int dim, Tensor index, Tensor value) -> Tensor", Kind.INDEXED, fallible=True,
                      meta=_index_fill_meta, kernel=_index_fill, inplace=True, over_input=True,
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
-                          "value": lambda g, dim, index: OPS["sum"](
-                              OPS["index_select"](g, dim, index), tuple(range(g.ndim)), False, None)},
+                          "value": _index_fill_value_vjp},
                      samples=lambda make: iter([(make(3, 4), 0, make.distinct(2, high=3), 0.5),
                                                 (make(4, 3).t(), 1, make.distinct(3, high=4), make())]))  # fmt: skip
 

@@ -49,7 +49,7 @@ def _square(who: str) -> Any:
     return meta
 
 
-def _spec(x: SpecLike, shape: tuple[int, ...], dtype: Any = None) -> TensorSpec:
+def spec_like(x: SpecLike, shape: tuple[int, ...], dtype: Any = None) -> TensorSpec:
     return TensorSpec.contiguous(shape, dtype or x.dtype, x.device)
 
 
@@ -106,14 +106,18 @@ def _inverse(xp: Any, out: Any, x: Any) -> None:
                           "is singular.") from None  # fmt: skip
 
 
+def inverse_vjp(g: Any, y: Any) -> Any:
+    return -_mm(_t(y), g, _t(y))
+
+
 INVERSE = declare("inverse(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.inv"), kernel=_inverse,
-                  vjp={"x": lambda g, y: -_mm(_t(y), g, _t(y))}, samples=_one)  # fmt: skip
+                  vjp={"x": inverse_vjp}, samples=_one)  # fmt: skip
 
 
 def _batch_spec(who: str) -> Any:
     def meta(x: SpecLike) -> TensorSpec:
         check_square(who, x)
-        return _spec(x, tuple(x.shape[:-2]))
+        return spec_like(x, tuple(x.shape[:-2]))
 
     return meta
 
@@ -130,7 +134,7 @@ DET = declare("det(Tensor x) -> Tensor", Kind.OPAQUE, meta=_batch_spec("linalg.d
 
 def _slogdet_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
     spec = _batch_spec("linalg.slogdet")(x)
-    return spec, _spec(x, spec.shape, x.dtype.to_real())
+    return spec, spec_like(x, spec.shape, x.dtype.to_real())
 
 
 def _slogdet(xp: Any, out: Any, x: Any) -> None:
@@ -152,7 +156,7 @@ def _solve_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
     if other.ndim != x.ndim or other.shape[-2] != x.shape[-1]:
         raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation AX = B ({list(x.shape[-2:])} and "
                            f"{list(other.shape[-2:])})")  # fmt: skip
-    return _spec(x, (*x.shape[:-1], other.shape[-1]))
+    return spec_like(x, (*x.shape[:-1], other.shape[-1]))
 
 
 def _solve(xp: Any, out: Any, x: Any, other: Any) -> None:
@@ -162,14 +166,14 @@ def _solve(xp: Any, out: Any, x: Any, other: Any) -> None:
         raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.") from None
 
 
-def _solve_vjp(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def solve_vjp(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
     back = OPS["solve"](_t(x), g)
     return -_mm(back, _t(y)), back
 
 
 # Solution of x @ y = other, in matrices.
 SOLVE = declare("solve(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, fallible=True, meta=_solve_meta, kernel=_solve,
-                vjp={"x,other": _solve_vjp},
+                vjp={"x,other": solve_vjp},
                 samples=lambda make: iter([(make.invertible(3, 3), make(3, 2)),
                                            (make.invertible(2, 3, 3).transpose(1, 2), make(2, 3, 1)),
                                            (make.invertible(2, 2), make(2, 0))]))  # fmt: skip
@@ -180,7 +184,7 @@ def _triangular_meta(x: SpecLike, other: SpecLike, upper: bool, unitriangular: b
     if other.ndim != x.ndim or other.shape[-2] != x.shape[-1]:
         raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation AX = B "
                            f"({list(x.shape[-2:])} and {list(other.shape[-2:])})")  # fmt: skip
-    return _spec(x, (*x.shape[:-1], other.shape[-1]))
+    return spec_like(x, (*x.shape[:-1], other.shape[-1]))
 
 
 def _triangular(xp: Any, out: Any, x: Any, other: Any, upper: bool, unitriangular: bool) -> None:
@@ -220,7 +224,7 @@ def _cholesky(xp: Any, out: Any, x: Any) -> None:
         raise LinAlgError("linalg.cholesky: The factorization could not be completed because the input is not positive-definite.") from None
 
 
-def _cholesky_vjp(g: Any, y: Any) -> Any:
+def cholesky_vjp(g: Any, y: Any) -> Any:
     inner = OPS["tril"](_mm(_h(y), _c(g)), 0)
     inner = inner - _diag(_diagonal(inner)) * 0.5
     left = OPS["solve_triangular"](_h(y), inner, True, False)
@@ -235,14 +239,14 @@ def _definite(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # Lower triangular y with y @ y.mH = x; reads the lower triangle of x.
 CHOLESKY = declare("cholesky(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.cholesky"), kernel=_cholesky,
-                   vjp={"x": _cholesky_vjp}, samples=_definite)  # fmt: skip
+                   vjp={"x": cholesky_vjp}, samples=_definite)  # fmt: skip
 
 
 def _qr_meta(x: SpecLike, complete: bool) -> tuple[TensorSpec, TensorSpec]:
     check_matrix("linalg.qr", x)
     m, n = x.shape[-2:]
     k = m if complete else min(m, n)
-    return _spec(x, (*x.shape[:-1], k)), _spec(x, (*x.shape[:-2], k, n))
+    return spec_like(x, (*x.shape[:-1], k)), spec_like(x, (*x.shape[:-2], k, n))
 
 
 def _qr(xp: Any, out: Any, x: Any, complete: bool) -> None:
@@ -285,7 +289,7 @@ QR = declare("qr(Tensor x, bool complete=False) -> (Tensor, Tensor)", Kind.OPAQU
 
 def _geqrf_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
     check_matrix("geqrf", x)
-    return _spec(x, tuple(x.shape)), _spec(x, (*x.shape[:-2], min(x.shape[-2:])))
+    return spec_like(x, tuple(x.shape)), spec_like(x, (*x.shape[:-2], min(x.shape[-2:])))
 
 
 def _geqrf(xp: Any, out: Any, x: Any) -> None:
@@ -303,8 +307,8 @@ def _svd_meta(x: SpecLike, full_matrices: bool) -> tuple[TensorSpec, TensorSpec,
     check_matrix("linalg.svd", x)
     m, n = x.shape[-2:]
     k, lead = min(m, n), tuple(x.shape[:-2])
-    return (_spec(x, (*lead, m, m if full_matrices else k)), _spec(x, (*lead, k), x.dtype.to_real()),
-            _spec(x, (*lead, n if full_matrices else k, n)))  # fmt: skip
+    return (spec_like(x, (*lead, m, m if full_matrices else k)), spec_like(x, (*lead, k), x.dtype.to_real()),
+            spec_like(x, (*lead, n if full_matrices else k, n)))  # fmt: skip
 
 
 def _svd(xp: Any, out: Any, x: Any, full_matrices: bool) -> None:
@@ -357,7 +361,7 @@ SVDVALS = declare("svdvals(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, met
 
 def _eigh_meta(x: SpecLike, upper: bool) -> tuple[TensorSpec, TensorSpec]:
     check_square("linalg.eigh", x)
-    return _spec(x, tuple(x.shape[:-1]), x.dtype.to_real()), row_major(x)
+    return spec_like(x, tuple(x.shape[:-1]), x.dtype.to_real()), row_major(x)
 
 
 def _eigh(xp: Any, out: Any, x: Any, upper: bool) -> None:
@@ -388,7 +392,7 @@ EIGH = declare("eigh(Tensor x, bool upper=False) -> (Tensor, Tensor)", Kind.OPAQ
 def _eig_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
     check_square("linalg.eig", x)
     d = x.dtype.to_complex() if not x.dtype.is_complex else x.dtype
-    return _spec(x, tuple(x.shape[:-1]), d), _spec(x, tuple(x.shape), d)
+    return spec_like(x, tuple(x.shape[:-1]), d), spec_like(x, tuple(x.shape), d)
 
 
 def _eig(xp: Any, out: Any, x: Any) -> None:
@@ -424,11 +428,20 @@ EIG = declare("eig(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, fallible=True, m
 
 def _lu_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
     check_matrix("linalg.lu_factor", x)
-    return row_major(x), _spec(x, (*x.shape[:-2], min(x.shape[-2:])), dtypes.int32)
+    return row_major(x), spec_like(x, (*x.shape[:-2], min(x.shape[-2:])), dtypes.int32)
 
 
 def _lu(xp: Any, out: Any, x: Any) -> None:
-    """Gaussian elimination with partial pivoting, each step over the whole batch. Pivots count from 1, as LAPACK's do."""
+    packed, pivots = lu_array(xp, x)
+    xp.copyto(out[0], packed)
+    xp.copyto(out[1], pivots)
+
+
+def lu_array(xp: Any, x: Any) -> tuple[Any, Any]:
+    """(l and u in one, pivots): Gaussian elimination with partial pivoting, each step over the whole batch.
+
+    Pivots count from 1, as LAPACK's do.
+    """
     m, n = x.shape[-2:]
     a = x.reshape(math.prod(x.shape[:-2]), m, n).copy()
     pivots = xp.empty((a.shape[0], min(m, n)), "i4")
@@ -443,8 +456,7 @@ def _lu(xp: Any, out: Any, x: Any) -> None:
             head = a[:, k, k]
             a[:, k + 1 :, k] /= xp.where(head == 0, 1, head)[:, None]
             a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, k, None, k + 1 :]
-    xp.copyto(out[0], a.reshape(x.shape))
-    xp.copyto(out[1], pivots.reshape(out[1].shape))
+    return a.reshape(x.shape), pivots.reshape(*x.shape[:-2], min(m, n))
 
 
 def _lu_vjp(g: Any, y: Any, y1: Any) -> Any:
@@ -496,7 +508,7 @@ def _pivot_order(xp: Any, out: Any, pivots: Any, n: int) -> None:
 # The row order that LAPACK's sequence of swaps amounts to: (*, k) -> (*, n).
 PIVOT_ORDER = declare("pivot_order(Tensor pivots, int n) -> Tensor", Kind.OPAQUE, fallible=True,
                       nondifferentiable=True, kernel=_pivot_order,
-                      meta=lambda pivots, n: _spec(pivots, (*pivots.shape[:-1], n), dtypes.int64),
+                      meta=lambda pivots, n: spec_like(pivots, (*pivots.shape[:-1], n), dtypes.int64),
                       samples=lambda make: iter([(make.int(2, 2, low=2, high=4), 3)]))  # fmt: skip
 
 # ---- pseudo-inverse and exponential ----
@@ -504,7 +516,7 @@ PIVOT_ORDER = declare("pivot_order(Tensor pivots, int n) -> Tensor", Kind.OPAQUE
 
 def _pinv_meta(x: SpecLike, rcond: float | None) -> TensorSpec:
     check_matrix("linalg.pinv", x)
-    return _spec(x, (*x.shape[:-2], x.shape[-1], x.shape[-2]))
+    return spec_like(x, (*x.shape[:-2], x.shape[-1], x.shape[-2]))
 
 
 def _pinv(xp: Any, out: Any, x: Any, rcond: float | None) -> None:
@@ -566,7 +578,7 @@ def _norm_meta(x: SpecLike, p: float, dims: Any, keepdim: bool) -> TensorSpec:
             if x.shape[d] == 0:
                 raise RuntimeError(f"linalg.vector_norm cannot compute the {p} norm on the dimension {d} because this dimension is empty "
                                    "and the operation does not have an identity")  # fmt: skip
-    return _spec(x, shape, x.dtype.to_real())
+    return spec_like(x, shape, x.dtype.to_real())
 
 
 def _vector_norm(x: Any, p: float, dims: Any, keepdim: bool) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.optable.nn import accumulator, is_wide, require_floating, widen
+from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare
 from eager.spec import SpecLike, TensorSpec
 
@@ -194,4 +195,4 @@ def _nll_vjp(g: Any, x: Any, x_spec: Any, target: Any, weight: Any, ignore_index
 
 
 NLL = declare("nll(Tensor x, Tensor target, Tensor? weight, int ignore_index) -> Tensor", Kind.COMPOSITE, fallible=True, meta=_nll_meta,
-              decompose=_nll, kernel=_nll_kernel, vjp={"x, weight": _nll_vjp}, samples=_samples)  # fmt: skip
+              decompose=_nll, kernel=_nll_kernel, vjp={"x, weight": piecewise_linear(_nll_vjp)}, samples=_samples)  # fmt: skip

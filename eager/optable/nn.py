@@ -502,7 +502,7 @@ def _batch_norm_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any, eps: f
     xp.mean(wide, axis=dims, out=mean)
     xp.subtract(wide, mean.reshape(shape), out=t)
     n = max(x.size // max(x.shape[1], 1), 1)
-    xp.copyto(rstd, 1.0 / xp.sqrt(xp.einsum("nci,nci->c", *(t.reshape(*t.shape[:2], -1),) * 2) / n + eps))
+    xp.copyto(rstd, 1.0 / xp.sqrt(xp.einsum("nci,nci->c", *(t.reshape(*t.shape[:2], math.prod(t.shape[2:])),) * 2) / n + eps))
     t *= (rstd if weight is None else rstd * widen(weight)).reshape(shape)
     if bias is not None:
         t += widen(bias).reshape(shape)

@@ -10,6 +10,7 @@ import numpy as np
 
 from eager import _native, float8
 from eager.optable.loop_api import NUMPY
+from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, Op, declare
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_strides, strides_like
 
@@ -305,7 +306,8 @@ FRAC = unary("frac", lambda k, x: x - k.trunc(x), lambda g: g, promotion="defaul
 # ---- activations whose rule is one expression ----
 
 SIGMOID = unary("sigmoid", lambda k, x: 1.0 / (1.0 + k.exp(-x)), lambda g, y: g * ((1 - y) * y))
-RELU = unary("relu", lambda k, x: k.maximum(x, 0), lambda g, y: OPS["where"](y <= 0, 0, g), promotion="default", accepts="if")
+RELU = unary("relu", lambda k, x: k.maximum(x, 0), piecewise_linear(lambda g, y: OPS["where"](y <= 0, 0, g), "y"),
+             promotion="default", accepts="if")  # fmt: skip
 SILU = unary("silu", lambda k, x: x / (1.0 + k.exp(-x)), lambda g, x: _silu_vjp(g, x), accepts="fc")
 
 
@@ -315,7 +317,7 @@ def _silu_vjp(g: Any, x: Any) -> Any:
 
 
 LEAKY_RELU = unary("leaky_relu", lambda k, x, slope: k.where(x > 0, x, x * slope),
-                   lambda g, x, negative_slope: OPS["where"](x > 0, g, g * negative_slope),
+                   piecewise_linear(lambda g, x, negative_slope: OPS["where"](x > 0, g, g * negative_slope)),
                    params=", Scalar negative_slope=0.01", promotion="default",
                    samples=lambda make: iter([(make(3, 4), 0.1)]), accepts="f")  # fmt: skip
 ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.minimum(x, 0))),

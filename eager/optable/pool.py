@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes
+from eager.optable.piecewise import piecewise_linear
 from eager.optable.shape import suggested_spec
 from eager.optable.table import OPS, Kind, declare, zeros
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
@@ -123,7 +124,8 @@ def _max_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 # Largest element of each window, and its position in the flattened spatial dims.
 MAX_POOL = declare(
     "max_pool(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> (Tensor, Tensor)",
-    Kind.OPAQUE, meta=_max_meta, kernel=_max_pool, vjp={"x": _max_vjp}, nondifferentiable_outputs=(1,), samples=_max_samples)  # fmt: skip
+    Kind.OPAQUE, meta=_max_meta, kernel=_max_pool, vjp={"x": piecewise_linear(_max_vjp)}, nondifferentiable_outputs=(1,),
+    samples=_max_samples)  # fmt: skip
 
 # ---- average ----
 
@@ -190,8 +192,8 @@ AVG_POOL = declare(
     "avg_pool(Tensor x, int[] kernel, int[] stride, int[] padding, bool ceil_mode=False, bool count_include_pad=True, "
     "int? divisor_override=None) -> Tensor",
     Kind.OPAQUE, meta=_avg_meta, kernel=_avg_pool, samples=_avg_samples,
-    vjp={"x": lambda g, x_spec, kernel, stride, padding, count_include_pad, divisor_override: OPS["avg_pool_backward"](
-        g, tuple(x_spec.shape), kernel, stride, padding, count_include_pad, divisor_override)})  # fmt: skip
+    vjp={"x": piecewise_linear(lambda g, x_spec, kernel, stride, padding, count_include_pad, divisor_override: OPS["avg_pool_backward"](
+        g, tuple(x_spec.shape), kernel, stride, padding, count_include_pad, divisor_override))})  # fmt: skip
 
 
 def _avg_again(g: Any, grad_spec: SpecLike, kernel: Any, stride: Any, padding: Any, count_include_pad: bool,
@@ -266,7 +268,8 @@ def _adaptive_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 ADAPTIVE_AVG_POOL = declare("adaptive_avg_pool(Tensor x, int[] size) -> Tensor", Kind.COMPOSITE, decompose=_adaptive_avg,
                             meta=_adaptive_meta, kernel=_adaptive_avg_kernel, samples=_adaptive_samples,
-                            vjp={"x": lambda g, x_spec, size: OPS["adaptive_avg_pool_backward"](g, tuple(x_spec.shape))},
+                            vjp={"x": piecewise_linear(
+                                lambda g, x_spec, size: OPS["adaptive_avg_pool_backward"](g, tuple(x_spec.shape)))},
                             accepts="f")  # fmt: skip
 
 
@@ -309,5 +312,5 @@ def _adaptive_max_meta(x: SpecLike, size: Sequence[int]) -> tuple[TensorSpec, Te
 
 
 ADAPTIVE_MAX_POOL = declare("adaptive_max_pool(Tensor x, int[] size) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_adaptive_max,
-                            meta=_adaptive_max_meta, vjp={"x": _max_vjp}, nondifferentiable_outputs=(1,),
+                            meta=_adaptive_max_meta, vjp={"x": piecewise_linear(_max_vjp)}, nondifferentiable_outputs=(1,),
                             samples=_adaptive_samples, accepts="f")  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes, float8
+from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, zeros
 from eager.spec import (
     Fresh,
@@ -145,14 +146,16 @@ DIAGONAL_SCATTER = declare(
 
 def _as_strided_scatter_meta(x: SpecLike, src: SpecLike, size: Any, stride: Any, storage_offset: int | None) -> TensorSpec:
     if tuple(src.shape) != tuple(size):
-        raise RuntimeError(f"as_strided_scatter: src has size {list(src.shape)}, but size={list(size)} is to be written")
+        raise RuntimeError("expected src to have a size equal to the slice of self. src size = "
+                           f"{list(src.shape)}, slice size = {list(size)}")  # fmt: skip
     if not is_dense(x.shape, x.stride()):
         raise RuntimeError(f"as_strided_scatter: x must be dense (no gaps, no overlap), got sizes {list(x.shape)} with strides "
                            f"{list(x.stride())}; call contiguous() first")  # fmt: skip
-    span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + (storage_offset or 0) if math.prod(size) else 0
-    if span > x.numel():
+    first = storage_offset or 0
+    span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + first if math.prod(size) else 0
+    if span > x.numel() or first < 0:
         raise RuntimeError(f"as_strided_scatter: size={list(size)}, stride={list(stride)}, offset={storage_offset} reach element "
-                           f"{span - 1} of a tensor of {x.numel()} elements")  # fmt: skip
+                           f"{first if first < 0 else span - 1} of a tensor of {x.numel()} elements")  # fmt: skip
     return like(x)
 
 
@@ -348,8 +351,9 @@ def _pad_positions(n: int, before: int, after: int, mode: str) -> list[int]:
     positions = range(-before, n + after)
     if mode == "replicate":
         return [min(max(p, 0), n - 1) for p in positions]
-    if mode == "circular":
-        return [p % n for p in positions]
+    if mode == "circular":  # negative padding crops first; what is left is wrapped around
+        first, left = max(-before, 0), n + min(before, 0) + min(after, 0)
+        return [first + (p - first) % left for p in positions]
     period = 2 * (n - 1)
     return [min(p % period, period - p % period) if period else 0 for p in positions]
 
@@ -366,7 +370,7 @@ def _check_pad(x: SpecLike, pad: Sequence[int], mode: str) -> None:
         if mode == "reflect" and worst >= n and worst > 0:
             raise RuntimeError(f"Argument #4: Padding size should be less than the corresponding input dimension, but got: "
                                f"padding ({pad[2 * i]}, {pad[2 * i + 1]}) at dimension {d} of input {list(x.shape)}")  # fmt: skip
-        if mode == "circular" and worst > n:
+        if mode == "circular" and (worst > n or (worst > 0 and n + min(pad[2 * i], 0) + min(pad[2 * i + 1], 0) <= 0)):
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if mode == "replicate" and n == 0 and worst > 0:
             raise RuntimeError(f"Expected a non-empty dim {d} to replicate, but got input of size {list(x.shape)}")
@@ -412,7 +416,7 @@ def _pad_indexed_vjp(g: Any, x_spec: SpecLike, pad: Sequence[int], mode: str) ->
 # mode is "reflect", "replicate" or "circular"; pad as in constant_pad_nd.
 PAD_INDEXED = declare(
     "pad_indexed(Tensor x, int[] pad, str mode) -> Tensor", Kind.COMPOSITE, decompose=_pad_by_index,
-    kernel=_pad_indexed_kernel, meta=_pad_indexed_meta, vjp={"x": _pad_indexed_vjp},
+    kernel=_pad_indexed_kernel, meta=_pad_indexed_meta, vjp={"x": piecewise_linear(_pad_indexed_vjp)},
     samples=lambda make: iter([(make(2, 3, 4), (1, 2), "reflect"), (make(2, 4, 3).transpose(1, 2), (2, 1, 1, 0), "replicate"),
                                (make(2, 3, 4), (1, 2, 0, 1), "circular"), (make(3, 4), (-1, 2), "reflect")]))  # fmt: skip
 

@@ -216,7 +216,7 @@ MODE = declare("mode(Tensor x, int dim=-1, bool keepdim=False) -> (Tensor, Tenso
 def _unique(xp: Any, out: Any, x: Any, dim: int | None) -> tuple[Any, Any, Any]:
     """Sorted distinct elements (or slices along `dim`), the number of each element's value, and the counts."""
     if dim is None:
-        values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True)
+        values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
         return values, inverse.reshape(x.shape).astype("i8"), counts.astype("i8")
     if x.shape[dim] == 0:
         return x.copy(), xp.zeros(0, "i8"), xp.zeros(0, "i8")
@@ -240,7 +240,7 @@ UNIQUE = declare("unique(Tensor x, int? dim=None) -> (Tensor, Tensor, Tensor)", 
 
 
 def _unique_consecutive(xp: Any, out: Any, x: Any, dim: int | None) -> tuple[Any, Any, Any]:
-    rows = x.reshape(-1, 1) if dim is None else xp.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    rows = x.reshape(-1, 1) if dim is None else xp.moveaxis(x, dim, 0).reshape(x.shape[dim], math.prod(x.shape) // max(x.shape[dim], 1))
     n = rows.shape[0]
     new = xp.concatenate([xp.ones(min(n, 1), bool), (rows[1:] != rows[:-1]).any(1)])
     starts = xp.flatnonzero(new)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from eager import dtypes
 from eager.dtypes import Category
+from eager.optable.creation import in_dtype
 from eager.optable.views import slice_bounds
 from eager.spec import TensorSpec
 from fxir import expr as E
@@ -66,6 +67,8 @@ def _empty(b: Builder, spec: TensorSpec, *_: Any) -> ir.Ref:
 
 @rule("arange")
 def _arange(b: Builder, spec: TensorSpec, start: Any, end: Any, step: Any, dtype: Any, device: Any) -> ir.Ref:
+    start, step = in_dtype(start, spec.dtype), in_dtype(step, spec.dtype)
+
     def at(p: Point) -> ir.Value:
         if isinstance(start, int | E.Expr) and isinstance(step, int | E.Expr):
             return ir.index(E.add(E.mul(p[0], step), start))

@@ -8,7 +8,7 @@ import eager
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS, Kind, Op
 
-SYMMETRIC = {"cholesky", "eigh"}  # they read one triangle: differentiated as functions of symmetric matrices
+SYMMETRIC = {"cholesky", "cholesky_status", "eigh"}  # they read one triangle: differentiated as functions of symmetric matrices
 
 
 def tensors(a: Any) -> list[Any]:

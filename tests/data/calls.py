@@ -1,6 +1,7 @@
 """A table of calls, function by function, that torch and eager are both asked (make_reference.py, test_calls.py).
 
-The rows stand in call_rows.py and, of shapes, indices and the rest, in call_rows_more.py. A call is Python over the
+The rows are in call_rows.py; those of shapes, indices and the rest in call_rows_more.py, those of corner cases in
+call_rows_corners.py. A call is Python over the
 names that `names` makes: `t('f4', 3, 4)` is a tensor of float32, `special('f4')` one of nan, infinities, zeros and
 extremes; `T` is the library. `outcome` runs one and says in plain data what came of it.
 """
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tests.data.call_rows import DTYPES, ROWS, Row
+from tests.data.call_rows_corners import ROWS_CORNERS
 from tests.data.call_rows_more import ROWS_MORE
 
 _FLOATS = ("f2", "bf", "f4", "f8")
@@ -97,7 +99,7 @@ _KILLS_TORCH = ("T.lcm(special", "T.gcd(special")  # divides the smallest intege
 def calls() -> dict[str, list[str]]:
     """The calls of each family, without repetition."""
     return {family: list(dict.fromkeys(text for row in rows for text in expand(row) if not text.startswith(_KILLS_TORCH)))
-            for family, rows in (ROWS | ROWS_MORE).items()}  # fmt: skip
+            for family, rows in (ROWS | ROWS_MORE | ROWS_CORNERS).items()}  # fmt: skip
 
 
 # ---- what comes of a call ----

@@ -15,7 +15,7 @@ from tests.ops.conftest import cases, flat, public_ops, sample
 STEP = 1e-6
 
 # Ops on symmetric matrices, which read one triangle: gradients are compared in their symmetric part.
-SYMMETRIC = {"cholesky", "eigh"}
+SYMMETRIC = {"cholesky", "cholesky_status", "eigh"}
 # Ops whose rule raises NotImplementedError, as torch's does.
 
 

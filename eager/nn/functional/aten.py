@@ -14,6 +14,7 @@ from eager.functions.resampling import affine_grid, grid_sample
 from eager.nn.functional import ctc as _ctc
 from eager.nn.functional import dropouts, linears, norm
 from eager.nn.functional import loss as _loss
+from eager.optable.nn import accumulator
 from eager.optable.table import OPS, cast_to, write_out
 from eager.spec import normalize_dim
 
@@ -79,12 +80,15 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequ
 
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The result, and each slice's mean and 1 / sqrt(var + eps)."""
-    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    mean = OPS["mean"](input, dims, True, None)
-    centred = input - mean
-    rstd = OPS["rsqrt"](OPS["mean"](centred * centred, dims, True, None) + eps)
-    return norm.layer_norm(input, normalized_shape, weight, bias, eps), mean, rstd
+    """The result, and each slice's mean and 1 / sqrt(var + eps), which have no gradient."""
+    y, mean, rstd = OPS["native_layer_norm"](input, tuple(normalized_shape), weight, bias, eps)
+    d = _statistics_dtype(input, weight, bias)
+    return y, cast_to(mean, d), cast_to(rstd, d)
+
+
+def _statistics_dtype(input: Tensor, *parameters: Tensor | None) -> Any:
+    """That of mean and rstd: the input's, but float32 where weight and bias of a half-precision input have it."""
+    return next((p.dtype for p in parameters if p is not None), input.dtype)
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -134,16 +138,19 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     if not training:
         nothing = OPS["empty"]((0,), input.dtype, input.device)
         return norm.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps), nothing, nothing
-    return norm.batch_norm_with_moments(input, running_mean, running_var, weight, bias, momentum, eps)
+    y, mean, rstd = norm.batch_norm_with_moments(input, running_mean, running_var, weight, bias, momentum, eps)
+    d = _statistics_dtype(input, weight, bias, running_mean, running_var)
+    return y, cast_to(mean, d), cast_to(rstd, d)
 
 
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,  # noqa: N803
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(y, mean, reciprocal deviation) of `nn.functional.group_norm`; the last two are (N, group)."""
-    width = HxW * (C // group)
-    _, mean, rstd = OPS["native_layer_norm"](OPS["view"](input.contiguous(), (N, group, width)), (width,), None, None, eps)
     y = norm.group_norm(input, group, weight, bias, eps)
-    return y, OPS["view"](mean, (N, group)), OPS["view"](rstd, (N, group))
+    rows = OPS["view"](cast_to(input.contiguous(), accumulator(input.dtype)), (N, group, HxW * (C // group)))
+    d = _statistics_dtype(input, weight, bias)
+    rstd = OPS["rsqrt"](OPS["var"](rows, (2,), 0.0, False) + eps)
+    return y, cast_to(OPS["mean"](rows, (2,), False, None), d), cast_to(rstd, d)
 
 
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:

@@ -34,6 +34,8 @@ def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_rati
     who = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
         raise ValueError(f"{who} requires specifying either an output_size or an output_ratio")
+    if input.ndim == 0:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{who}: Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
     x = input if input.ndim == n + 2 else input.unsqueeze(0)
@@ -57,8 +59,8 @@ def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_rati
         place = starts.view(shape) + offsets.view(*(kernel[d] if e == d else 1 for e in range(n)))
         position = position + place * math.prod(spatial[d + 1 :])
     position = position.reshape(*lead, math.prod(out), math.prod(kernel))
-    flat = x.reshape(*lead, -1)
-    windows = OPS["gather"](flat, 2, position.reshape(*lead, -1)).view(tuple(position.shape))
+    flat = x.reshape(*lead, math.prod(spatial))
+    windows = OPS["gather"](flat, 2, position.reshape(*lead, math.prod(out) * math.prod(kernel))).view(tuple(position.shape))
     best = OPS["argmax"](windows.detach(), (3,), True)
     index = OPS["gather"](position, 3, best).squeeze(3)
     values = OPS["gather"](flat, 2, index)

@@ -112,7 +112,10 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for "
-                                  f"mode='sum' (got mode='{mode}').")  # fmt: skip
+                                  f"mode='sum' (got mode='{mode}'). Please open a feature request on GitHub.")  # fmt: skip
+    if per_sample_weights is not None and tuple(per_sample_weights.shape) != tuple(input.shape):
+        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape "
+                         f"as the input ({input.shape})")  # fmt: skip
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
@@ -126,6 +129,9 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
             raise ValueError("offsets has to be a 1D Tensor but got None")
         demand(offsets[:1] == 0, RuntimeError, lambda: "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
                f"start from position 0. However, got {int(offsets[0])}")  # fmt: skip
+        count = input.shape[0]
+        demand(offsets[-1:] <= count, RuntimeError, lambda: f"offsets[-1] can not be greater than input's length {count} but got "
+               f"offsets[-1] of {int(offsets[-1])}")  # fmt: skip
         bags = offsets.shape[0] - (1 if include_last_offset else 0)
         position = OPS["arange"](0, input.shape[0], 1, dtypes.int64, input.device)
         bag_of = OPS["searchsorted"](cast_to(offsets[:bags], dtypes.int64), position, True) - 1

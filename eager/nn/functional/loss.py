@@ -363,22 +363,37 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     reduction = resolve_reduction(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
-    rows = input.unsqueeze(0) if input.ndim == 1 else input
+    rows = _margin_rows(input)
     index = target.reshape(-1, 1)
+    if index.shape[0] != rows.shape[0]:
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+                           f"Expected target size [{rows.shape[0]}], but got {list(target.shape)}. Input has shape {list(input.shape)}.")
+    demand(OPS["logical_and"](index >= 0, index < rows.shape[1]), RuntimeError, "target out of range")
     terms = OPS["clamp"](margin - OPS["gather"](rows, 1, index) + rows, 0, None)
     if p == 2:
         terms = terms * terms
     if weight is not None:
         terms = terms * OPS["index_select"](weight, 0, index.reshape(-1)).unsqueeze(1)
     loss = OPS["scatter"](terms, 1, index, 0.0).sum(1) / rows.shape[1]
-    return _reduce(loss.squeeze(0) if input.ndim == 1 else loss, reduction)
+    return _reduce(loss if input.ndim > 1 else loss.squeeze(0), reduction)
+
+
+def _margin_rows(input: Tensor) -> Tensor:
+    """(n, c) of (n, c), (c,) or a single number. Raises RuntimeError for another rank and for no classes."""
+    if input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+    return input if input.ndim == 2 else input.reshape(1, -1)
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                            reduction: str = "mean") -> Tensor:  # fmt: skip
     """Hinge between each target class (a list ended by -1) and each class that is none. input: (n, c) or (c,)."""
     reduction = resolve_reduction(reduction, size_average, reduce)
-    rows, labels = (input.unsqueeze(0), target.unsqueeze(0)) if input.ndim == 1 else (input, target)
+    rows = _margin_rows(input)
+    if tuple(target.shape) != tuple(input.shape) and not (input.ndim < 2 and target.ndim < 2 and target.numel() == input.numel()):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    labels = target.reshape(tuple(rows.shape))
+    demand(OPS["logical_and"](labels >= -1, labels < rows.shape[1]), RuntimeError, "argument #2 'target' is out of range")
     valid = OPS["cumsum"](cast_to(labels < 0, labels.dtype), 1) == 0
     safe = OPS["where"](valid, labels, 0)
     is_target = OPS["scatter_reduce"](cast_to(rows.detach() * 0, labels.dtype), 1, safe, cast_to(valid, labels.dtype), "amax") > 0
@@ -386,7 +401,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     hinge = OPS["clamp"](1 - picked.unsqueeze(2) + rows.unsqueeze(1), 0, None)
     counted = valid.unsqueeze(2) & OPS["logical_not"](is_target).unsqueeze(1)
     loss = OPS["where"](counted, hinge, 0.0).sum((1, 2)) / rows.shape[1]
-    return _reduce(loss.squeeze(0) if input.ndim == 1 else loss, reduction)
+    return _reduce(loss if input.ndim > 1 else loss.squeeze(0), reduction)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,

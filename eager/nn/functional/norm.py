@@ -72,6 +72,8 @@ def _more_than_one_value(input: Tensor, count: int) -> None:
 
 def _fit_channels(input: Tensor, **per_channel: Tensor | None) -> None:
     """Raise RuntimeError unless what is given per channel has one element for each."""
+    if input.ndim < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     channels = input.shape[1]
     for name, t in per_channel.items():
         if t is not None and t.numel() != channels:
@@ -96,7 +98,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
 def batch_norm_with_moments(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
                             bias: Tensor | None, momentum: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """`batch_norm` in training: y, and each channel's mean and reciprocal deviation in this batch."""
-    count = input.numel() // max(input.shape[1], 1)
+    count = input.numel() // max(input.shape[1], 1) if input.ndim > 1 else 1
     _more_than_one_value(input, count)
     y, mean, rstd = OPS["batch_norm_train"](input, weight, bias, eps)
     if running_mean is not None or running_var is not None:

@@ -1,0 +1,75 @@
+"""inverse, solve and cholesky with a status for each matrix of a batch in place of an error.
+
+The status is LAPACK's: 0, or the number (from 1) of the first zero pivot, or of the first leading minor that is not
+positive definite. A matrix that fails gives nan and leaves the others as they are.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from eager import dtypes
+from eager.optable.linalg import CHOLESKY, INVERSE, SOLVE, cholesky_vjp, inverse_vjp, lu_array, solve_vjp, spec_like
+from eager.optable.table import Kind, Op, declare
+from eager.spec import SpecLike, TensorSpec
+
+
+def _first_zero_pivot(x: Any) -> int:
+    """Of one singular matrix; the last pivot where rounding hides the zero."""
+    packed, _ = lu_array(np, x)
+    zero = np.flatnonzero(np.diagonal(packed) == 0)
+    return int(zero[0]) + 1 if zero.size else x.shape[-1]
+
+
+def _first_indefinite_minor(x: Any) -> int:
+    """Of one matrix without a Cholesky factor."""
+    for k in range(1, x.shape[-1]):
+        try:
+            np.linalg.cholesky(x[:k, :k])
+        except np.linalg.LinAlgError:
+            return k
+    return int(x.shape[-1])
+
+
+def _kernel(compute: Callable[..., Any], status: Callable[[Any], int]) -> Callable[..., None]:
+    """The kernel of an op that runs numpy's `compute` over the whole batch, or matrix by matrix where one fails."""
+
+    def kernel(xp: Any, out: Any, x: Any, *others: Any) -> None:
+        y, info = out
+        info[...] = 0
+        try:
+            xp.copyto(y, compute(xp, x, *others))
+            return
+        except np.linalg.LinAlgError:
+            pass
+        for at in np.ndindex(*x.shape[:-2]):
+            try:
+                y[at] = compute(xp, x[at], *(o[at] for o in others))
+            except np.linalg.LinAlgError:
+                y[at] = np.nan
+                info[at] = status(x[at])
+
+    return kernel
+
+
+def _declare(name: str, base: Op, params: str, compute: Callable[..., Any], status: Callable[[Any], int], vjp: dict[str, Any]) -> Op:
+    def meta(x: SpecLike, *others: SpecLike) -> tuple[TensorSpec, TensorSpec]:
+        assert base.meta is not None
+        return base.meta(x, *others), spec_like(x, tuple(x.shape[:-2]), dtypes.int32)
+
+    def samples(make: Any) -> Iterator[tuple[Any, ...]]:
+        assert base.samples is not None
+        return base.samples(make)
+
+    return declare(f"{name}({params}) -> (Tensor, Tensor)", Kind.OPAQUE, meta=meta, kernel=_kernel(compute, status), vjp=vjp,
+                   nondifferentiable_outputs=(1,), samples=samples)  # fmt: skip
+
+
+INVERSE_STATUS = _declare("inverse_status", INVERSE, "Tensor x", lambda xp, x: xp.linalg.inv(x), _first_zero_pivot,
+                          {"x": lambda gs, y: inverse_vjp(gs[0], y)})  # fmt: skip
+SOLVE_STATUS = _declare("solve_status", SOLVE, "Tensor x, Tensor other", lambda xp, x, other: xp.linalg.solve(x, other), _first_zero_pivot,
+                        {"x,other": lambda gs, x, y: solve_vjp(gs[0], x, y)})  # fmt: skip
+CHOLESKY_STATUS = _declare("cholesky_status", CHOLESKY, "Tensor x", lambda xp, x: xp.linalg.cholesky(x), _first_indefinite_minor,
+                           {"x": lambda gs, y: cholesky_vjp(gs[0], y)})  # fmt: skip

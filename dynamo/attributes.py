@@ -135,6 +135,7 @@ class AttributeAccess:
         def mutating(self, value: Value) -> None: ...
         def is_instance_of(self, value: Value, cls: type) -> bool: ...
         def hash_key(self, value: Value) -> Any: ...
+        def has_hooks(self, registry: Any) -> bool: ...
 
     # -- classes -----------------------------------------------------------------------------------------------
     def class_has(self, cls: type, name: str) -> bool:
@@ -447,7 +448,7 @@ class AttributeAccess:
     def _set_buffer(self, obj: UserObject, entries: Any, name: str, value: Value) -> bool:
         """module.name = value where a buffer is replaced: an entry of the registry `entries`. False if another rule applies."""
         allowed = value.python_type() is Tensor or (isinstance(value, Constant) and value.value is None)
-        if not allowed or buffer_registration_hooks:
+        if not allowed or self.has_hooks(buffer_registration_hooks):
             return False
         buffers, key = self.wrap(entries, DictAttrSource(obj.source, "_buffers")), Constant(name)  # type: ignore[arg-type]
         if not isinstance(buffers, DictValue) or buffers.get(self, key) is None:  # type: ignore[arg-type]

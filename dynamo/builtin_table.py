@@ -21,6 +21,7 @@ from dynamo.values.sequences import ListValue
 from dynamo.values.symint import SymbolicValue, SymIntValue
 from dynamo.values.tensor import TensorValue
 from eager.nn import Module
+from eager.nn._hooks import GLOBAL_CALL_HOOKS
 
 if TYPE_CHECKING:
     from dynamo.capture import Capture
@@ -113,13 +114,18 @@ class Builtins:
         return NONE
 
     def module_has_hooks(self, obj: UserObject) -> bool:
-        """Whether the call of a module runs hooks, or was compiled in place."""
+        """Whether the call of a module runs hooks: its own, or those of every module. Guarded."""
         cap: Capture = self  # type: ignore[assignment]
-        found = False
+        found = any([self.has_hooks(registry) for registry in GLOBAL_CALL_HOOKS])
         for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
             hooks = cap.realize(obj.getattr(cap, name))
             found = found or hooks.truth(cap)
         return found
+
+    def has_hooks(self, registry: Any) -> bool:
+        """Whether a process-wide registry of hooks has entries. Guarded."""
+        cap: Capture = self  # type: ignore[assignment]
+        return cap.wrap_static(registry, "global module hooks").truth(cap)
 
 
 def constants(cap: Capture, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:

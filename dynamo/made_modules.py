@@ -18,6 +18,7 @@ from dynamo.values.mappings import DictValue
 from dynamo.values.objects import ClassValue, UserObject
 from dynamo.values.sequences import ListValue, TupleValue
 from eager.nn import Module
+from eager.nn._base import REGISTRATION_HOOKS
 from eager.random import default_generator
 
 if TYPE_CHECKING:
@@ -44,12 +45,15 @@ class MadeModules:
 
         def class_lookup(self, cls: type, name: str) -> Any: ...
         def realize(self, value: Value) -> Value: ...
+        def has_hooks(self, registry: Any) -> bool: ...
         def host(self, fn: Any, *args: Any, **kwargs: Any) -> Any: ...
 
     def make_module(self, value: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls(*args, **kwargs) of a Module class."""
         if not value.cls.__module__.startswith("eager.nn.modules.") and not self._is_bare(value.cls):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
+        if any([self.has_hooks(registry) for registry in REGISTRATION_HOOKS]):
+            raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() runs registration hooks of all modules")
         given: list[Module] = []
         arguments = [self._module_argument(a, given) for a in args]
         named = {k: self._module_argument(a, given) for k, a in kwargs.items()}

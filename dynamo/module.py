@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from dynamo import _native, trust
 from dynamo.compiler import CompiledRegion
 from eager.nn import Module
 from fxir.backends import Backend
 from fxir.options import CompileOptions
+
+_HOOKS_OF_CALLS: Final = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -35,7 +37,7 @@ class OptimizedModule(Module):
         self._modules["_orig_mod"] = module
         self.__dict__["_region"] = region
         shown = getattr(type(module).forward, "__code__", None)
-        self.__dict__["_compiled_call"] = region.function(call_module, shown)
+        self.__dict__["_compiled_call"] = self.__dict__["_entry"] = region.function(call_module, shown)
 
     @property
     def training(self) -> bool:  # type: ignore[override]
@@ -60,10 +62,16 @@ class OptimizedModule(Module):
         return rebuild, (self._modules["_orig_mod"], region.backend, region.backend_name, region.options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled_call(self._modules["_orig_mod"], *args, **kwargs)
+        return self._entry(self._modules["_orig_mod"], *args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled_call(self._modules["_orig_mod"], *args, **kwargs)
+
+    def _call_with_hooks(self, module: Module, *args: Any, **kwargs: Any) -> Any:
+        """A call after a hook was registered on this module itself: such hooks run outside the compiled code."""
+        if any(self.__dict__[name] for name in _HOOKS_OF_CALLS):
+            return self._call_hooked(args, kwargs)
+        return self._compiled_call(module, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         modules = self.__dict__.get("_modules", {})
@@ -92,6 +100,24 @@ class OptimizedModule(Module):
 
     def __repr__(self) -> str:
         return f"OptimizedModule(\n  (_orig_mod): {self._modules['_orig_mod']!r}\n)"
+
+
+def _registering(name: str) -> Callable[..., Any]:
+    """`Module.<name>`, after which calls look for hooks: without one they go straight to the compiled code."""
+    register = getattr(Module, name)
+
+    @functools.wraps(register)
+    def method(self: OptimizedModule, *args: Any, **kwargs: Any) -> Any:
+        handle = register(self, *args, **kwargs)
+        self.__dict__["_entry"] = self._call_with_hooks
+        return handle
+
+    return method
+
+
+for _name in ("register_forward_pre_hook", "register_forward_hook", "register_full_backward_pre_hook", "register_full_backward_hook",
+              "register_backward_hook"):  # fmt: skip
+    setattr(OptimizedModule, _name, _registering(_name))
 
 
 def compiled_with(model: Any, region: CompiledRegion) -> Any:

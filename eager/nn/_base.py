@@ -16,11 +16,6 @@ _MISSING = object()
 # Attribute values that compare by value without running user code.
 _PLAIN = (int, float, str, bool, type(None), bytes)
 
-# Called with (module, name, value) for every registration, in the order they were added.
-module_registration_hooks: dict[int, Callable[..., Any]] = {}
-parameter_registration_hooks: dict[int, Callable[..., Any]] = {}
-buffer_registration_hooks: dict[int, Callable[..., Any]] = {}
-
 
 @_native.seal_type  # so that what is known of a registry's class needs no check: no instance can change class
 class Registry(dict[Any, Any]):
@@ -68,6 +63,13 @@ class Registry(dict[Any, Any]):
         rest = [(k, v) for k, v in items if k != key]
         super().clear()
         self.update([*rest, (key, value)] if last else [(key, value), *rest])
+
+
+# Called with (module, name, value) for every registration, in the order they were added.
+module_registration_hooks: dict[int, Callable[..., Any]] = Registry()
+parameter_registration_hooks: dict[int, Callable[..., Any]] = Registry()
+buffer_registration_hooks: dict[int, Callable[..., Any]] = Registry()
+REGISTRATION_HOOKS = (module_registration_hooks, parameter_registration_hooks, buffer_registration_hooks)
 
 
 def typename(o: Any) -> str:

@@ -26,6 +26,7 @@ global_forward_hooks_with_kwargs: dict[int, bool] = Registry()
 global_forward_hooks_always_called: dict[int, bool] = Registry()
 global_backward_pre_hooks: dict[int, Callable[..., Any]] = Registry()
 global_backward_hooks: dict[int, Callable[..., Any]] = Registry()
+GLOBAL_CALL_HOOKS = (global_forward_pre_hooks, global_forward_hooks, global_backward_pre_hooks, global_backward_hooks)
 
 
 class HookedModule(ModuleBase):

@@ -91,7 +91,7 @@ class GuardProgram:
             sizes: tuple of int, ANY or AT_LEAST_2; strides: tuple of int or ANY, or None for
             "contiguous under the actual sizes". len(sizes) is compared with the tensor's ndim.
         ("int_range", src, low, high)             exactly int, low <= v <= high
-        ("grad_mode", bool)             grad mode of the calling thread
+        ("grad_mode", int)              modes of the calling thread: 1 gradients are recorded, 2 inference mode
         ("call_eq", callable, expected) callable() has expected's exact type and ==
 
     Relational checks; they run in a second phase, after all others::

@@ -166,7 +166,7 @@ class AttributeAccess:
             return self.raise_(AttributeError, f"'{type_name(cls)}' object has no attribute '{name}'")  # type: ignore[no-any-return]
         if raw is None:
             raise Unsupported(breaks.OPAQUE_OBJECT, f"{name} of {obj.describe()}, which its class has set to None")
-        return self._bind(obj, cls, name, raw)
+        return self.bind_class_attribute(obj, cls, name, raw)
 
     # -- reading an instance -----------------------------------------------------------------------------------
     def instance_attribute(self, obj: Value, cls: type, name: str) -> Value:
@@ -207,7 +207,7 @@ class AttributeAccess:
         if found is not None:
             return found
         if raw is not _ABSENT:
-            return self._bind(obj, cls, name, raw)
+            return self.bind_class_attribute(obj, cls, name, raw)
         if name == "__dict__":
             return self.instance_dict(obj)
         if isinstance(obj, ExceptionValue) and obj.source is None and hasattr(BaseException, name):
@@ -365,7 +365,7 @@ class AttributeAccess:
             raise Unsupported(breaks.ATTRIBUTE, f"{obj.describe()}.{name}")
         return self.wrap(self.host(getattr, real, name), AttrSource(obj.source, name))
 
-    def _bind(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
+    def bind_class_attribute(self, obj: Value, cls: type, name: str, raw: Any) -> Value:
         """A class attribute read through an instance, by the kind of attribute."""
         if isinstance(raw, staticmethod):
             return self.wrap(raw.__func__, ConstSource(raw.__func__, f"{cls.__name__}.{name}"))
@@ -514,7 +514,7 @@ class AttributeAccess:
             raise Unsupported(breaks.ATTRIBUTE, f"{value.describe()}.{name} (its metaclass has __getattribute__)")
         overrides = is_data_descriptor(from_meta) and hasattr(type(from_meta), "__get__")
         if from_meta is not _ABSENT and (raw is _ABSENT or overrides):
-            return self._bind(value, meta, name, from_meta)
+            return self.bind_class_attribute(value, meta, name, from_meta)
         if raw is _ABSENT:
             return self._missing_class_attribute(value, name)
         return self._class_entry(value, name, raw)
@@ -565,11 +565,9 @@ class AttributeAccess:
         held = ConstSource(namespace, value.name)
         if name not in namespace and raw is not _ABSENT:
             self.guard("dict_absent", held, name)
-            return self._bind(value, cls, name, raw)
+            return self.bind_class_attribute(value, cls, name, raw)
         if name not in namespace:
             return self._missing_module_attribute(module, held, name)
-        if trust.is_trusted_namespace(namespace):
-            return self.wrap_static(namespace[name], name)
         return self.wrap(namespace[name], DictItemSource(held, name))
 
     def _module_class_attribute(self, value: PythonModule, cls: type, name: str) -> Any:
@@ -593,7 +591,10 @@ class AttributeAccess:
         except AttributeError as error:
             self.guard("dict_absent", held, name)
             return self.raise_(AttributeError, *error.args)  # type: ignore[no-any-return]
-        return self.wrap(found, DictItemSource(held, name)) if name in module.__dict__ else self.wrap_static(found, name)
+        if name in module.__dict__:
+            return self.wrap(found, DictItemSource(held, name))
+        self.guard("dict_absent", held, name)  # a module that makes its attributes when they are read
+        return self.wrap_static(found, name)
 
     def super_attribute(self, value: SuperValue, name: str) -> Value:
         """super(cls, obj).name"""
@@ -614,7 +615,7 @@ class AttributeAccess:
                     return self._class_method(owner, base, name, raw.__func__)
                 if is_data_descriptor(raw) and not isinstance(raw, property):
                     raise Unsupported(breaks.ATTRIBUTE, f"super().{name}")
-                return self._bind(obj, base, name, raw)
+                return self.bind_class_attribute(obj, base, name, raw)
         return self.raise_(AttributeError, f"'super' object has no attribute '{name}'")  # type: ignore[no-any-return]
 
     # -- containers and constants ------------------------------------------------------------------------------

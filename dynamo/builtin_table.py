@@ -116,7 +116,7 @@ class Builtins:
     def module_has_hooks(self, obj: UserObject) -> bool:
         """Whether the call of a module runs hooks: its own, or those of every module. Guarded."""
         cap: Capture = self  # type: ignore[assignment]
-        found = any([self.has_hooks(registry) for registry in GLOBAL_CALL_HOOKS])
+        found = any(self.has_hooks(registry) for registry in GLOBAL_CALL_HOOKS)
         for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
             hooks = cap.realize(obj.getattr(cap, name))
             found = found or hooks.truth(cap)

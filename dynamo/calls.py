@@ -321,7 +321,7 @@ class Calls:
         chain, self._chain = self._chain, False
         if type_attribute(obj.cls, DISABLED, False) or (namespace_held(obj.real) or {}).get(DISABLED):
             raise Unsupported(breaks.DISABLED_CALL, f"{obj.describe()} is marked with disable")
-        if isinstance(obj.real, Module) and self.class_lookup(obj.cls, "__call__") is Module.__call__:
+        if isinstance(obj.real, Module) and _is_modules_call(self.class_lookup(obj.cls, "__call__"), "__call__"):
             return self._call_module(obj, args, kwargs, chain)
         if not self.class_has(obj.cls, "__call__"):
             self.raise_(TypeError, f"'{obj.cls.__name__}' object is not callable")  # type: ignore[attr-defined]
@@ -330,7 +330,8 @@ class Calls:
         return method.call(self, args, kwargs)  # type: ignore[arg-type]
 
     def _call_module(self, obj: UserObject, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
-        if self.module_has_hooks(obj):  # type: ignore[attr-defined]
+        replaced = not _is_modules_call(self.class_lookup(obj.cls, "_call_impl"), "_call_impl")
+        if self.module_has_hooks(obj) or replaced:  # type: ignore[attr-defined]
             method = self.special_method(obj, "_call_impl")
         else:
             method = self.realize(obj.getattr(self, "forward"))  # type: ignore[arg-type]
@@ -483,3 +484,6 @@ def _is_none(value: Value) -> bool:
     return isinstance(value, Constant) and value.holds(None)
 
 
+def _is_modules_call(raw: Any, name: str) -> bool:
+    """Whether a class's entry `name` is the one that Module brings: a program may have put another in its place."""
+    return isinstance(raw, types.FunctionType) and raw.__code__.co_qualname == f"HookedModule.{name}" and trust.is_own(raw.__code__)

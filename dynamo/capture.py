@@ -145,6 +145,9 @@ class Capture(  # type: ignore[misc]
         self.fallible: dict[Node, Node] = {}  # calls that may refuse data, each with a tensor that shows it was made
         self.grad_mode: bool = eager.is_grad_enabled()
         self.initial_grad_mode = self.grad_mode
+        self.inference: bool = eager_native.inference_mode()
+        self.initial_inference = self.inference
+        self.switches_inference = False
         self.ambient: int = ambient.word()
         self.autocast: int = ambient.autocast_number()
         self.initial_autocast = self.autocast
@@ -164,6 +167,7 @@ class Capture(  # type: ignore[misc]
             raise GiveUp(breaks.EXCEPTION, f"{error.value.python_type().__name__} leaves the captured code") from error
         finally:
             eager_native.set_grad_enabled(self.initial_grad_mode)
+            eager_native.set_inference_mode(self.initial_inference)
             ambient.switch_autocast(self.initial_autocast)
         assert isinstance(signal, Return)
         return Finished(signal.value)
@@ -255,6 +259,17 @@ class Capture(  # type: ignore[misc]
         self.effect_nodes.add(node)
         eager_native.set_grad_enabled(on)
         self.grad_mode = on
+        return before
+
+    def set_inference_mode(self, on: bool) -> bool:
+        """Switch inference mode from here on; returns what it was. The graph runs outside of the mode, and its outputs are
+        marked with what their fakes are."""
+        before = self.inference
+        self.mutating(None)
+        self.refuse_later("switches inference mode")
+        self.switches_inference = self.switches_inference or on != before
+        eager_native.set_inference_mode(on)
+        self.inference = on
         return before
 
     def switch_autocast(self, number: int) -> int:

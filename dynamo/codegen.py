@@ -391,18 +391,29 @@ class CodeGen:
             # the sources are fetched now, in the prologue
             args = ", ".join([*self._graph_arguments(), *self._graph_symbols()])
             try:
+                HELPERS["set_inference_mode"](False)  # what a backend keeps of its traces is for calls in any mode
                 compiled = self.plan.compile_graph(cap, nodes)
             finally:  # a graph that was run to be traced leaves the last block of no_grad or autocast open
+                HELPERS["set_inference_mode"](cap.initial_inference)
                 HELPERS["set_grad_enabled"](cap.initial_grad_mode)
                 HELPERS["switch_autocast"](cap.initial_autocast)
             targets = "".join(f"_g{i}, " for i in range(len(nodes)))
             call = f"{self.bind(compiled, 'graph')}({args})"
             lines = self._guarded_call(f"({targets}) = {call}" if nodes else call)
+            if cap.switches_inference:
+                lines = [f"{self.helper('set_inference_mode')}(False)", *lines, *self._inference_marks(nodes)]
         if HELPERS["set_grad_enabled"] in switched or cap.grad_mode != cap.initial_grad_mode:
             lines.append(f"{self.helper('set_grad_enabled')}({cap.grad_mode})")
         if HELPERS["switch_autocast"] in switched or cap.autocast != cap.initial_autocast:
             lines.append(f"{self.helper('switch_autocast')}({cap.autocast})")
+        if cap.switches_inference:
+            lines.append(f"{self.helper('set_inference_mode')}({cap.inference})")
         return lines
+
+    def _inference_marks(self, nodes: list[Node]) -> list[str]:
+        """Statements that mark the outputs of a graph in which the program switched inference mode. It runs outside of the mode."""
+        fakes = {v.node: v.fake for v in self.cap.fakes.values()}
+        return [f"_g{i}._is_inference = True" for i, n in enumerate(nodes) if n in fakes and n.op != "placeholder" and fakes[n].is_inference()]
 
     def _graph_arguments(self) -> Iterator[str]:
         """Expressions of the graph's inputs. Constant ones in a row, a module's parameters, are one tuple."""
@@ -444,7 +455,8 @@ class CodeGen:
         slots = "".join(n + ", " for n in self._slot_names)
         self.uses_function = self.uses_function or not self.plan.is_continuation
         name = self.bind(handler, "on_graph_error")
-        initial = (f"{self.helper('set_grad_enabled')}({cap.initial_grad_mode}); "
+        leave = f"{self.helper('set_inference_mode')}({cap.initial_inference}); " if cap.switches_inference else ""
+        initial = (f"{leave}{self.helper('set_grad_enabled')}({cap.initial_grad_mode}); "
                    f"{self.helper('switch_autocast')}({cap.initial_autocast})")  # fmt: skip
         return [*before, "try:", "    " + call, f"except {caught} as _error:", *check, "    " + initial,
                 # Behind the block: what the program raises now was not raised while `_error` was handled.

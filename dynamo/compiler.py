@@ -401,7 +401,7 @@ class Job:
     def variant(self) -> Variant:
         """The guards of the capture as they stand, and their program."""
         cap = self.cap
-        cap.guards.add("grad_mode", (), cap.initial_grad_mode)
+        cap.guards.add("grad_mode", (), cap.initial_grad_mode | cap.initial_inference << 1)
         cap.guards.add("ambient", (), cap.ambient)
         add_relations(cap)
         cap.add_shape_guards()

@@ -20,6 +20,8 @@ from dynamo._native import ANY, AT_LEAST_2, META_ALL, GuardProgram
 from dynamo.shape_guards import ShapeCheck
 from dynamo.sources import AttrSource, ChildSource, ConstSource, Source
 from eager import _logging, ambient, dtype, dtypes
+from eager import _native as eager_native
+from eager.nn.parameter import REQUIRES_GRAD_FLAG
 from fxir.node import Origin
 from fxir.wording import cut, text
 
@@ -62,6 +64,8 @@ class Guard:
         """The fact in words, without who it is about."""
         if self.kind == "tensor":
             return f"is {_expected_tensor(self.operands)}"
+        if self.kind == "grad_mode":
+            return describe_grad_mode(self.operands[0])
         if self.kind == "ambient":
             return f"surroundings: {ambient.describe(self.operands[0])}"
         if self.kind == "call_eq":
@@ -73,10 +77,20 @@ _WORDS: Final = {
     "is": "is the object", "is_not": "is not the object", "type": "has the type", "int_eq": "==", "float_eq": "==", "str_eq": "==",
     "const_eq": "==", "content_eq": "==", "len": "has the length", "dict_keys": "has the keys", "no_attr": "has no attribute",
     "type_absent": "has no attribute", "dict_absent": "has no entry", "cell_empty": "is not bound",
-    "grad_mode": "gradients are recorded:", "same": "are one object", "distinct": "are different objects", "alias": "share memory",
+    "same": "are one object", "distinct": "are different objects", "alias": "share memory",
     "not_alias": "share no memory", "iterator_state": "stands at", "set_elements": "has the elements",
     "plain_new": "makes its instances as object does",
 }  # fmt: skip
+
+
+def grad_modes() -> int:
+    """The modes of this thread that the guard "grad_mode" compares: 1 gradients are recorded, 2 inference mode."""
+    return eager_native.grad_enabled() | eager_native.inference_mode() << 1
+
+
+def describe_grad_mode(modes: int) -> str:
+    """The modes in words."""
+    return ("gradients are recorded" if modes & 1 else "no gradients are recorded") + (", inference mode" if modes & 2 else "")
 
 
 def _short(operands: tuple[Any, ...]) -> str:
@@ -305,6 +319,8 @@ def _describe_expected(guard: Guard) -> str:
         return {"same": "one object", "distinct": "different objects"}.get(guard.kind, guard.kind)
     if guard.kind == "ambient":
         return ambient.describe(operands[0])
+    if guard.kind == "grad_mode":
+        return describe_grad_mode(operands[0])
     return _short(operands)
 
 
@@ -321,7 +337,7 @@ def explain_failure(guards: list[Guard], program: GuardProgram, slots: tuple[Any
     names = ", ".join(s.name for s in guard.sources) or guard.kind
     actual = "(not readable)"
     if guard.kind == "grad_mode":
-        names, actual = "grad mode", str(not guard.operands[0])
+        names, actual = "grad mode", describe_grad_mode(grad_modes())
     elif guard.kind == "ambient":
         names, actual = "autocast and default device", ambient.describe(ambient.word())
     elif guard.kind == "shape":
@@ -353,6 +369,11 @@ def guard_cost_ns(guards: list[Guard], slots: tuple[Any, ...]) -> float | None:
 def describe(guards: list[Guard]) -> str:
     """The list of guards as printed under TORCH_LOGS=guards."""
     return "\n".join(f"{guard.note}  [{when(guard)}]" for guard in guards) or "(no guards)"
+
+
+def meta_word(t: Any) -> int:
+    """What the guard "tensor" compares: the word of a tensor, with the flag that a view may have through its base alone."""
+    return t._meta_word | (REQUIRES_GRAD_FLAG if t.requires_grad else 0)
 
 
 TENSOR_MASK: Final[int] = META_ALL

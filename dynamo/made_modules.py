@@ -52,7 +52,7 @@ class MadeModules:
         """cls(*args, **kwargs) of a Module class."""
         if not value.cls.__module__.startswith("eager.nn.modules.") and not self._is_bare(value.cls):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}()")
-        if any([self.has_hooks(registry) for registry in REGISTRATION_HOOKS]):
+        if any(self.has_hooks(registry) for registry in REGISTRATION_HOOKS):
             raise Unsupported(breaks.UNKNOWN_CALL, f"{value.describe()}() runs registration hooks of all modules")
         given: list[Module] = []
         arguments = [self._module_argument(a, given) for a in args]

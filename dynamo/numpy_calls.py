@@ -90,7 +90,10 @@ class Call:
         return x if x.fake.dtype is wanted else self.method("to", x, wanted)
 
     def op(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
-        """fn(*args, **kwargs) as a node. Arguments: values, or what Python has for them."""
+        """fn(*args, **kwargs) as a node. Arguments: values, or what Python has for them. An array is on the CPU, whatever the
+        default device is."""
+        if fn in (eager.full, eager.tensor):
+            kwargs["device"] = "cpu"
         named = {k: self._value(v) for k, v in kwargs.items()}
         return self.cap.tensor_call(fn, [self._value(a) for a in args], named)
 

@@ -64,6 +64,7 @@ def _zeros_like(t: Tensor, made: dict[int, Tensor]) -> Tensor:
             meta_of(view).creation = meta_of(t).creation  # what forbids a write to it, whatever has made it
         else:
             zeros = eager.empty_strided(tuple(t.shape), t.stride(), dtype=t.dtype).zero_().requires_grad_(t.requires_grad)
+            zeros._is_inference = t.is_inference()
             if not t.is_leaf:
                 attach([zeros], [zeros.detach().requires_grad_()], lambda gradients: gradients, "History")
             made[id(t)] = zeros

@@ -16,6 +16,7 @@ from dynamo.builtin_table import (
     Args,
     Kwargs,
     Row,
+    asked,
     function,
     on_constants,
 )
@@ -44,8 +45,7 @@ def _inference_mode(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 @function(eager_native.set_inference_mode)
 def _set_inference_mode(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    # Compiled code makes ordinary tensors; of inference mode it keeps that nothing is recorded.
-    return Constant(eager_native.inference_mode())
+    return Constant(cap.set_inference_mode(cap.truth(args[0])))
 
 
 @function(eager_native.grad_enabled)
@@ -121,6 +121,8 @@ def _tensor_question(name: str) -> Row:
 SPECIAL[eager.is_floating_point] = _tensor_question("is_floating_point")
 SPECIAL[eager.numel] = _tensor_question("numel")
 SPECIAL[checks.holds] = lambda cap, a, k: TRUE if assert_condition(cap, a[0]) else a[0]
+for _fn in (eager.is_anomaly_enabled, eager.is_anomaly_check_nan_enabled):
+    SPECIAL[_fn] = asked(_fn)
 SPECIAL[eager.get_default_dtype] = lambda cap, a, k: cap.default_dtype()
 
 

@@ -207,6 +207,7 @@ HELPERS: Final[dict[str, Any]] = {
     "resume": _native.resume,
     "set_annotations": set_annotations,
     "set_grad_enabled": eager_native.set_grad_enabled,
+    "set_inference_mode": eager_native.set_inference_mode,
     "set_random_state": random.setstate,
     "skipped": skipped,
     "stepped": stepped,

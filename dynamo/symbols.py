@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo._native import ANY, AT_LEAST_2
 from dynamo.dynamic import LOG, Dim, Dynamic
 from dynamo.errors import ConstraintViolationError
+from dynamo.guards import meta_word
 from dynamo.shape_guards import base_of, bounds_of, check_of, check_of_floats, equal_terms
 from dynamo.sources import GeometrySource, Source
 from dynamo.values.symint import SymFloatValue, SymIntValue
@@ -121,7 +122,7 @@ class Symbols:
         sizes = tuple(AT_LEAST_2 if isinstance(n, SymInt) else n for n in spec.shape)
         contiguous = _expressions(contiguous_strides(spec.shape)) == _expressions(spec.strides)
         strides = None if contiguous else tuple(ANY if isinstance(s, SymInt) else s for s in spec.strides)
-        self.guard("tensor", source, type(real), real._meta_word, mask, sizes, strides)
+        self.guard("tensor", source, type(real), meta_word(real), mask, sizes, strides)
         if contiguous:
             return
         for d, s in enumerate(spec.strides):

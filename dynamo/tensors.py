@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import eager
-from dynamo import breaks
+from dynamo import breaks, trust
 from dynamo.array_memory import share_memory
 from dynamo.errors import Raised, Unsupported, describe
-from dynamo.guards import TENSOR_MASK
+from dynamo.guards import TENSOR_MASK, meta_word
 from dynamo.op_errors import error_in_eager
 from dynamo.refusals import is_handled
 from dynamo.sources import ConstSource, DictItemSource, Source
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
     from dynamo.symbolic import Frame
 
 DEFAULT_DTYPE: Final = DictItemSource(ConstSource(vars(dtypes), "eager.dtypes"), "_default")
+# operator function -> the methods of Tensor that it runs
+_OPERATOR_METHODS: Final[dict[Any, tuple[str, ...]]] = {
+    fn: tuple(m for m in (f"__{name.strip('_')}__", f"__r{name.strip('_')}__") if hasattr(Tensor, m))
+    for name, fn in vars(operator).items()
+    if type(fn) is types.BuiltinFunctionType and not name.startswith("__")
+}
 _SOURCELESS: Final = frozenset({Kind.CREATION, Kind.RANDOM, Kind.EFFECT})
 
 
@@ -138,6 +145,7 @@ class TensorCalls:
         fakes: dict[int, TensorValue]
 
         def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
+        def class_lookup(self, cls: type, name: str) -> Any: ...
         def node_of(self, value: InGraph) -> Node: ...
         def realize(self, value: Value) -> Value: ...
         def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
@@ -165,11 +173,12 @@ class TensorCalls:
         history = _history(real, source)
         spec = self.symbolic_spec(real, source)
         if spec is None:
-            self.guard("tensor", source, type(real), real._meta_word, TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
+            self.guard("tensor", source, type(real), meta_word(real), TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
             stand_in = fake_like(real)
         else:
             self.guard_symbolic(real, source, spec, TENSOR_MASK)
             stand_in = fake(spec, real.requires_grad)
+        stand_in._is_inference = real.is_inference()
         if history is not None:
             attach([stand_in], [fake_like(stand_in, True)], lambda gradients: gradients, "Input")
         name = _placeholder_name(source)
@@ -204,8 +213,16 @@ class TensorCalls:
     # -- calls -------------------------------------------------------------------------------------------------
     def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """fn(*args, **kwargs) as a node. A custom op is recorded as its overload, as torch does."""
+        for name in _OPERATOR_METHODS.get(fn, ()) if type(fn) is types.BuiltinFunctionType else ():
+            if self.replaced_in_tensor(name, Tensor) is not None:
+                raise Unsupported(breaks.TENSOR_ATTRIBUTE, f"Tensor.{name}, which the program has replaced")
         fn = getattr(fn, "_opoverload", None) or fn
         return self._record("call_function", fn, args, kwargs, fn)
+
+    def replaced_in_tensor(self, name: str, cls: type) -> Any | None:
+        """What the program has put into Tensor's class under `name`; None for what the library has there. Guarded."""
+        raw = self.class_lookup(cls, name)
+        return raw if trust.is_of_program(raw) else None
 
     def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """args[0].name(*args[1:], **kwargs) as a node."""

@@ -161,6 +161,12 @@ def is_own(code: CodeType) -> bool:
     return code.co_filename.startswith(_OWN_DIRS)
 
 
+def is_of_program(raw: Any) -> bool:
+    """Whether an entry of a class of ours is Python code of the program: a function, or the descriptor of one."""
+    fn = raw.fget if isinstance(raw, property) else getattr(raw, "__func__", raw) if isinstance(raw, staticmethod | classmethod) else raw
+    return isinstance(fn, types.FunctionType) and not is_own(fn.__code__)
+
+
 _OPAQUE_PACKAGES: Final = ("numpy", "rich", "tqdm", "pytest", "_pytest", "bytecode")
 
 
@@ -219,12 +225,3 @@ def may_capture(code: CodeType) -> bool:
     if code.co_filename.startswith(f"<{CAPTURED_GRAPH}."):
         return False
     return _may_capture_file(code.co_filename)
-
-
-def is_trusted_namespace(namespace: dict[str, Any]) -> bool:
-    """Whether the globals belong to code that nobody patches: C extension modules of Python itself."""
-    name = namespace.get("__name__")
-    if not isinstance(name, str):
-        return False
-    top = name.partition(".")[0]
-    return top in sys.builtin_module_names or top in ("math", "operator", "itertools", "functools", "contextlib", "collections")

@@ -85,7 +85,10 @@ static inline bool is_tensor(PyObject *o) { return PyObject_TypeCheck(o, eager_a
 static inline bool tensor_matches(PyObject *o, const TensorSpec *spec)
 {
     const TensorObject *t = (const TensorObject *)o;
-    if (unlikely(Py_TYPE(o) != spec->type || ((t->meta ^ spec->meta) & spec->mask))) return false;
+    if (unlikely(Py_TYPE(o) != spec->type)) return false;
+    uint64_t meta = t->meta;
+    if (unlikely(t->storage->ask_base) && eager_api->wants_grad(t)) meta |= EAGER_REQUIRES_GRAD;
+    if (unlikely((meta ^ spec->meta) & spec->mask)) return false;
     int n = spec->ndim;
     if (unlikely(tensor_ndim(t) != n)) return false;
     const int64_t *dims = t->dims, *want = spec->dims;
@@ -331,7 +334,7 @@ static bool check(const Guard *g, PyObject **slots)
         return PyDict_Check(o) && !_PyDict_GetItem_KnownHash(o, g->obj, g->hash) && !PyErr_Occurred();
     case G_CELL_EMPTY: return PyCell_Check(o) && !PyCell_GET(o);
     case G_INT_RANGE: return int_value(o, &value) && value >= g->a && value <= g->b;
-    case G_GRAD_MODE: return !eager_api->grad_enabled() == !g->a;
+    case G_GRAD_MODE: return eager_api->grad_modes() == g->a;
     case G_AMBIENT: return eager_api->mode_depth() >> EAGER_AMBIENT_SHIFT == g->a;
     case G_CALL_EQ: return is_constant(PyObject_CallNoArgs(g->base), g->obj);
     case G_ITERATOR_STATE: return is_constant(iterator_state(o), g->obj);

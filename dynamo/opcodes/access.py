@@ -35,21 +35,16 @@ def load_name(frame: Frame, name: str) -> Value:
     pending = cap.effects.global_write(namespace, name)
     if pending is not None and pending is not DELETED:
         return pending  # type: ignore[no-any-return]
-    trusted = trust.is_trusted_namespace(namespace)
     held = ConstSource(namespace, "globals")
     if name in namespace and pending is not DELETED:
-        if trusted:
-            return cap.wrap_static(namespace[name], name)
         return cap.wrap(namespace[name], DictItemSource(held, name))
     builtins_namespace = namespace.get("__builtins__", BUILTINS_NAMESPACE)
     if not isinstance(builtins_namespace, dict):
         builtins_namespace = vars(builtins_namespace)
-    if pending is not DELETED and not trusted:
+    if pending is not DELETED:
         cap.guard("dict_absent", held, name)
     if name not in builtins_namespace:
         return cap.raise_name_error(name)  # type: ignore[no-any-return]
-    if trusted:
-        return cap.wrap_static(builtins_namespace[name], name)
     return cap.wrap(builtins_namespace[name], DictItemSource(ConstSource(builtins_namespace, "builtins"), name))
 
 

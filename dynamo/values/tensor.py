@@ -69,6 +69,9 @@ class TensorValue(Value):
         raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
 
     def getattr(self, cap: Capture, name: str) -> Value:
+        replaced = cap.replaced_in_tensor(name, self.cls)
+        if replaced is not None:
+            return cap.bind_class_attribute(self, self.cls, name, replaced)
         if name in _PLAIN_ATTRIBUTES:
             return cap.wrap_new(getattr(self.fake, name))
         if name in _TENSOR_PROPERTIES:
@@ -115,6 +118,9 @@ class TensorValue(Value):
         raise Unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        replaced = cap.replaced_in_tensor(name, self.cls)
+        if replaced is not None:
+            return cap.call(cap.bind_class_attribute(self, self.cls, name, replaced), args, kwargs)
         if name == "numpy" and not args and not kwargs:
             return cap.array_of(self)
         if name in _READS_DATA:
@@ -122,6 +128,8 @@ class TensorValue(Value):
             if number is not None:
                 return number
             raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
+        if name in ("storage_offset", "_is_view") and self._is_over_input(cap):
+            raise Unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}() of {self.describe()}: no guard compares the place in its memory")
         if name == "requires_grad_":
             return self._requires_grad(cap, args, kwargs)
         if name in _VIEWS_IN_PLACE:
@@ -142,6 +150,11 @@ class TensorValue(Value):
         if name in ("register_forward_hook", "_set_impl"):
             raise Unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}()")
         return cap.tensor_method(name, [self, *args], kwargs)
+
+    def _is_over_input(self, cap: Capture) -> bool:
+        """Whether the tensor is in memory that comes from outside: where in it, its fake does not know."""
+        memory = self.fake.untyped_storage().root
+        return any(v.fake.untyped_storage().root is memory for v in cap.inputs)
 
     def _read(self, cap: Capture, name: str) -> Value | None:
         """x.item() and its kin as symbols, where they may be."""

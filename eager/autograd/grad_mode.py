@@ -122,7 +122,7 @@ class set_grad_enabled(_GradContext):  # noqa: N801 - torch's name
 class inference_mode(_GradContext):  # noqa: N801 - torch's name
     """Like no_grad, and new tensors are inference tensors: they can never take part in recorded work.
 
-    (Inside compiled code new tensors are ordinary ones; version counters are always kept.)
+    (Version counters are always kept.)
     """
 
     def __new__(cls, mode: Any = True) -> Any:

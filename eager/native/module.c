@@ -9,6 +9,7 @@ _Thread_local int tls_mode_depth;
 _Thread_local int tls_inference;
 
 int grad_enabled(void) { return !tls_grad_disabled; }
+static int grad_modes(void) { return (tls_grad_disabled ? 0 : 1) | (tls_inference ? 2 : 0); }
 int mode_depth(void) { return tls_mode_depth; }
 
 static PyObject *py_grad_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyBool_FromLong(!tls_grad_disabled); }
@@ -205,8 +206,9 @@ static EagerAPI api = {
     .tensor_base_type = &TensorBase_Type,
     .tensor_class = &g_tensor_class,
     .epoch = &g_epoch,
-    .grad_enabled = grad_enabled,
+    .grad_modes = grad_modes,
     .mode_depth = mode_depth,
+    .wants_grad = tensor_wants_grad,
     .itemsize = g_itemsize,
     .storage_alloc = storage_alloc,
     .tensor_new = tensor_new,

@@ -13,7 +13,7 @@
 
 #include "runtime.h"
 
-#define EAGER_ABI_VERSION 3
+#define EAGER_ABI_VERSION 4
 #define EAGER_MAX_NDIM 64
 #define EAGER_INLINE_NDIM 6
 
@@ -104,8 +104,9 @@ typedef struct {
     PyTypeObject *tensor_base_type;
     PyTypeObject **tensor_class;      /* eager.Tensor, once Python has registered it */
     uint64_t *epoch;                  /* module and parameter changes */
-    int (*grad_enabled)(void);        /* of the calling thread */
+    int (*grad_modes)(void);          /* of the calling thread: 1 gradients are recorded, 2 inference mode */
     int (*mode_depth)(void);          /* dispatch modes on the calling thread's stack; above them the ambient word */
+    bool (*wants_grad)(const TensorObject *t);        /* by the flag, or through the base of a view that lacks it */
     const int *itemsize;              /* by dtype code */
     StorageObject *(*storage_alloc)(int64_t nbytes);  /* CPU memory from the caching pool */
     /* Borrowed storage; sizes and strides are copied. `meta` carries dtype, device and flags;

@@ -413,7 +413,8 @@ class CodeGen:
     def _inference_marks(self, nodes: list[Node]) -> list[str]:
         """Statements that mark the outputs of a graph in which the program switched inference mode. It runs outside of the mode."""
         fakes = {v.node: v.fake for v in self.cap.fakes.values()}
-        return [f"_g{i}._is_inference = True" for i, n in enumerate(nodes) if n in fakes and n.op != "placeholder" and fakes[n].is_inference()]
+        made = [(i, fakes.get(n)) for i, n in enumerate(nodes) if n.op != "placeholder"]
+        return [f"_g{i}._is_inference = True" for i, fake in made if fake is not None and fake.is_inference()]
 
     def _graph_arguments(self) -> Iterator[str]:
         """Expressions of the graph's inputs. Constant ones in a row, a module's parameters, are one tuple."""

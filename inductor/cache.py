@@ -42,6 +42,7 @@ _MANIFEST, _PLAN, _LIBRARY, _NOTES = "manifest.json", "plan.json", ".so", "notes
 _STALE_S = 3600.0  # a temporary folder this old belongs to a process that died
 _COMPARED = 64  # how many entries a miss is compared with
 _RULES = ("casting", "dtypes", "elements", "float8", "memory_format", "promotion", "spec")  # of `eager`: rules of the op table
+_RULES = ("casting", "dtypes", "elements", "float8", "memory_format", "promotion", "spec")  # of `eager`: rules of the op table
 _SHRINK_TO = 0.8  # of the limit: removing one by one at the limit would rescan at each store
 
 

@@ -25,7 +25,7 @@ from inductor.cpp.epilogue import Epilogue, match, print_epilogue
 from inductor.cpp.functions import NAME, SIZES, SIZES_IN, Functions, arguments, comment, declared
 from inductor.cpp.gemm_problem import GemmCode
 from inductor.cpp.nests import Kernel, Place, print_nest
-from inductor.cpp.prelude import prelude
+from inductor.cpp.prelude import forms_used, prelude
 from inductor.cpp.products import Problem, unit_strides
 from inductor.cpp.run_time import Sizes
 from inductor.cpp.units import spread
@@ -464,7 +464,8 @@ class _Compiler:
     def _source_units(self, codes: list[_Code], plan: A.ArtifactPlan) -> list[A.SourceUnit]:
         if not (any(c.statements for c in codes) or plan.derived):
             return []
-        head = prelude(self.request.tools.vector_functions)
+        vector_functions = self.request.tools.vector_functions
+        start = head = prelude(vector_functions)
         texts = [*self.functions.texts, *(c.text for c in codes if c.text)]
         checked = bool(self.program.checks)
         if checked:
@@ -474,7 +475,7 @@ class _Compiler:
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
-        return spread(head, texts, calls, compile_workers())
+        return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:

@@ -37,6 +37,7 @@ memory, so a definition's store position is always the row-major position of its
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -163,16 +164,24 @@ def _intern(cls: type[Any], key: tuple[Any, ...], fields: tuple[Any, ...]) -> An
 
 
 def const(value: Any, of: dtype) -> Const:
-    """The number `value` converted to `of` (floats towards zero for integers, as a cast does)."""
+    """The number `value` converted to `of`, a float as a cast converts it."""
     v: Any
     if of is dtypes.bool_:
         v = bool(value)
     elif of.is_integral:
-        v = wrap(int(value), of)
+        v = wrap(_whole(value, of) if isinstance(value, float) else int(value), of)
     else:
         v = float(value)
     # repr keeps 0.0 and -0.0 apart, makes one nan, and tells 1 from True.
     return _intern(Const, (Const, repr(v), of.code), (v, of))  # type: ignore[no-any-return]
+
+
+def _whole(value: float, of: dtype) -> int:
+    """A float towards zero. What does not fit gives the lowest int32 or int64 (see `inductor.cpp.values.cast`)."""
+    if of is dtypes.uint64 and value >= 2.0**63:
+        return _whole(value - 2.0**63, dtypes.int64) + (1 << 63)
+    limit = 2.0 ** (63 if of.itemsize == 8 or of is dtypes.uint32 else 31)
+    return math.trunc(value) if math.isfinite(value) and -limit <= math.trunc(value) < limit else -int(limit)
 
 
 def wrap(value: int, of: dtype) -> int:

@@ -37,7 +37,8 @@ _PROBE_FORMAT = 3
 _ERROR_LINES = 12
 
 # -fno-math-errno and -fno-trapping-math let sqrt, floor and comparisons vectorise without
-# -ffast-math; contraction is off because generated code says where it wants an fma.
+# -ffast-math; contraction is off because generated code says where it wants an fma. Without -fno-builtin the compiler
+# replaces calls of libm depending on their surroundings: pow(x, 0.5) by sqrt(x), sin and cos of one argument by sincos.
 _BASE_FLAGS = (
     "-std=c++17",
     "-O2",
@@ -51,6 +52,7 @@ _BASE_FLAGS = (
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",
+    "-fno-builtin",
     "-w",
 )
 # GCC 12 makes one of two equal functions, such as two running sums of one shape, and then leaves out the calls of both, as if

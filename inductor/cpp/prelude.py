@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from inductor.artifact import RUNTIME_ABI
+from inductor.cpp.vector_math import declaration, definitions, has_forms, used
 
 # IR operation -> libm name, for one argument (two for atan2 and pow). All have float and double forms; those with
 # vector forms in libmvec are declared so that loops over them vectorise.
@@ -117,7 +118,18 @@ FI T fj_divide(T x, T c, T high, T low) { return x / c; }
 #endif
 """
 
+# Towards zero; what does not fit gives the lowest number, as x86's conversions do, in vectors and alone alike.
 _FLOAT: Final = """\
+FI i32 fj_to_i32(T x) { /* -2147483649 as a float is -2147483648, which fits */
+  return (sizeof(x) == 8 ? x > (T)-2147483649.0 : x >= (T)-2147483648.0) & (x < (T)2147483648.0) ? (i32)x : -2147483647 - 1;
+}
+FI i64 fj_to_i64(T x) {
+  return (x >= (T)-9223372036854775808.0) & (x < (T)9223372036854775808.0) ? (i64)x : -9223372036854775807LL - 1;
+}
+FI u64 fj_to_u64(T x) {
+  const T half = (T)9223372036854775808.0;
+  return (u64)fj_to_i64(x >= half ? x - half : x) ^ (x >= half ? 0x8000000000000000ull : 0);
+}
 FI T fj_sqrt(T x) { return __builtin_sqrt@(x); }
 FI T fj_rsqrt(T x) { return (T)1 / __builtin_sqrt@(x); }
 FI T fj_abs(T x) { return __builtin_fabs@(x); }
@@ -127,7 +139,7 @@ FI T fj_ceil(T x) { return __builtin_ceil@(x); }
 FI T fj_trunc(T x) { return __builtin_trunc@(x); }
 FI T fj_round(T x) { return __builtin_rint@(x); }
 FI T fj_copysign(T x, T y) { return __builtin_copysign@(x, y); }
-FI T fj_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
+FI T fj_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
 FI T fj_maximum(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; }
 FI T fj_minimum(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; }
 FI b8 fj_isnan(T x) { return x != x; }
@@ -188,9 +200,10 @@ FI i64 fj_wrap_index(i64 i, i64 n, i64 check, i64* failed) {
 }
 FI i64 fj_min(i64 a, i64 b) { return a < b ? a : b; }
 FI i64 fj_max(i64 a, i64 b) { return a > b ? a : b; }
-/* Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then two Newton steps. */
+/* Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then two Newton steps: on erfc above 1/2, where
+   the difference of erf and x would have lost its digits. */
 FI f64 fj_erfinv(f64 x) {
-  f64 w = -fj_log((1.0 - x) * (1.0 + x)), a, p, y;
+  f64 w = -fj_log((1.0 - x) * (1.0 + x)), a, p, y, big = __builtin_fabs(x);
   b8 near = w < 5.0;
   a = near ? w - 2.5 : __builtin_sqrt(fj_maximum(w, 5.0)) - 3.0;
   p = near ? 2.81022636e-08 : -0.000200214257;
@@ -202,10 +215,12 @@ FI f64 fj_erfinv(f64 x) {
   p = (near ? -0.00417768164 : 0.00943887047) + p * a;
   p = (near ? 0.246640727 : 1.00167406) + p * a;
   p = (near ? 1.50140941 : 2.83297682) + p * a;
-  y = p * x;
-  for (int i = 0; i < 2; i++) y = y - (fj_erf(y) - x) / (1.1283791670955126 * fj_exp(-y * y));
-  f64 big = __builtin_fabs(x);
-  return big == 1.0 ? __builtin_copysign(__builtin_inf(), x) : big > 1.0 ? __builtin_nan("") : y;
+  y = p * big;
+  for (int i = 0; i < 2; i++) {
+    f64 above = big > 0.5 ? (1.0 - big) - fj_erfc(y) : fj_erf(y) - big;
+    y = y - above / (1.1283791670955126 * fj_exp(-y * y));
+  }
+  return big == 1.0 ? __builtin_copysign(__builtin_inf(), x) : big > 1.0 ? __builtin_nan("") : __builtin_copysign(y, x);
 }
 FI f32 fj_erfinv(f32 x) { return (f32)fj_erfinv((f64)x); }
 /* Recurrence up to 8, then the asymptotic series (Abramowitz & Stegun 6.3.18); reflection below 1/2. */
@@ -255,13 +270,6 @@ template <int lanes, class T, class F> FI T fj_fold(const T* a, F f) {
 )  # fmt: skip
 
 
-def _vector_forms(vector_functions: frozenset[str], name: str, double: bool, arity: int) -> bool:
-    """Whether libmvec has every form of a function that the compiler may call (SSE, AVX, AVX2, AVX-512)."""
-    lanes = (("b", 2), ("c", 4), ("d", 4), ("e", 8)) if double else (("b", 4), ("c", 8), ("d", 8), ("e", 16))
-    symbol = name if double else name + "f"
-    return all(f"_ZGV{isa}N{n}{'v' * arity}_{symbol}" in vector_functions for isa, n in lanes)
-
-
 def _declarations(vector_functions: frozenset[str]) -> str:
     lines = ['extern "C" {']
     wrappers = []
@@ -269,8 +277,11 @@ def _declarations(vector_functions: frozenset[str]) -> str:
         for op, name in table.items():
             for double in (False, True):
                 t, symbol = ("f64", name) if double else ("f32", name + "f")
-                simd = '__attribute__((simd("notinbranch"))) ' if _vector_forms(vector_functions, name, double, arity) else ""
-                lines.append(f"{simd}{t} {symbol}({', '.join([t] * arity)}) noexcept;")
+                if has_forms(vector_functions, name, double, arity):
+                    lines.append(declaration(t, symbol, arity))
+                    symbol = f"fjv_{symbol}"
+                else:
+                    lines.append(f"{t} {symbol}({', '.join([t] * arity)}) noexcept;")
                 if (op, t) in OWN:
                     continue
                 args = ", ".join(f"{t} {'xy'[i]}" for i in range(arity))
@@ -298,3 +309,10 @@ def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     floats += _substitute(_DIVIDE + _FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
     return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ERF + declared + floats + _integers() + _SPECIAL + _FOLDS
+
+
+def forms_used(text: str, head: str, vector_functions: tuple[str, ...] | frozenset[str]) -> str:
+    """The definitions that a unit needs after its own `text`, which follows the prelude `head`."""
+    names = used(text, head)
+    functions = {op: (name, 1) for op, name in LIBM.items()} | {op: (name, 2) for op, name in LIBM_BINARY.items()}
+    return definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))

@@ -7,7 +7,7 @@ over several they are hidden symbols of the shared object, declared in every uni
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from inductor.artifact import PRELUDE_END, SourceUnit
@@ -17,16 +17,17 @@ MOST_CHARS: Final = 512 << 10  # about 6 s: a run that is given up after a time 
 _HEAD: Final = re.compile(r"^static (void \w+\([^{]*\)) \{$", re.MULTILINE)
 
 
-def spread(head: str, texts: Sequence[str], calls: str, workers: int) -> list[SourceUnit]:
+def spread(head: str, texts: Sequence[str], calls: str, workers: int, after: Callable[[str], str] = lambda text: "") -> list[SourceUnit]:
     """The units of a graph for `workers` compiler runs at once.
 
     head: what every unit starts with. texts: functions, each `static void name(parameters) {` at a line's start.
-    calls: the entry points, which call them.
+    calls: the entry points, which call them. after: what the text of a unit needs after it.
     """
     chars = sum(map(len, texts))
     count = min(max(workers, -(-chars // MOST_CHARS)), chars // LEAST_CHARS)
     if count < 2:
-        return [SourceUnit("graph", head + PRELUDE_END + "\n".join([*texts, calls]))]
+        text = "\n".join([*texts, calls])
+        return [SourceUnit("graph", head + PRELUDE_END + text + after(text))]
     parts: list[list[str]] = [[] for _ in range(count)]
     sizes = [0] * count
     sizes[-1] = len(calls) // 4  # plain calls: quick to compile
@@ -36,7 +37,5 @@ def spread(head: str, texts: Sequence[str], calls: str, workers: int) -> list[So
         sizes[k] += len(text)
     declared = "".join(f"{prototype};\n" for text in texts for prototype in _HEAD.findall(text))
     parts[-1].append(calls)
-    return [
-        SourceUnit(f"graph{k}", head + declared + PRELUDE_END + _HEAD.sub(r"\1 {", "\n".join(part)))
-        for k, part in enumerate(parts)
-    ]
+    bodies = [_HEAD.sub(r"\1 {", "\n".join(part)) for part in parts]
+    return [SourceUnit(f"graph{k}", head + declared + PRELUDE_END + body + after(body)) for k, body in enumerate(bodies)]

@@ -22,6 +22,7 @@ TYPE: Final[dict[dtype, str]] = {
     dtypes.int64: "i64", dtypes.float16: "f16", dtypes.bfloat16: "bf16", dtypes.float32: "f32", dtypes.float64: "f64",
     dtypes.uint16: "u16", dtypes.uint32: "u32", dtypes.uint64: "u64",
 }  # fmt: skip
+_THROUGH: Final = {dtypes.int64: "i64", dtypes.uint32: "i64", dtypes.uint64: "u64"}  # the others through int32
 _HALF: Final = (dtypes.float16, dtypes.bfloat16)
 _COMPARE: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARITHMETIC: Final = {"add": "+", "sub": "-", "mul": "*"}
@@ -172,7 +173,8 @@ def operation(v: ir.Op, args: list[str]) -> str:
 
 
 def cast(x: str, source: dtype, target: dtype) -> str:
-    """Conversion as numpy has it: floats towards zero, integers modulo their width, anything non-zero is true."""
+    """Conversion as torch's: floats towards zero, integers modulo their width, anything non-zero is true. A float that does
+    not fit becomes what its conversion to int32 (integers of 8, 16 and 32 bits) or to int64 gives, modulo the width."""
     if source is target:
         return x
     if source in _HALF:
@@ -183,6 +185,6 @@ def cast(x: str, source: dtype, target: dtype) -> str:
         return f"fj_to_{TYPE[target]}((f32){x})"
     if target is dtypes.bool_:
         return f"{x} != 0"
-    if source.is_floating_point and target.is_integral and target.itemsize < 8:
-        return f"({TYPE[target]})(i64){x}"
+    if source.is_floating_point and target.is_integral:
+        return f"({TYPE[target]})fj_to_{_THROUGH.get(target, 'i32')}({x})"
     return f"({TYPE[target]}){x}"

@@ -153,7 +153,12 @@ def compare(name: str, a: Any, b: Any) -> Scalar:
 
 
 def power(a: Any, b: Any) -> Scalar:
-    """a ** b; small whole exponents as products, one half as a root."""
+    """a ** b; small whole exponents as products, one half as a root.
+
+    An exponent that is a number is a constant here; a tensor of equal numbers is a load still.
+    """
+    if isinstance(b, Scalar) and isinstance(b.value, ir.Const):
+        b = b.value.value
     if isinstance(a, Scalar) and isinstance(b, int | float) and a.dtype.category is Category.FLOAT:
         if b == 2:
             return a * a

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eager.optable import loop_api
-from inductor.cpp.prelude import prelude
+from inductor.cpp.prelude import forms_used, prelude
 from inductor.toolchain import build, toolchain
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, np.inf, -np.inf, np.nan, 1e-40, 1e-8, 88.0, -104.0, 1e30]
@@ -39,7 +39,8 @@ def library(tmp_path_factory):
                  "y[i] = fj_philox(seed, offset + i, (offset + i) >> 32, lane); }")  # fmt: skip
     tools = toolchain()
     target = tmp_path_factory.mktemp("prelude") / "prelude.so"
-    text = prelude(tools.vector_functions) + "\n".join(lines)
+    head, body = prelude(tools.vector_functions), "\n".join(lines)
+    text = head + body + forms_used(body, head, tools.vector_functions)
     build([_Text("prelude", text)], target, tools)
     return ctypes.CDLL(str(target))
 
@@ -68,7 +69,7 @@ def test_unary_function_agrees_with_the_reference(library, name, t):
     assert np.array_equal(np.isnan(got), np.isnan(want)), x[np.isnan(got) != np.isnan(want)]
     finite = np.isfinite(want)
     assert np.array_equal(got[~finite & ~np.isnan(want)], want[~finite & ~np.isnan(want)])
-    loose = {"lgamma": 64, "digamma": 512, "erfinv": 16, "sinh": 8, "cosh": 8, "erf": 7}.get(name, 5)
+    loose = {"lgamma": 64, "digamma": 512, "erfinv": 128, "sinh": 8, "cosh": 8, "erf": 7}.get(name, 5)
     error = np.minimum(_ulps(got[finite], want[finite], kind), np.abs(got[finite] - want[finite]) / np.finfo(kind).eps)
     assert error.max() <= loose, (x[finite][error.argmax()], error.max())
 
@@ -138,7 +139,7 @@ def test_libmvec_forms_are_declared_where_they_exist(library):
     if not any(f.endswith("_expf") for f in forms):
         pytest.skip("this libc has no libmvec")
     text = prelude(forms)
-    assert 'simd("notinbranch"))) f32 exp2f(f32)' in text and 'simd("notinbranch"))) f32 fmodf' not in text
+    assert 'simd("notinbranch"))) f32 fjv_exp2f(f32)' in text and 'simd("notinbranch"))) f32 fmodf' not in text
 
 
 @pytest.mark.parametrize("t, dtype, low, high", [("f32", np.float32, -103.0, 88.7), ("f64", np.float64, -744.0, 709.7)])

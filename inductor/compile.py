@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from eager import dtypes
 from eager.dtypes import dtype
 from fxir import expr as E
 from fxir.canonical import canonical_symbols
@@ -29,7 +30,7 @@ from inductor.cpp.prelude import forms_used, prelude
 from inductor.cpp.products import Problem, unit_strides
 from inductor.cpp.run_time import Sizes
 from inductor.cpp.units import spread
-from inductor.cpp.values import TYPE, Scope, index_source, literal, size_source
+from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
 from inductor.inline import FUSION, Refusal
 from inductor.lowering import lower
 from inductor.memory import lifetimes, plan_arena
@@ -399,16 +400,17 @@ class _Compiler:
         inner: list[str] = []
         scope = Scope(inner, inner, (), self._body(pointers), {}, [0])
         value = scope.print(d.value)
-        t = TYPE[b.layout.dtype]
+        of = b.layout.dtype
+        held = dtypes.float64 if of is dtypes.float32 and d.kind in ("sum", "prod") else of  # rounded once, when it is stored
         symbol = {"sum": "acc += {};", "prod": "acc *= {};", "max": "acc = fj_maximum(acc, {});", "min": "acc = fj_minimum(acc, {});"}
         position = index_source(ir.linear_position((*rows, n), [*(ir.axis(k, s) if s != 1 else 0 for k, s in enumerate(rows)),
                                                                ir.reduced_axis(0, n) if n != 1 else 0]), {})  # fmt: skip
-        first = literal(1 if d.kind == "prod" else 0, b.layout.dtype)
+        first = literal(1 if d.kind == "prod" else 0, held)
         step = symbol[d.kind].format(value)
         if d.kind in ("max", "min"):
             step = f"acc = r0 == 0 ? {value} : {step.removeprefix('acc = ').rstrip(';')};"
-        body = [f"{t} acc = {first};", f"for (i64 r0 = 0; r0 < {size_source(n)}; r0++) {{", *(f"  {x}" for x in inner), f"  {step}",
-                f"  p_{b.name}[{position}] = acc;", "}"]  # fmt: skip
+        body = [f"{TYPE[held]} acc = {first};", f"for (i64 r0 = 0; r0 < {size_source(n)}; r0++) {{", *(f"  {x}" for x in inner),
+                f"  {step}", f"  p_{b.name}[{position}] = {cast('acc', held, of)};", "}"]  # fmt: skip
         body = _nested(rows, body)
         return _Code(self._function(f"scan{i}", f"{b.name}: running {d.kind}", pointers, body), [f"scan{i}(bufs);"], None,
                      *_cost(b.layout.numel, 1.0))  # fmt: skip

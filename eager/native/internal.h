@@ -71,6 +71,7 @@ PyObject *py_layer_norm_backward(PyObject *self, PyObject *const *args, Py_ssize
 PyObject *py_layer_norm_backward_weight(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* normalize.c */
 PyObject *py_philox(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* philox.c */
 PyObject *py_adam(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* optimize.c */
+PyObject *py_moments(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* norm.c */
 PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* reduce.c */
 PyObject *py_copy(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* copy.c */
 

@@ -172,6 +172,7 @@ static PyMethodDef methods[] = {
     {"philox", (PyCFunction)(void *)py_philox, METH_FASTCALL, "philox(out, seed, offset, normal) -> whether it could run"},
     {"set_default_stream", py_set_default_stream, METH_O, "set_default_stream(stream): the CPU's, which rng_state draws from"},
     {"adam", (PyCFunction)(void *)py_adam, METH_FASTCALL, "adam(p, m, v, g, lr, beta1, beta2, eps, weight_decay, decoupled, step) -> whether it could run"},
+    {"moments", (PyCFunction)(void *)py_moments, METH_FASTCALL, "moments(mean, var, x, outer, inner) -> whether it could run"},
     {"reduce", (PyCFunction)(void *)py_reduce, METH_FASTCALL, "reduce(out, x, kind, columns, scale) -> whether it could run"},
     {"copy", (PyCFunction)(void *)py_copy, METH_FASTCALL, "copy(to, from) -> whether it could run"},
     {"pointwise", (PyCFunction)(void *)py_pointwise, METH_FASTCALL, "pointwise(op, args): by the op's native loop, or None"},

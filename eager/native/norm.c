@@ -3,6 +3,7 @@
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE
+#include "arrays.h"
 #include "direct.h"
 #include <math.h>
 
@@ -147,3 +148,92 @@ static PyObject *variance(PyObject *const *args, bool root)
 
 PyObject *kernel_var(PyObject *const *args) { return variance(args, false); }
 PyObject *kernel_std(PyObject *const *args) { return variance(args, true); }
+
+/* ---- moments of channels ---- */
+
+typedef struct {
+    void *mean, *var;
+    const void *x;
+    long outer, channels, inner;
+} Moments;
+
+enum { COLUMNS = 128 };
+
+/* x is (outer, channels, inner): mean and variance of each channel, in two passes, in double precision. */
+#define MOMENTS(S, T)                                                                                       \
+    CLONES static void channel_moments_##S(void *context, long begin, long end)                             \
+    {                                                                                                       \
+        const Moments *job = context;                                                                       \
+        const double count = (double)job->outer * (double)job->inner;                                       \
+        for (long c = begin; c < end; c++) {                                                                \
+            double center = 0, total = 0;                                                                   \
+            for (int pass = 0; pass < 2; pass++) {                                                          \
+                double lanes[LANES] = {0}, rest = 0;                                                        \
+                for (long o = 0; o < job->outer; o++) {                                                     \
+                    const T *x = (const T *)job->x + (o * job->channels + c) * job->inner;                  \
+                    long i = 0;                                                                             \
+                    if (!pass) {                                                                            \
+                        for (; i + LANES <= job->inner; i += LANES)                                         \
+                            for (int l = 0; l < LANES; l++) lanes[l] += (double)x[i + l];                   \
+                        for (; i < job->inner; i++) rest += (double)x[i];                                   \
+                    }                                                                                       \
+                    else {                                                                                  \
+                        for (; i + LANES <= job->inner; i += LANES)                                         \
+                            for (int l = 0; l < LANES; l++) lanes[l] += ((double)x[i + l] - center) * ((double)x[i + l] - center); \
+                        for (; i < job->inner; i++) rest += ((double)x[i] - center) * ((double)x[i] - center); \
+                    }                                                                                       \
+                }                                                                                           \
+                for (int l = 0; l < LANES; l++) rest += lanes[l];                                           \
+                if (!pass) center = rest / count;                                                           \
+                else total = rest / count;                                                                  \
+            }                                                                                               \
+            ((T *)job->mean)[c] = (T)center;                                                                \
+            ((T *)job->var)[c] = (T)total;                                                                  \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* The same for inner == 1: COLUMNS channels at once, so that rows are read in order. */                \
+    CLONES static void column_moments_##S(void *context, long begin, long end)                              \
+    {                                                                                                       \
+        const Moments *job = context;                                                                       \
+        for (long at = begin; at < end; at += COLUMNS) {                                                    \
+            const long width = end - at < COLUMNS ? end - at : COLUMNS;                                     \
+            double center[COLUMNS] = {0}, total[COLUMNS] = {0};                                             \
+            for (long o = 0; o < job->outer; o++) {                                                         \
+                const T *restrict x = (const T *)job->x + o * job->channels + at;                           \
+                for (long c = 0; c < width; c++) center[c] += (double)x[c];                                 \
+            }                                                                                               \
+            for (long c = 0; c < width; c++) center[c] /= (double)job->outer;                               \
+            for (long o = 0; o < job->outer; o++) {                                                         \
+                const T *restrict x = (const T *)job->x + o * job->channels + at;                           \
+                for (long c = 0; c < width; c++) total[c] += ((double)x[c] - center[c]) * ((double)x[c] - center[c]); \
+            }                                                                                               \
+            for (long c = 0; c < width; c++) {                                                              \
+                ((T *)job->mean)[at + c] = (T)center[c];                                                    \
+                ((T *)job->var)[at + c] = (T)(total[c] / (double)job->outer);                               \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+MOMENTS(f32, float)
+MOMENTS(f64, double)
+
+/* moments(mean, var, x, outer, inner): of each channel of x as (outer, mean.size, inner). False for arrays it cannot work on. */
+PyObject *py_moments(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 5) return PyErr_Format(PyExc_TypeError, "moments() takes mean, var, x, outer and inner");
+    const long outer = PyLong_AsLong(args[3]), inner = PyLong_AsLong(args[4]);
+    if (PyErr_Occurred()) return NULL;
+    Arrays a;
+    const int opened = arrays_open(&a, args, 3, 2);
+    if (opened < 0) return NULL;
+    if (!opened) Py_RETURN_FALSE;
+    const long channels = a.sizes[0];
+    const bool able = channels > 0 && outer > 0 && inner > 0 && a.sizes[1] == channels && a.sizes[2] == outer * channels * inner;
+    if (able) {
+        Moments job = {a.data[0], a.data[1], a.data[2], outer, channels, inner};
+        const double work = 2.0 * (double)a.sizes[2];
+        if (inner == 1) parallel(a.is_double ? column_moments_f64 : column_moments_f32, &job, channels, 32, work);
+        else parallel(a.is_double ? channel_moments_f64 : channel_moments_f32, &job, channels, 1 + BLOCK / (outer * inner), work);
+    }
+    arrays_close(&a);
+    return PyBool_FromLong(able);
+}

@@ -1,7 +1,8 @@
 /* Softmax and layer norm over rows: one pass over each row while it is in the nearest cache, rows over the threads.
  *
  * Every function takes row-major arrays of one floating dtype and returns whether it could run; the callers in
- * eager.optable.nn have a form over numpy for the rest. Sums run in as many lanes as the vectors have. */
+ * eager.optable.nn have a form over numpy for the rest. Sums run in as many lanes as the
+ * vectors have; their totals are kept in double precision. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE
@@ -9,7 +10,7 @@ KERNEL_FILE
 #include "direct.h"
 #include "vecmath.h"
 
-enum { LANES = 16 };
+enum { LANES = 16, STEPS = 32, COLUMNS = 256 };
 
 typedef struct {
     void *out, *second, *third;
@@ -18,15 +19,23 @@ typedef struct {
     double eps;
 } Job;
 
+/* The sum of `expression` over at < count, as a double. A lane adds STEPS numbers, then they go to its total. */
 #define SUM_OF(T, acc, count, expression)                                                                   \
-    T acc = 0;                                                                                              \
+    double acc = 0;                                                                                         \
     {                                                                                                       \
-        T lanes[LANES] = {0};                                                                               \
+        double totals[LANES] = {0};                                                                         \
         long i = 0;                                                                                         \
-        for (; i + LANES <= (count); i += LANES)                                                            \
-            for (int l = 0; l < LANES; l++) { const long at = i + l; lanes[l] += (expression); }            \
-        for (int l = 0; l < LANES; l++) acc += lanes[l];                                                    \
-        for (long at = i; at < (count); at++) acc += (expression);                                          \
+        while (i + LANES <= (count)) {                                                                      \
+            T lanes[LANES] = {0};                                                                           \
+            const long whole = (count) - (count) % LANES, stop = i + LANES * STEPS < whole ? i + LANES * STEPS : whole; \
+            for (; i < stop; i += LANES)                                                                    \
+                for (int l = 0; l < LANES; l++) { const long at = i + l; lanes[l] += (expression); }        \
+            for (int l = 0; l < LANES; l++) totals[l] += (double)lanes[l];                                  \
+        }                                                                                                   \
+        for (int half = LANES / 2; half; half /= 2)                                                         \
+            for (int l = 0; l < half; l++) totals[l] += totals[l + half];                                   \
+        for (long at = i; at < (count); at++) acc += (double)(expression);                                  \
+        acc += totals[0];                                                                                   \
     }
 
 #define ROW_KERNELS(S, T)                                                                                   \
@@ -51,7 +60,7 @@ typedef struct {
             const T top = row_max_##S(x, n);                                                                \
             for (long i = 0; i < n; i++) out[i] = exp_##S(x[i] - top);                                      \
             SUM_OF(T, total, n, out[at])                                                                    \
-            const T share = (T)1 / total;                                                                   \
+            const T share = (T)(1 / total);                                                                   \
             for (long i = 0; i < n; i++) out[i] *= share;                                                   \
         }                                                                                                   \
     }                                                                                                       \
@@ -64,7 +73,7 @@ typedef struct {
             T *restrict out = (T *)job->out + r * n;                                                        \
             const T top = row_max_##S(x, n);                                                                \
             SUM_OF(T, total, n, exp_##S(x[at] - top))                                                       \
-            const T shift = log_##S(total);                                                                 \
+            const T shift = log_##S((T)total);                                                               \
             for (long i = 0; i < n; i++) out[i] = x[i] - top - shift;                                       \
         }                                                                                                   \
     }                                                                                                       \
@@ -77,7 +86,7 @@ typedef struct {
             const T *g = (const T *)job->a + r * n, *y = (const T *)job->b + r * n;                         \
             T *restrict out = (T *)job->out + r * n;                                                        \
             SUM_OF(T, dot, n, g[at] * y[at])                                                                \
-            for (long i = 0; i < n; i++) out[i] = y[i] * (g[i] - dot);                                      \
+            for (long i = 0; i < n; i++) out[i] = y[i] * (g[i] - (T)dot);                                   \
         }                                                                                                   \
     }                                                                                                       \
     /* a: cotangent, b: log_softmax */                                                                      \
@@ -89,7 +98,7 @@ typedef struct {
             const T *g = (const T *)job->a + r * n, *y = (const T *)job->b + r * n;                         \
             T *restrict out = (T *)job->out + r * n;                                                        \
             SUM_OF(T, total, n, g[at])                                                                      \
-            for (long i = 0; i < n; i++) out[i] = g[i] - exp_##S(y[i]) * total;                             \
+            for (long i = 0; i < n; i++) out[i] = g[i] - exp_##S(y[i]) * (T)total;                          \
         }                                                                                                   \
     }                                                                                                       \
     /* a: x, b: weight, c: bias; second: means, third: reciprocal deviations */                             \
@@ -102,9 +111,9 @@ typedef struct {
             const T *x = (const T *)job->a + r * n;                                                         \
             T *restrict out = (T *)job->out + r * n;                                                        \
             SUM_OF(T, total, n, x[at])                                                                      \
-            const T mean = total / (T)n;                                                                    \
+            const T mean = (T)(total / (double)n);                                                          \
             SUM_OF(T, squares, n, (x[at] - mean) * (x[at] - mean))                                          \
-            const T rstd = (T)1 / sqrt_##S(squares / (T)n + (T)job->eps);                                   \
+            const T rstd = (T)(1 / sqrt(squares / (double)n + job->eps));                                     \
             ((T *)job->second)[r] = mean;                                                                   \
             ((T *)job->third)[r] = rstd;                                                                    \
             if (w && b) for (long i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd * w[i] + b[i];           \
@@ -127,7 +136,7 @@ typedef struct {
             else for (long i = 0; i < n; i++) out[i] = g[i];                                                \
             SUM_OF(T, total, n, out[at])                                                                    \
             SUM_OF(T, projection, n, out[at] * ((x[at] - mean) * rstd))                                     \
-            const T p = projection / (T)n, m = total / (T)n;                                                \
+            const T p = (T)(projection / (double)n), m = (T)(total / (double)n);                               \
             for (long i = 0; i < n; i++) out[i] = rstd * (out[i] - m - (x[i] - mean) * rstd * p);           \
         }                                                                                                   \
     }                                                                                                       \
@@ -136,12 +145,20 @@ typedef struct {
     {                                                                                                       \
         const Job *job = context;                                                                           \
         const long n = job->n;                                                                              \
-        T *restrict out = job->out;                                                                         \
-        for (long i = begin; i < end; i++) out[i] = 0;                                                      \
-        for (long r = 0; r < job->rows; r++) {                                                              \
-            const T *restrict g = (const T *)job->a + r * n, *restrict x = (const T *)job->b + r * n;       \
-            const T mean = ((const T *)job->c)[r], rstd = ((const T *)job->d)[r];                           \
-            for (long i = begin; i < end; i++) out[i] += g[i] * ((x[i] - mean) * rstd);                     \
+        for (long from = begin; from < end; from += COLUMNS) {                                              \
+            const long width = end - from < COLUMNS ? end - from : COLUMNS;                                 \
+            double totals[COLUMNS] = {0};                                                                   \
+            for (long first = 0; first < job->rows; first += STEPS) {                                       \
+                const long last = first + STEPS < job->rows ? first + STEPS : job->rows;                    \
+                T part[COLUMNS] = {0};                                                                      \
+                for (long r = first; r < last; r++) {                                                       \
+                    const T *restrict g = (const T *)job->a + r * n + from, *restrict x = (const T *)job->b + r * n + from; \
+                    const T mean = ((const T *)job->c)[r], rstd = ((const T *)job->d)[r];                   \
+                    for (long i = 0; i < width; i++) part[i] += g[i] * ((x[i] - mean) * rstd);              \
+                }                                                                                           \
+                for (long i = 0; i < width; i++) totals[i] += (double)part[i];                              \
+            }                                                                                               \
+            for (long i = 0; i < width; i++) ((T *)job->out)[from + i] = (T)totals[i];                      \
         }                                                                                                   \
     }
 ROW_KERNELS(f32, float)

@@ -152,18 +152,18 @@ static inline long span(const Pool *p, int d, long position)
             T *y = (T *)p->y + image * p->outputs;                                                          \
             for (long cell = 0; cell < p->outputs; cell++) {                                                \
                 CELL(p, cell, low, high)                                                                    \
-                T lanes[16] = {0};                                                                          \
-                T sum = 0;                                                                                  \
+                double lanes[16] = {0};                                                                     \
+                double sum = 0;                                                                             \
                 for (long z = low[0]; z < high[0]; z++)                                                     \
                     for (long v = low[1]; v < high[1]; v++) {                                               \
                         const T *row = x + (z * p->in[1] + v) * p->in[2];                                   \
                         long i = low[2];                                                                    \
                         for (; i + 16 <= high[2]; i += 16)                                                  \
-                            for (int l = 0; l < 16; l++) lanes[l] += row[i + l];                            \
-                        for (; i < high[2]; i++) sum += row[i];                                             \
+                            for (int l = 0; l < 16; l++) lanes[l] += (double)row[i + l];                    \
+                        for (; i < high[2]; i++) sum += (double)row[i];                                     \
                     }                                                                                       \
                 for (int l = 0; l < 16; l++) sum += lanes[l];                                               \
-                y[cell] = sum / (T)((high[0] - low[0]) * (high[1] - low[1]) * (high[2] - low[2]));          \
+                y[cell] = (T)(sum / (double)((high[0] - low[0]) * (high[1] - low[1]) * (high[2] - low[2]))); \
             }                                                                                               \
         }                                                                                                   \
     }                                                                                                       \

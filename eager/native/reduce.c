@@ -9,7 +9,7 @@ KERNEL_FILE
 #include "direct.h"
 #include "vecmath.h"
 
-enum { LANES = 32, BLOCK = 512, COLUMNS = 512 }; /* a lane adds BLOCK / LANES numbers */
+enum { LANES = 32, STEPS = 16, BLOCK = LANES * STEPS, COLUMNS = 512 }; /* a lane adds STEPS numbers */
 enum { SUM, MAX, MIN, NUM_KINDS };
 
 typedef struct {
@@ -95,8 +95,8 @@ typedef struct {
             const long width = end - at < COLUMNS ? end - at : COLUMNS;                                     \
             double total[COLUMNS];                                                                          \
             for (long c = 0; c < width; c++) total[c] = 0;                                                  \
-            for (long first = 0; first < job->rows; first += 64) {                                          \
-                const long last = first + 64 < job->rows ? first + 64 : job->rows;                          \
+            for (long first = 0; first < job->rows; first += STEPS) {                                       \
+                const long last = first + STEPS < job->rows ? first + STEPS : job->rows;                    \
                 T part[COLUMNS];                                                                            \
                 for (long c = 0; c < width; c++) part[c] = 0;                                               \
                 for (long r = first; r < last; r++) {                                                       \

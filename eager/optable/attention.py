@@ -11,8 +11,9 @@ from typing import Any
 from eager import _native, dtypes
 from eager.dtypes import c_name
 from eager.optable.matmul import transpose_last
-from eager.optable.nn import accumulator, is_wide, require_floating, widen
+from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.products import matmul
+from eager.optable.sums import total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes
 
@@ -98,15 +99,15 @@ def _kernel(xp: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: boo
         top[top == -math.inf] = 0.0
     s -= top
     xp.exp(s, out=s)
-    total = s.sum(axis=-1, keepdims=True)
+    denominator = total(xp, s, -1)
     if mask is not None:
-        total[total == 0] = 1.0
+        denominator[denominator == 0] = 1.0
     target = y if is_wide(y) else xp.empty(y.shape, "f4")
     matmul(xp, s, widen(v), target)
-    target /= total  # after the product: (t, e) divisions rather than (t, s)
+    target /= denominator  # after the product: (t, e) divisions rather than (t, s)
     if target is not y:
         xp.copyto(y, target, casting="unsafe")
-    xp.copyto(lse, xp.log(total) + top)
+    xp.copyto(lse, xp.log(denominator) + top)
 
 
 def _weights_and_cotangent(g: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, lse: Any, is_causal: bool,
@@ -133,7 +134,7 @@ def _sum_leading(xp: Any, a: Any, shape: tuple[int, ...]) -> Any:
         return a
     lead = a.ndim - len(shape)
     axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and a.shape[i + lead] != 1)
-    return a.sum(axis=axes, keepdims=True).reshape(shape)
+    return total(xp, a, axes).reshape(shape)
 
 
 def _backward_kernel(xp: Any, out: Any, g: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, lse: Any, is_causal: bool,
@@ -149,7 +150,7 @@ def _backward_kernel(xp: Any, out: Any, g: Any, q: Any, k: Any, v: Any, mask: An
     xp.exp(p, out=p)
     xp.copyto(gv, _sum_leading(xp, matmul(xp, xp.swapaxes(p, -1, -2), g), gv.shape), casting="unsafe")
     ds = matmul(xp, g, xp.swapaxes(v, -1, -2))
-    ds -= xp.einsum("...i,...i->...", g, widen(y))[..., None]
+    ds -= total(xp, g * widen(y), -1)
     ds *= p
     ds *= scale
     xp.copyto(gq, _sum_leading(xp, matmul(xp, ds, k), gq.shape), casting="unsafe")

@@ -16,6 +16,7 @@ from eager import dtypes
 from eager.dtypes import scalar_name
 from eager.optable.matmul import transpose_last
 from eager.optable.shape import row_major
+from eager.optable.sums import total
 from eager.optable.table import OPS, Kind, cast_to, declare, zeros
 from eager.spec import SpecLike, TensorSpec
 
@@ -608,21 +609,17 @@ def _norm_kernel(xp: Any, out: Any, x: Any, p: float, dims: Any, keepdim: bool) 
     if not dims:
         xp.copyto(out, (wide != 0) if p == 0 else xp.abs(wide), casting="unsafe")
         return
-    if p == 2 and wide.dtype.kind != "c" and len(dims) == x.ndim and wide.flags.c_contiguous:
-        flat = wide.reshape(-1)
-        out[...] = xp.sqrt(xp.dot(flat, flat))
-        return
     magnitude = xp.abs(wide)
     if abs(p) == float("inf"):
         result = (xp.max if p > 0 else xp.min)(magnitude, axis=dims, keepdims=keepdim)
     elif p == 0:
         result = (wide != 0).sum(axis=dims, keepdims=keepdim)
     elif p == 1:
-        result = magnitude.sum(axis=dims, keepdims=keepdim)
+        result = total(xp, magnitude, dims, keepdim)
     elif p == 2:
-        result = xp.sqrt((magnitude * magnitude).sum(axis=dims, keepdims=keepdim))
+        result = xp.sqrt(total(xp, magnitude * magnitude, dims, keepdim))
     else:
-        result = (magnitude**p).sum(axis=dims, keepdims=keepdim) ** (1.0 / p)
+        result = total(xp, magnitude**p, dims, keepdim) ** (1.0 / p)
     xp.copyto(out, result, casting="unsafe")
 
 

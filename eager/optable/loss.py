@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from eager import _native, dtypes
-from eager.optable.nn import accumulator, is_wide, require_floating, widen
+from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.piecewise import piecewise_linear
+from eager.optable.sums import total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare
 from eager.spec import SpecLike, TensorSpec
 
@@ -86,7 +87,7 @@ def _cross_entropy_kernel(xp: Any, out: Any, x: Any, target: Any, weight: Any, i
     t = wide - top
     picked = t[xp.arange(x.shape[0]), safe]
     xp.exp(t, out=t)
-    log_total = xp.log(t.sum(axis=1, keepdims=True))
+    log_total = xp.log(total(xp, t, 1))
     xp.add(log_total, top, out=lse)
     loss = log_total[:, 0] - picked
     if weight is not None:

@@ -15,13 +15,9 @@ import numpy as np
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
 from eager.optable.shape import suggested_spec
+from eager.optable.sums import moments, total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare
 from eager.spec import SpecLike, TensorSpec, normalize_dim
-
-
-def widen(a: Any) -> Any:
-    """A half-precision array as float32; any other as it is. Kernels compute in the wide type."""
-    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
 
 
 def is_wide(a: Any) -> bool:
@@ -81,7 +77,7 @@ def _softmax_kernel(xp: Any, out: Any, x: Any, dim: int) -> None:
     wide = widen(x)
     xp.subtract(wide, wide.max(axis=dim, keepdims=True), out=y)
     xp.exp(y, out=y)
-    y /= y.sum(axis=dim, keepdims=True)
+    y /= total(xp, y, dim)
     if y is not out:
         xp.copyto(out, y, casting="unsafe")
 
@@ -122,8 +118,7 @@ def _softmax_backward_kernel(xp: Any, out: Any, g: Any, y: Any, dim: int) -> Non
     t = out if is_wide(out) else xp.empty(out.shape, "f4")
     g, y = widen(g), widen(y)
     xp.multiply(g, y, out=t)
-    total = t.sum(axis=dim, keepdims=True)
-    xp.subtract(g, total, out=t)
+    xp.subtract(g, total(xp, t, dim), out=t)
     t *= y
     if t is not out:
         xp.copyto(out, t, casting="unsafe")
@@ -159,7 +154,7 @@ def _log_softmax_kernel(xp: Any, out: Any, x: Any, dim: int) -> None:
     y = out if is_wide(out) else xp.empty(out.shape, "f4")
     wide = widen(x)
     xp.subtract(wide, wide.max(axis=dim, keepdims=True), out=y)
-    y -= xp.log(xp.exp(y).sum(axis=dim, keepdims=True))
+    y -= xp.log(total(xp, xp.exp(y), dim))
     if y is not out:
         xp.copyto(out, y, casting="unsafe")
 
@@ -182,7 +177,7 @@ def _log_softmax_backward_kernel(xp: Any, out: Any, g: Any, y: Any, dim: int) ->
     t = out if is_wide(out) else xp.empty(out.shape, "f4")
     g = widen(g)
     xp.exp(widen(y), out=t)
-    t *= -g.sum(axis=dim, keepdims=True)
+    t *= -total(xp, g, dim)
     t += g
     if t is not out:
         xp.copyto(out, t, casting="unsafe")
@@ -278,15 +273,10 @@ def _layer_norm_kernel(xp: Any, out: Any, x: Any, normalized_shape: Any, weight:
     count = len(normalized_shape)
     rows = _rows(widen(x), count)
     t = y.reshape(rows.shape) if is_wide(y) else xp.empty(rows.shape, "f4")
-    n = rows.shape[1]
-    m, r = mean.reshape(-1, 1), rstd.reshape(-1, 1)
-    xp.mean(rows, axis=1, keepdims=True, out=m)
+    m, var = moments(xp, rows, (1,))
+    r = 1.0 / xp.sqrt(var + eps)
+    xp.copyto(mean, m.reshape(mean.shape)), xp.copyto(rstd, r.reshape(rstd.shape))
     xp.subtract(rows, m, out=t)
-    xp.copyto(r[:, 0], xp.einsum("ij,ij->i", t, t))
-    r /= n
-    r += eps
-    xp.sqrt(r, out=r)
-    xp.reciprocal(r, out=r)
     t *= r
     if weight is not None:
         t *= weight.reshape(-1)
@@ -342,16 +332,13 @@ def _layer_norm_backward_kernel(xp: Any, out: Any, g: Any, x: Any, mean: Any, rs
     rows, g = _rows(widen(x), count), _rows(widen(g), count)
     m, r = mean.reshape(-1, 1), rstd.reshape(-1, 1)
     t = out.reshape(rows.shape) if is_wide(out) else xp.empty(rows.shape, "f4")
-    n = rows.shape[1]
     if weight is not None:
         g = g * widen(weight).reshape(-1)
     xp.subtract(rows, m, out=t)
     t *= r
-    projection = xp.einsum("ij,ij->i", g, t)[:, None]
-    projection /= -n
-    t *= projection
+    t *= -total(xp, g * t, 1, mean=True)
     t += g
-    t -= g.mean(axis=1, keepdims=True)
+    t -= total(xp, g, 1, mean=True)
     t *= r
     if not is_wide(out):
         xp.copyto(out, t.reshape(out.shape), casting="unsafe")
@@ -388,7 +375,7 @@ def _layer_norm_backward_weight_kernel(xp: Any, out: Any, g: Any, x: Any, mean: 
     rows, g = _rows(widen(x), count), _rows(widen(g), count)
     t = rows - mean.reshape(-1, 1)
     t *= rstd.reshape(-1, 1)
-    xp.copyto(out, xp.einsum("ij,ij->j", g, t).reshape(out.shape), casting="unsafe")
+    xp.copyto(out, total(xp, g * t, 0).reshape(out.shape), casting="unsafe")
 
 
 LAYER_NORM_BACKWARD_WEIGHT = declare(
@@ -427,9 +414,7 @@ def _rms_norm_kernel(xp: Any, out: Any, x: Any, normalized_shape: Any, weight: A
         return
     rows = _rows(widen(x), len(normalized_shape))
     t = out.reshape(rows.shape) if is_wide(out) else xp.empty(rows.shape, "f4")
-    r = xp.einsum("ij,ij->i", rows, rows)[:, None]
-    r /= rows.shape[1]
-    r += eps
+    r = total(xp, rows * rows, 1, mean=True) + rows.dtype.type(eps)
     xp.multiply(rows, 1.0 / xp.sqrt(r), out=t)
     if weight is not None:
         t *= widen(weight).reshape(-1)
@@ -499,10 +484,10 @@ def _batch_norm_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any, eps: f
     shape = (1, -1, *(1,) * (x.ndim - 2))
     wide = widen(x)
     t = y if is_wide(y) else xp.empty(y.shape, "f4")
-    xp.mean(wide, axis=dims, out=mean)
-    xp.subtract(wide, mean.reshape(shape), out=t)
-    n = max(x.size // max(x.shape[1], 1), 1)
-    xp.copyto(rstd, 1.0 / xp.sqrt(xp.einsum("nci,nci->c", *(t.reshape(*t.shape[:2], math.prod(t.shape[2:])),) * 2) / n + eps))
+    m, var = moments(xp, wide, dims)
+    var = var if x.size else xp.zeros(shape)
+    xp.copyto(mean, m.reshape(mean.shape)), xp.copyto(rstd, 1.0 / xp.sqrt(var + eps).reshape(rstd.shape))
+    xp.subtract(wide, m, out=t)
     t *= (rstd if weight is None else rstd * widen(weight)).reshape(shape)
     if bias is not None:
         t += widen(bias).reshape(shape)

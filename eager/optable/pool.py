@@ -10,6 +10,7 @@ import numpy as np
 from eager import dtypes
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.shape import suggested_spec
+from eager.optable.sums import total, widen
 from eager.optable.table import OPS, Kind, declare, zeros
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
 
@@ -223,6 +224,9 @@ def adaptive_bounds(n: int, out: int) -> list[tuple[int, int]]:
 def _adaptive_avg(x: Any, size: Sequence[int]) -> Any:
     """Mean over each of size[i] windows along spatial dim i."""
     spatial = tuple(x.shape[2:])
+    if all(n == 1 for n in size):
+        y, spec = OPS["mean"](x, tuple(range(2, x.ndim)), True, None), _adaptive_meta(x, size)
+        return y if tuple(y.stride()) == tuple(spec.strides) else OPS["as_strided"](y, spec.shape, spec.strides, 0)
     if all(n % o == 0 for n, o in zip(spatial, size, strict=True)):
         kernel = tuple(n // o for n, o in zip(spatial, size, strict=True))
         return OPS["avg_pool"](x, kernel, kernel, (0,) * len(size), False, True, None)
@@ -252,10 +256,11 @@ def _adaptive_meta(x: SpecLike, size: Sequence[int]) -> TensorSpec:
 
 
 def _adaptive_avg_kernel(xp: Any, out: Any, x: Any, size: Sequence[int]) -> None:
-    wide = x.astype("f4") if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
+    wide = widen(x)
     for i, o in enumerate(size):
-        wide = xp.stack([wide[(slice(None),) * (i + 2) + (slice(a, b),)].mean(i + 2) for a, b in adaptive_bounds(x.shape[i + 2], o)],
-                        i + 2) if o else wide[(slice(None),) * (i + 2) + (slice(0, 0),)]  # fmt: skip
+        lead = (slice(None),) * (i + 2)
+        parts = [total(xp, wide[(*lead, slice(a, b))], i + 2, mean=True) for a, b in adaptive_bounds(x.shape[i + 2], o)]
+        wide = xp.concatenate(parts, i + 2) if o else wide[(*lead, slice(0, 0))]
     xp.copyto(out, wide, casting="unsafe")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
+from eager.optable.sums import moments, total, wide_type
 from eager.optable.table import OPS, Kind, cast_to, declare
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
 from eager.symint import times_ratio
@@ -65,17 +66,22 @@ def _runs_natively(xp: Any, name: str, out: Any, x: Any, dims: Sequence[int], sc
     return _native.reduce(out, x, _NATIVE[name], columns, scale)
 
 
-def _accumulate(name: str) -> Any:
-    def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
-        if _runs_natively(xp, name, out, x, dims):
-            return
-        half = out.dtype.itemsize == 2 and out.dtype.kind in "fV"
-        if half:
-            xp.copyto(out, getattr(xp, name)(x.astype("f4"), axis=dims, keepdims=keepdim), casting="unsafe")
-        else:
-            getattr(xp, name)(x, axis=dims, dtype=out.dtype, keepdims=keepdim, out=out)
+def _sum_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
+    if _runs_natively(xp, "sum", out, x, dims):
+        return
+    if out.dtype.kind in "fV":
+        xp.copyto(out, total(xp, x.astype(wide_type(out.dtype), copy=False), dims, keepdim), casting="unsafe")
+    else:
+        xp.sum(x, axis=dims, dtype=out.dtype, keepdims=keepdim, out=out)
 
-    return kernel
+
+def _prod_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
+    """Float32 and less run in float64: the roundings of a product add up, in whatever order it is taken."""
+    if out.dtype.kind in "fV" and out.dtype.itemsize < 8:
+        wide = x if x.dtype.kind == "f" else x.astype("f4")
+        xp.copyto(out, xp.prod(wide, axis=dims, dtype="f8", keepdims=keepdim), casting="unsafe")
+    else:
+        xp.prod(x, axis=dims, dtype=out.dtype, keepdims=keepdim, out=out)
 
 
 def _plain(name: str) -> Any:
@@ -88,7 +94,7 @@ def _plain(name: str) -> Any:
 
 SUM = declare("sum(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="sum",
               meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
-              kernel=_accumulate("sum"), samples=_typed_samples,
+              kernel=_sum_kernel, samples=_typed_samples,
               vjp={"x": lambda g, x_spec, dims, keepdim: restore(g, x_spec, dims, keepdim)})  # fmt: skip
 
 
@@ -115,7 +121,7 @@ def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
 
 PROD = declare("prod(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="prod",
                meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
-               kernel=_accumulate("prod"), samples=_typed_samples, vjp={"x": _prod_vjp})  # fmt: skip
+               kernel=_prod_kernel, samples=_typed_samples, vjp={"x": _prod_vjp})  # fmt: skip
 
 
 def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
@@ -218,8 +224,12 @@ def _mean_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any
     n = _count(x, dims)
     if n and _runs_natively(xp, "sum", out, x, dims, 1.0 / n):
         return
-    wide = "f4" if out.dtype.itemsize == 2 else out.dtype
-    xp.copyto(out, xp.sum(x, axis=dims, dtype=wide, keepdims=keepdim) / (n if n else math.nan), casting="unsafe")
+    if not n:
+        out.fill(math.nan)
+    elif out.dtype.kind == "c":
+        xp.copyto(out, xp.sum(x, axis=dims, dtype=out.dtype, keepdims=keepdim) / n)
+    else:
+        xp.copyto(out, total(xp, x.astype(wide_type(out.dtype), copy=False), dims, keepdim, mean=True), casting="unsafe")
 
 
 MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.COMPOSITE,
@@ -255,12 +265,11 @@ def _var_vjp(g: Any, x: Any, dims: Sequence[int], correction: float, keepdim: bo
 
 def _variance(xp: Any, x: Any, dims: Any, correction: float, keepdim: bool) -> Any:
     """The variance of an array, in float32 at least."""
-    wide = x.astype("f4") if x.dtype.itemsize == 2 else x
-    d = wide - xp.mean(wide, axis=dims, keepdims=True)
-    n = max(math.prod(x.shape[i] for i in dims) - correction, 0)
-    squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
-    total = xp.sum(squares, axis=dims, keepdims=keepdim)
-    return total / n if n else total * math.inf
+    count = math.prod(x.shape[i] for i in dims)
+    n = max(count - correction, 0)
+    var = moments(xp, x, dims)[1] if x.size else xp.full(reduced_shape(x.shape, dims, True), math.nan)
+    var = var * (count / n if n else math.inf)
+    return var if keepdim else var.reshape(reduced_shape(x.shape, dims, False))
 
 
 def _var_kernel(xp: Any, out: Any, *args: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eager.optable.nn import is_wide, require_floating, widen
+from eager.optable.nn import is_wide, require_floating
+from eager.optable.sums import widen
 from eager.optable.table import OPS, Kind, common_device, declare
 from eager.spec import SpecLike, TensorSpec
 

@@ -27,7 +27,7 @@ from inductor.user_lines import title
 COLUMN_BLOCK: Final = 64
 REDUCTION_BLOCK: Final = 8192  # elements of one block of a reduction that has no rows
 LANE_BYTES: Final = 64  # of the running results of a reduction, side by side: one vector at least
-ACCURATE: Final = 4096  # elements after which a running sum of floats is put away, so that it stays small
+CASCADE_STEPS: Final = 16  # floats that a running sum takes before it is added to its compensated total
 _PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # of one vectorised operation on one element
 
 
@@ -369,24 +369,20 @@ class _Printer:
         body: list[str] = []
         axes = [ir.axis(k + j, n) for j, n in enumerate(bundle.inner) if n != 1]
         scope = Scope(body, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
-        a = _Accumulator("acc[c]", m)
+        a = _Accumulator("acc", m, COLUMN_BLOCK, "c")
         step = a.step(scope.print(m.value))
-        t = TYPE[a.dtype]
         sweep = ["#pragma omp simd", "for (i64 c = 0; c < width; c++) {", f"  const i64 i{k} = start + c;",
                  *(f"  {x}" for x in inner), f"  {step}", "}"]  # fmt: skip
-        for j in range(len(reduced) - 1, -1, -1):
-            if reduced[j] != 1:
-                sweep = _loop(k + 1 + j, reduced[j], sweep)
+        sweep = _cascade([(k + 1 + j, n) for j, n in enumerate(reduced) if n != 1], sweep, [a])
         position = f"row * {n_columns}{'LL' if isinstance(columns, int) else ''} + start + c" if rows else "start + c"
         lines = [
             "for (i64 at = begin; at < end; at++) {",
             f"  const i64 row = at / {n_blocks}, start = (at % {n_blocks}) * {COLUMN_BLOCK};",
             f"  const i64 width = {n_columns} - start < {COLUMN_BLOCK} ? {n_columns} - start : {COLUMN_BLOCK};",
             *(f"  {x}" for x in self._row_axes(rows)), *(f"  {x}" for x in body),
-            f"  {t} acc[{COLUMN_BLOCK}];",
-            f"  for (i64 c = 0; c < {COLUMN_BLOCK}; c++) acc[c] = {a.identity()};",
+            f"  {a.declare()}",
             *(f"  {x}" for x in sweep),
-            f"  for (i64 c = 0; c < width; c++) {self._store(m, position, a.result())}",
+            f"  for (i64 c = 0; c < width; c++) {self._store(m, position, a.result('acc[c]'))}",
             "}",
         ]  # fmt: skip
         return lines, product((*(n for n in rows if n != 0), blocks))
@@ -422,7 +418,7 @@ class _Printer:
         outer: list[str] = []
         scope = self._scope(outer, inner, 0, (count,))
         inner += [a.step(scope.print(v)) for a, v in zip(accumulators, values, strict=True)]
-        loop = _lane_loops("i0", "first", "last", None, inner, lanes)
+        loop = _with_totals(_cascade_lanes("i0", "first", "last", None, inner, accumulators, lanes), accumulators)
         body = [*outer, "for (i64 at = begin; at < end; at++) {",
                 f"  const i64 first = at * {REDUCTION_BLOCK};",
                 f"  const i64 last = first + {REDUCTION_BLOCK} < {n_count} ? first + {REDUCTION_BLOCK} : {n_count};",
@@ -432,9 +428,10 @@ class _Printer:
         finish: list[str] = []
         for j, a in enumerate(accumulators):
             whole = _Accumulator(a.name, a.member)
-            finish += [whole.declare(),
-                       f"for (i64 at = 0; at < {n_blocks}; at++) {whole.step(f'(({TYPE[a.dtype]}*)(parts + {starts[j]}))[at]')}",
-                       self._store(a.member, "0", whole.result())]  # fmt: skip
+            part = f"(({TYPE[a.dtype]}*)(parts + {starts[j]}))[at]"
+            finish += [whole.declare(), *(whole.declare_total() if whole.cascades else ()),
+                       f"for (i64 at = 0; at < {n_blocks}; at++) {whole.put(part) if whole.cascades else whole.step(part)}",
+                       *([whole.take()] if whole.cascades else ()), self._store(a.member, "0", whole.result())]  # fmt: skip
         pointers = self._pointer_lines(False)
         each = self._cost()
         if each.is_fixed():
@@ -456,13 +453,21 @@ class _Printer:
 
 
 class _Accumulator:
-    """The running result of a reduction. lanes: how many of them run side by side, `name[lane]` each; 1: just `name`."""
+    """The running result of a reduction. lanes: how many of them run side by side, `name[index]` each; 1: just `name`.
 
-    def __init__(self, name: str, member: Member, lanes: int = 1) -> None:
-        self.name, self.member, self.lanes = name, member, lanes
+    A sum of floats `cascades`: a running sum takes at most `CASCADE_STEPS` values, then it is added to a compensated
+    total (`fj_add_to`) and starts again, so that the error of the result does not grow with the number of elements.
+    A product of float32 runs in float64, for its roundings add up whatever the order.
+    """
+
+    def __init__(self, name: str, member: Member, lanes: int = 1, index: str = "lane") -> None:
+        self.name, self.member, self.lanes, self.index = name, member, lanes, index
         d = member.buffer.definition
         assert isinstance(d, ir.Reduction)
         self.kind, self.dtype = d.kind, _accumulated(d)
+        self.cascades = self.kind == "sum" and self.dtype.is_floating_point
+        self._each = f"for (i64 {index} = 0; {index} < {lanes}; {index}++) " if lanes > 1 else ""
+        self._at = f"[{index}]" if lanes > 1 else ""
 
     def identity(self) -> str:
         d = self.dtype
@@ -478,45 +483,60 @@ class _Accumulator:
         return literal({"sum": 0, "prod": 1, "any": 0, "all": 1}[self.kind], d)
 
     def declare(self) -> str:
-        if self.lanes == 1:
-            return f"{TYPE[self.dtype]} {self.name} = {self.identity()};"
-        return f"alignas(64) {TYPE[self.dtype]} {self.name}[{self.lanes}]; {self.clear()}"
+        return self._declaration(self.name, self.identity())
 
-    def clear(self) -> str:
-        return f"fj_fill({self.name}, {self.identity()});" if self.lanes > 1 else f"{self.name} = {self.identity()};"
+    def _declaration(self, name: str, value: str) -> str:
+        if self.lanes == 1:
+            return f"{TYPE[self.dtype]} {name} = {value};"
+        return f"alignas(64) {TYPE[self.dtype]} {name}[{self.lanes}]; fj_fill({name}, {value});"
 
     def step(self, value: str) -> str:
         """The statement that takes `value` in; of a lane if there are several."""
         # New value first: where one of two compared is nan the second comes back, so its test is off the critical path.
         form = {"sum": "{0} += {1};", "prod": "{0} *= {1};", "max": "{0} = fj_maximum({1}, {0});",
                 "min": "{0} = fj_minimum({1}, {0});", "any": "{0} |= {1} != 0;", "all": "{0} &= {1} != 0;"}[self.kind]  # fmt: skip
-        return form.format(f"{self.name}[lane]" if self.lanes > 1 else self.name, value)
+        return form.format(self.name + self._at, value)
 
-    def set_aside(self) -> tuple[str, str, str]:
-        """(declaration of a total, statement that adds the running result to it, statement that takes it back)"""
-        total = f"{self.name}_total"
-        if self.lanes == 1:
-            return f"{TYPE[self.dtype]} {total} = {self.name};", f"{total} += {self.name};", f"{self.name} = {total};"
-        each = f"for (i64 lane = 0; lane < {self.lanes}; lane++)"
-        return (f"alignas(64) {TYPE[self.dtype]} {total}[{self.lanes}]; {each} {total}[lane] = {self.name}[lane];",
-                f"{each} {total}[lane] += {self.name}[lane];", f"{each} {self.name}[lane] = {total}[lane];")  # fmt: skip
+    def declare_total(self) -> list[str]:
+        """The compensated total of a sum that cascades."""
+        zero = literal(0, self.dtype)
+        return [self._declaration(f"{self.name}_total", zero), self._declaration(f"{self.name}_carry", zero)]
+
+    def put(self, value: str) -> str:
+        """The statement that adds `value` to the total."""
+        return f"fj_add_to({self.name}_total{self._at}, {self.name}_carry{self._at}, {value});"
+
+    def put_away(self) -> str:
+        """The statement that adds the running sum to the total and starts it again."""
+        running = self.name + self._at
+        return f"{self._each}{{ {self.put(running)} {running} = {literal(0, self.dtype)}; }}"
+
+    def take(self) -> str:
+        """The statement that makes the total the result."""
+        return f"{self._each}{self.name}{self._at} = fj_total({self.name}_total{self._at}, {self.name}_carry{self._at});"
 
     def folded(self) -> str:
         """The result of all lanes."""
         return f"fj_fold_{self.kind}<{self.lanes}>({self.name})" if self.lanes > 1 else self.name
 
-    def result(self) -> str:
-        target = self.member.buffer.layout.dtype
-        return cast(self.folded(), self.dtype, target) if target is not self.dtype else self.folded()
+    def result(self, value: str | None = None) -> str:
+        """`value`, the result of all lanes if None, as an element of the buffer."""
+        return cast(self.folded() if value is None else value, self.dtype, self.member.buffer.layout.dtype)
 
 
 def _loop(axis: int, size: Size, body: list[str]) -> list[str]:
-    return [f"for (i64 i{axis} = 0; i{axis} < {size_source(size)}; i{axis}++) {{", *(f"  {x}" for x in body), "}"]
+    return _part_loop(axis, "0", size_source(size), body)
+
+
+def _part_loop(axis: int, start: str, stop: str, body: list[str]) -> list[str]:
+    return [f"for (i64 i{axis} = {start}; i{axis} < {stop}; i{axis}++) {{", *(f"  {x}" for x in body), "}"]
 
 
 def _accumulated(d: ir.Reduction) -> dtype:
     """The type of a reduction's running result."""
-    return dtypes.bool_ if d.kind in ("any", "all") else d.value.dtype
+    if d.kind in ("any", "all"):
+        return dtypes.bool_
+    return dtypes.float64 if d.kind == "prod" and d.value.dtype is dtypes.float32 else d.value.dtype
 
 
 def _lanes(sizes: tuple[Size, ...], members: Sequence[Member]) -> int:
@@ -549,28 +569,82 @@ def _lane_loops(axis: str, start: str, stop: str, count: int | None, body: list[
 
 
 def _loops(sizes: tuple[Size, ...], first: int, body: list[str], accumulators: list[_Accumulator], lanes: int) -> list[str]:
-    """Nested loops, the innermost vectorised. Float sums go through a partial sum per innermost loop, for accuracy."""
+    """Nested loops, the innermost vectorised: over `lanes` running results if there are accumulators."""
     axes = [(first + j, n) for j, n in enumerate(sizes) if n != 1]
     if not axes:
         return ["{", *(f"  {x}" for x in body), "}"]
+    if not accumulators:
+        axis, n = axes[-1]
+        lines = ["#pragma omp simd", *_loop(axis, n, body)]
+        for axis, n in reversed(axes[:-1]):
+            lines = _loop(axis, n, lines)
+        return lines
+    if lanes == 1:
+        return ["{", *(f"  {x}" for x in _cascade(axes, body, accumulators, unroll=True)), "}"]
     axis, n = axes[-1]
     end, count = size_source(n), n if isinstance(n, int) else None
-    if not accumulators:
-        lines = ["#pragma omp simd", *_loop(axis, n, body)]
-    elif lanes == 1:
-        lines = ["#pragma GCC unroll 3", *_loop(axis, n, body)]
-    elif E.as_expr(n).hi > ACCURATE and any(a.kind == "sum" and a.dtype.is_floating_point for a in accumulators):
-        sums = [a for a in accumulators if a.kind == "sum" and a.dtype.is_floating_point]
-        declare, add, take = zip(*(a.set_aside() for a in sums), strict=True)
-        lines = [*declare, f"for (i64 block = 0; block < {end}; block += {ACCURATE}) {{",
-                 f"  const i64 stop = block + {ACCURATE} < {end} ? block + {ACCURATE} : {end};",
-                 *(f"  {a.clear()}" for a in sums),
-                 *(f"  {x}" for x in _lane_loops(f"i{axis}", "block", "stop", None, body, lanes)),
-                 *(f"  {x}" for x in add), "}", *take]  # fmt: skip
+    steps = -(-_most(n) // lanes)
+    if steps > CASCADE_STEPS:
+        lines = _cascade_lanes(f"i{axis}", "0", end, count, body, accumulators, lanes)
+        for axis, n in reversed(axes[:-1]):
+            lines = _loop(axis, n, lines)
+        lines = _with_totals(lines, accumulators)
     else:
-        lines = _lane_loops(f"i{axis}", "0", end, count, body, lanes)
-    if accumulators:
-        lines = ["{", *(f"  {x}" for x in lines), "}"]
-    for axis, n in reversed(axes[:-1]):
-        lines = _loop(axis, n, lines)
-    return lines
+        lines = ["{", *(f"  {x}" for x in _lane_loops(f"i{axis}", "0", end, count, body, lanes)), "}"]
+        lines = _cascade(axes[:-1], lines, accumulators, steps)
+    return ["{", *(f"  {x}" for x in lines), "}"]
+
+
+def _most(n: Size) -> int:
+    """An upper bound of a size; of one that is not known, more than a running sum may take."""
+    high = E.as_expr(n).hi
+    return int(high) if high < 1 << 62 else 1 << 62
+
+
+def _cascade(axes: list[tuple[int, Size]], body: list[str], accumulators: Sequence[_Accumulator], steps: int = 1,
+             unroll: bool = False) -> list[str]:  # fmt: skip
+    """Nested loops around `body`, in which each accumulator takes `steps` values. One loop is cut into blocks, after
+    each of which the sums that cascade are put away."""
+    sums = [a for a in accumulators if a.cascades]
+    lines, cut = body, not sums
+    for at, (axis, n) in enumerate(reversed(axes)):
+        pragma = ["#pragma GCC unroll 3"] if unroll and at == 0 else []
+        steps *= 1 if cut else _most(n)
+        if cut or steps <= CASCADE_STEPS:
+            lines = [*pragma, *_loop(axis, n, lines)]
+            continue
+        block, cut = max(1, CASCADE_STEPS * _most(n) // steps), True
+        end = size_source(n)
+        lines = [f"for (i64 from_i{axis} = 0; from_i{axis} < {end}; from_i{axis} += {block}) {{",
+                 f"  const i64 to_i{axis} = {_stop(n, f'from_i{axis}', block)};",
+                 *(f"  {x}" for x in (*pragma, *_part_loop(axis, f"from_i{axis}", f"to_i{axis}", lines))),
+                 *(f"  {a.put_away()}" for a in sums), "}"]  # fmt: skip
+    return _with_totals(lines, sums) if cut else lines
+
+
+def _with_totals(lines: list[str], accumulators: Sequence[_Accumulator]) -> list[str]:
+    """Loops that put sums away, between the declarations of the totals and their becoming the results."""
+    sums = [a for a in accumulators if a.cascades]
+    return [*(x for a in sums for x in a.declare_total()), *lines, *(a.take() for a in sums)]
+
+
+def _stop(n: Size, start: str, block: int) -> str:
+    """Where the block that begins at `start` ends."""
+    if isinstance(n, int) and n % block == 0:
+        return f"{start} + {block}"
+    return f"fj_min({start} + {block}, {size_source(n)})"
+
+
+def _cascade_lanes(axis: str, start: str, stop: str, count: int | None, body: list[str], accumulators: Sequence[_Accumulator],
+                   lanes: int) -> list[str]:  # fmt: skip
+    """`_lane_loops` in blocks, after each of which the sums that cascade are put away."""
+    sums = [a for a in accumulators if a.cascades]
+    if not sums:
+        return _lane_loops(axis, start, stop, count, body, lanes)
+    block = CASCADE_STEPS * lanes
+    even = count is not None and count % block == 0
+    end = f"from_{axis} + {block}" if even else f"fj_min(from_{axis} + {block}, {stop})"
+    return [f"for (i64 from_{axis} = {start}; from_{axis} < {stop}; from_{axis} += {block}) {{",
+            f"  const i64 to_{axis} = {end};",
+            *(f"  {x}" for x in _lane_loops(axis, f"from_{axis}", f"to_{axis}", block if even else None, body, lanes)),
+            *(f"  {a.put_away()}" for a in sums), "}"]  # fmt: skip

@@ -248,8 +248,16 @@ FI i64 fj_philox(i64 seed, i64 low, i64 high, i64 lane) {
 """
 
 
+# Sums of floats: `carry` holds what the additions to `total` have rounded away (Knuth's exact sum of two numbers).
+# Once the total is infinite or nan the carry is nan, and the total alone is the result.
 # The running results of a reduction, `lanes` of them, become one by halves: log2(lanes) vector operations.
 _FOLDS: Final = """\
+template <class T> FI void fj_add_to(T& total, T& carry, T x) {
+  T sum = total + x, part = sum - total;
+  carry += (total - (sum - part)) + (x - part);
+  total = sum;
+}
+template <class T> FI T fj_total(T total, T carry) { T sum = total + carry; return sum != sum ? total : sum; }
 template <class T, int lanes> FI void fj_fill(T (&a)[lanes], T x) { for (int i = 0; i < lanes; i++) a[i] = x; }
 template <int lanes, class T, class F> FI T fj_fold(const T* a, F f) {
   if constexpr (lanes == 2) return f(a[0], a[1]);

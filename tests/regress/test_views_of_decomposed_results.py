@@ -27,5 +27,5 @@ def test_views_of_one_result_keep_their_gradient(make: Callable[[torch.Tensor], 
     x = torch.linspace(-2, 2, 24).view(2, 4, 3).requires_grad_()
     results = fn(x), torch.compile(fn, backend="aot_eager")(x)
     grads = [torch.autograd.grad(sum((y * y).sum() for y in ys), x)[0] for ys in results]
-    assert all(torch.allclose(e, c) and c.requires_grad for e, c in zip(*results, strict=True))
+    assert all(torch.allclose(e, c, atol=1e-6) and c.requires_grad for e, c in zip(*results, strict=True))
     assert torch.allclose(*grads, rtol=1e-4, atol=1e-5)

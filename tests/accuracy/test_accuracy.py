@@ -1,0 +1,72 @@
+"""Our errors stay within twice torch's, whose figures are stored: a fast selection of the rows of the accuracy table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eager as torch
+from tests.accuracy import reductions
+from tests.accuracy.table import MODES, SEPARATOR, Row, stored_figures
+
+STORED = stored_figures()["reductions"]
+SIZES = {"1e+06", "2e+06", "3e+06", "5e+05"}
+LAYOUTS = {"columns", "outer and inner", "middle"}
+WIDE_ROWS = "20x100000"  # compiled layer_norm rounds the mean twice: once as the sum, once when it is divided
+OPERATIONS = {
+    "sum", "mean", "prod", "norm", "var", "std", "cumsum", "cumprod", "batch_norm and statistics", "layer_norm and gradient",
+    "add of a row and gradient", "huber_loss and gradient", "index_add and gradient", "global average pool and gradient",
+}  # fmt: skip
+
+
+def _selected(case: reductions.Case) -> bool:
+    operation, _, layout, size = case.labels
+    return operation in OPERATIONS and size in SIZES and (layout in LAYOUTS or layout.isdigit() or ("x" in layout and layout != WIDE_ROWS))
+
+
+CASES = [case for case in reductions.cases() if _selected(case)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.key)
+def test_error_is_within_twice_that_of_torch(case: reductions.Case, mode: str) -> None:
+    row = Row(tuple(case.key.split(SEPARATOR)), mode, reductions.error(torch, case, mode), STORED[case.key])
+    assert not row.is_worse(reductions.FLOOR), row
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dim", [0, None])
+def test_twenty_million_ones_add_up(mode: str, dim: int | None) -> None:
+    def total(x: torch.Tensor) -> torch.Tensor:
+        return x.sum() if dim is None else x.sum(dim)
+
+    fn = torch.compile(total) if mode == "compiled" else total
+    assert fn(torch.ones(20_000_000, 1)).item() == 20_000_000
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_infinite_sums_are_infinite_and_not_nan(mode: str) -> None:
+    def sums(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.sum(0), x.sum(1), x.sum(), (-x).sum(0)
+
+    x = torch.from_numpy(np.full((300, 300), 3e38, np.float32))
+    found = torch.compile(sums)(x) if mode == "compiled" else sums(x)
+    assert [t.flatten()[0].item() for t in found] == [float("inf")] * 3 + [-float("inf")]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_running_products_do_not_overflow_before_their_results(mode: str) -> None:
+    def run(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.cumprod(0), x.prod(0)
+
+    x = torch.tensor([1e30, 1e30, 1e-30, 1e-30, 2.0])
+    running, whole = torch.compile(run)(x) if mode == "compiled" else run(x)
+    assert running[-1].item() == whole.item() == 2.0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_variance_of_rows_near_one_hundred(mode: str) -> None:
+    x = np.random.default_rng(0).normal(100, 1, (10_000, 3)).astype(np.float32)
+    fn = torch.compile(lambda t: t.var(0)) if mode == "compiled" else lambda t: t.var(0)
+    exact = x.astype(np.float64).var(0, ddof=1)
+    assert np.abs(fn(torch.from_numpy(x)).numpy() - exact).max() < 1e-6

@@ -70,8 +70,11 @@ def compile(  # noqa: A001 - torch's name
     mode: "default", "reduce-overhead" or "max-autotune". options: switches of the backend; a callable gets them, and a
     mode other than "default", as the keyword arguments `options` and `mode`. disable: give `model` back as it is.
     Raises: RuntimeError for an unknown mode, backend or option, or mode together with options; TypeError for a model that
-    cannot be called.
+    cannot be called and for a flag that is not a bool.
     """
+    for name, value in (("fullgraph", fullgraph), ("dynamic", dynamic), ("disable", disable)):
+        if not isinstance(value, bool) and not (name == "dynamic" and value is None):
+            raise TypeError(f"compile: {name}={value!r}; allowed: True{', False or None' if name == 'dynamic' else ' or False'}")
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     request = CompileOptions(mode or "default", fullgraph, dynamic, dict(options or {}))

@@ -131,6 +131,16 @@ def meant(given: Any) -> Any:
     return OF_PYTHON.get(given, given) if isinstance(given, type) else given
 
 
+def chosen(given: Any, default: Any) -> Any:
+    """The dtype that is given, or `default` for None; Python's types stand for dtypes. Raises TypeError for anything else."""
+    if given is None:
+        return default
+    found = meant(given)
+    if not isinstance(found, dtype):
+        raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(given).__name__}")
+    return found
+
+
 def by_name(name: str) -> dtype:
     """The dtype called `name` (without the `torch.` prefix)."""
     return _BY_NAME[name]

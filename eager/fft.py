@@ -258,8 +258,8 @@ def _frequencies(real: bool) -> Any:
              requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
         """Frequencies of the points of a spectrum of n samples, d apart."""
         check_layout(layout)
-        made = OPS["to_dtype"](from_array(frequencies(n, d, real)), dtype or dtypes.get_default_dtype())
-        return finish(made.to(device) if device is not None else made, requires_grad, out)
+        made = OPS["to_dtype"](from_array(frequencies(n, d, real)), dtypes.chosen(dtype, dtypes.get_default_dtype()))
+        return finish(made.to(device) if device is not None else made, requires_grad, out, pin_memory)
 
     make.__name__ = make.__qualname__ = "rfftfreq" if real else "fftfreq"
     return make

@@ -294,6 +294,8 @@ def _set(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     given = source.dtype if isinstance(source, (Tensor, TypedStorage)) else d
     if given is not d:
         raise RuntimeError(f"set_: could not set a tensor of {given} to a tensor of {d}")
+    if size is None and (storage_offset != 0 or stride is not None) and isinstance(source, Tensor):
+        raise TypeError("set_() received an invalid combination of arguments: storage_offset and stride want a size")
     if isinstance(source, Tensor) and size is None:
         self._set_impl(source)
         return self

@@ -186,13 +186,23 @@ def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
     return return_types.linalg_qr(A.new_empty((0,)) if mode == "r" else q, r)
 
 
+def _refuse_driver(A: Any, driver: str | None) -> None:  # noqa: N803
+    """Raise RuntimeError for a choice among cuSOLVER's drivers: numpy and CuPy choose their own."""
+    if driver is not None:
+        if A.device.type != "cpu":
+            raise NotImplementedError(f"torch.linalg.svd: driver={driver!r} is not implemented; allowed: None")
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+
+
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803
-    """U, S, Vh with U @ diag(S) @ Vh = A; singular values fall."""
+    """U, S, Vh with U @ diag(S) @ Vh = A; singular values fall. Raises RuntimeError for a `driver`, which only CUDA has."""
+    _refuse_driver(A, driver)
     return return_types.linalg_svd(*OPS["svd"](A, full_matrices))
 
 
 def svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803
-    """Singular values, falling."""
+    """Singular values, falling. Raises RuntimeError for a `driver`, which only CUDA has."""
+    _refuse_driver(A, driver)
     return OPS["svdvals"](A)
 
 

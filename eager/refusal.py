@@ -1,9 +1,9 @@
-"""Wrong types of arguments: a call that failed is looked at again, and refused with torch's TypeError where a type was wrong.
+"""Wrong types of arguments: torch's TypeError, which names the argument.
 
-So are Python's types where a dtype is wanted, which torch takes for one: with the dtypes in their places the call is repeated.
-A body takes its arguments for what they should be, so that a call pays nothing for checks; what then fails inside it
-(an attribute of an int, a comparison with a string) is no answer to the caller. Which type an argument should have is
-read from the function's annotations and, where these say `Any`, from its name: torch's names are used alike throughout.
+Flags and whole numbers, and every argument passed by keyword, are checked before the body runs: a body would take 'a' for
+true and True for 1. Other positional arguments are checked only after the body failed, so that a correct call pays nothing
+for them. The type of a parameter is read from the function's annotations and, where these say `Any`, from its name: torch's
+names mean the same throughout. A Python type that stands for a dtype (`dtype=float`) is replaced, and the call repeated.
 """
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from eager import dtypes
+from eager.device import device
+from eager.memory_format import layout, memory_format
 from eager.optable.schema import is_number
+from eager.tensor import Tensor
 
 
 def _named(kind: str, names: str) -> dict[str, str]:
@@ -26,10 +29,12 @@ def _named(kind: str, names: str) -> dict[str, str]:
 # What an argument of that name must be, where its annotation leaves it open.
 _BY_NAME: Final = {
     **_named("Tensor", "input self x y v A B L tensor mat1 mat2 vec vec1 vec2 batch1 batch2 mask index tensor1 tensor2 mat prob "
-             "LU_data LU_pivots x1 x2 weight count src source the_template"),
+             "LU_data LU_pivots x1 x2 weight count src source the_template window fweights aweights offsets"),
+    **_named("Tensor or tuple of Tensors", "out"),
     **_named("tuple of ints", "dim dims s kernel_size dilation output_size size sizes shape order repeats split_sizes normalized_shape "
              "stride padding pad shifts"),
-    **_named("torch.dtype", "dtype"),
+    **_named("torch.dtype", "dtype"), **_named("torch.memory_format", "memory_format"), **_named("torch.layout", "layout"),
+    **_named("torch.device", "device"),
     **_named("tuple of Tensors", "tensors operands"),
     **_named("Number", "alpha beta other min max value exponent"),
 }
@@ -48,7 +53,8 @@ _EXCEPT: Final = {
 _BY_ANNOTATION: Final = {"int": "int", "bool": "bool", "float": "float", "str": "str", "Tensor": "Tensor"}
 _EXACT: Final = {"bool": bool, "int": int}
 # Flags that torch's own Python only asks for their truth, and what it never reads.
-_LENIENT: Final = frozenset("inplace return_indices hard need_weights average_attn_weights add_zero_attn _stacklevel".split())
+_LENIENT: Final = frozenset("inplace return_indices hard need_weights average_attn_weights add_zero_attn _stacklevel size_average "
+                            "reduce".split())  # fmt: skip
 _LENIENT_IN: Final = frozenset([("gaussian_nll_loss", "full")])
 _FAILURES: Final = (AttributeError, TypeError, ValueError, LookupError, RuntimeError, AssertionError, ArithmeticError)
 
@@ -73,13 +79,17 @@ def _is_tensors(value: Any) -> bool:
 _FITS: Final[dict[str, Callable[[Any], bool]]] = {
     "Tensor": _is_tensor,
     "tuple of Tensors": _is_tensors,
+    "Tensor or tuple of Tensors": _is_tensors,
     "int": _is_int,
     "tuple of ints": _is_ints,
     "float": lambda value: is_number(value) and not isinstance(value, complex),
     "Number": lambda value: _is_tensor(value) or is_number(value),
     "bool": lambda value: isinstance(value, (bool, np.bool_)) or type(value).__name__ == "SymBool",
     "str": lambda value: isinstance(value, str),
-    "torch.dtype": lambda value: hasattr(value, "is_floating_point") and not _is_tensor(value),
+    "torch.dtype": lambda value: isinstance(dtypes.meant(value), dtypes.dtype),
+    "torch.memory_format": lambda value: isinstance(value, memory_format),
+    "torch.layout": lambda value: isinstance(value, layout),
+    "torch.device": lambda value: isinstance(value, (device, str)) or _is_int(value),
 }
 
 
@@ -140,12 +150,34 @@ def _with_dtypes(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
     return bound
 
 
+# The classes that each kind has in most calls: an argument of one of these is looked at no further.
+_USUAL: Final[dict[str, tuple[type, ...]]] = {
+    "bool": (bool,), "int": (int,), "str": (str,), "float": (float, int), "Number": (float, int, Tensor), "Tensor": (Tensor,),
+    "tuple of ints": (int,), "tuple of Tensors": (), "Tensor or tuple of Tensors": (Tensor,), "torch.dtype": (dtypes.dtype,),
+    "torch.memory_format": (memory_format,),
+    "torch.layout": (layout,), "torch.device": (device, str),
+}  # fmt: skip
+
+
+def _usual(fn: types.FunctionType) -> dict[str, tuple[type, ...]]:
+    """For each parameter whose kind is known, the classes of arguments that are taken without a further look."""
+    found: dict[str, tuple[type, ...]] = {}
+    try:
+        wanted, parameters = _wanted(fn), inspect.signature(fn).parameters
+    except ValueError:  # an op under another name: it refuses by its schema
+        return found
+    for name, (kind, optional) in wanted.items():
+        if name not in _LENIENT and (fn.__name__, name) not in _LENIENT_IN:
+            default = parameters[name].default
+            found[name] = (*_USUAL[kind], type(None)) if optional or default is None else _USUAL[kind]
+    return found
+
+
 def _exact(fn: types.FunctionType) -> tuple[tuple[int, str, type], ...]:
-    """Parameters that are flags or whole numbers: position (past all others for one by keyword), name and class."""
-    code = fn.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    """Positional parameters that are flags or whole numbers: position, name and class."""
+    names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
     found = ((at, name, _EXACT.get(fn.__annotations__.get(name, ""))) for at, name in enumerate(names))
-    return tuple((at if at < code.co_argcount else 1 << 30, name, kind) for at, name, kind in found
+    return tuple((at, name, kind) for at, name, kind in found
                  if kind and name not in _LENIENT and (fn.__name__, name) not in _LENIENT_IN)  # fmt: skip
 
 
@@ -157,14 +189,25 @@ def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[...,
     """
 
     exact = _exact(fn)
+    usual: dict[str, tuple[type, ...]] | None = None
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal usual
         count = len(args)
-        for at, parameter, kind in exact:  # a body would take these for what they are not: 'a' is true, True is 1
-            value = args[at] if at < count else kwargs.get(parameter)
+        for at, _, kind in exact:  # a body would take these for what they are not: 'a' is true, True is 1
+            if at >= count:
+                break
+            value = args[at]
             if value.__class__ is not kind and value is not None and not _FITS[kind.__name__](value):
                 refuse(fn.__name__, fn, args, kwargs)
+        if kwargs:
+            if usual is None:  # made at the first call: reading all signatures would slow the import
+                usual = _usual(fn)
+            for parameter, value in kwargs.items():
+                if parameter in usual and value.__class__ not in usual[parameter]:
+                    refuse(fn.__name__, fn, args, kwargs)
+                    break
         try:
             return fn(*args, **kwargs)
         except _FAILURES as error:

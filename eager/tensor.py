@@ -107,6 +107,8 @@ class Tensor(_native.TensorBase):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return self."""
+        if requires_grad is not True and requires_grad is not False:
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         self.requires_grad = requires_grad
         return self
 
@@ -252,6 +254,8 @@ class Tensor(_native.TensorBase):
 
     def numpy(self, *, force: bool = False) -> Any:
         """An ndarray over the same memory. Raises RuntimeError if gradients are wanted and recorded, unless `force`."""
+        if not isinstance(force, bool):
+            raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
         if self.device.type == "meta":
             raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
         refuse_data(self, "numpy()")
@@ -375,6 +379,8 @@ class Tensor(_native.TensorBase):
         name = getattr(memory_format, "name", memory_format)
         if name in (None, "contiguous"):
             return self._is_contiguous()
+        if name not in ("channels_last", "channels_last_3d", "preserve"):
+            raise TypeError(f"is_contiguous(): argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}")
         shape, strides, expected = self.shape, self.stride(), 1
         if name != {4: "channels_last", 5: "channels_last_3d"}.get(self.ndim):
             return False

@@ -123,6 +123,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:  # n
         dtype = f"{dtype.__module__}.{dtype.__name__}"
     if isinstance(dtype, type):
         raise ValueError(f"invalid type: '{dtype.__name__}'")
+    if not isinstance(dtype, (str, dtypes.dtype)):
+        raise TypeError("dtype must be a type, str, or dtype object")
     if not isinstance(dtype, str):
         return to(self, dtype)
     where, _, name = dtype.rpartition(".")

@@ -24,8 +24,10 @@ from eager.tensor import Tensor
 TensorBase = _native.TensorBase
 
 
-def finish(t: Any, requires_grad: bool, out: Any = None) -> Any:
-    """The made tensor, or `out` with its values: resized, and in its own dtype."""
+def finish(t: Any, requires_grad: bool, out: Any = None, pin_memory: bool = False) -> Any:
+    """The made tensor, or `out` with its values: resized, and in its own dtype. Raises RuntimeError if it cannot be pinned."""
+    if pin_memory:
+        t = t.pin_memory()
     if out is not None:
         if tuple(out.shape) != tuple(t.shape):
             resize_out(out, tuple(t.shape), tuple(t.stride()))
@@ -235,7 +237,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     else:
         made = _own(_array_of(data, dtype))
     made = made.to(_where(device)) if device is not None or ambient.device() is not None else made
-    return finish(made, requires_grad)
+    return finish(made, requires_grad, pin_memory=pin_memory)
 
 
 def _own(a: Any) -> Any:
@@ -284,7 +286,8 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
     for d in reversed(physical_layout):
         strides[d] = step
         step *= max(shape[d], 1)
-    return empty_strided(shape, tuple(strides), dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return empty_strided(shape, tuple(strides), dtype=dtype, layout=layout, device=device, requires_grad=requires_grad,
+                         pin_memory=pin_memory)  # fmt: skip
 
 
 def from_numpy(a: Any) -> Tensor:
@@ -322,7 +325,8 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
     if isinstance(size, int):
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
     size = tuple(size)
-    return finish(OPS["full"](sizes_of(size), fill_value, dtype or dtypes.of_scalar(fill_value), _where(device)), requires_grad, out)
+    d = dtypes.chosen(dtype, dtypes.of_scalar(fill_value))
+    return finish(OPS["full"](sizes_of(size), fill_value, d, _where(device)), requires_grad, out, pin_memory)
 
 
 def _filled(value: Any) -> Any:
@@ -333,8 +337,8 @@ def _filled(value: Any) -> Any:
         if kw:
             raise TypeError(f"unexpected keyword argument '{next(iter(kw))}'")
         check_layout(layout)
-        d = dtype or dtypes.get_default_dtype()
-        return finish(OPS["full"](sizes_of(size), value, d, _where(device)), requires_grad, out)
+        d = dtypes.chosen(dtype, dtypes.get_default_dtype())
+        return finish(OPS["full"](sizes_of(size), value, d, _where(device)), requires_grad, out, pin_memory)
 
     return make
 
@@ -348,23 +352,25 @@ def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
           requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """A tensor with undefined contents."""
     check_layout(layout)
+    if sizes and size is not None:
+        raise TypeError("empty() got multiple values for argument 'size'")
     shape = sizes_of(sizes if size is None else (size,))
-    made = OPS["empty"](shape, dtype or dtypes.get_default_dtype(), _where(device))
-    return finish(in_format(made, memory_format), requires_grad, out)
+    made = OPS["empty"](shape, dtypes.chosen(dtype, dtypes.get_default_dtype()), _where(device))
+    return finish(in_format(made, memory_format), requires_grad, out, pin_memory)
 
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     check_layout(layout)
-    spec = TensorSpec(tuple(size), dtype or dtypes.get_default_dtype(), tuple(stride), _where(device))
-    return finish(empty_of_spec(spec), requires_grad)
+    spec = TensorSpec(tuple(size), dtypes.chosen(dtype, dtypes.get_default_dtype()), tuple(stride), _where(device))
+    return finish(empty_of_spec(spec), requires_grad, pin_memory=pin_memory)
 
 
 def _like(value: Any) -> Any:
     def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
              requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
         return full_like(input, value, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad,
-                         memory_format=memory_format)  # fmt: skip
+                         pin_memory=pin_memory, memory_format=memory_format)  # fmt: skip
 
     return make
 
@@ -373,9 +379,9 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = N
               pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """A tensor like `input`, filled with one value. memory_format: None or preserve keeps the order of dims in memory."""
     check_layout(layout)
-    d, where = dtype or input.dtype, input.device if device is None else _where(device)
+    d, where = dtypes.chosen(dtype, input.dtype), input.device if device is None else _where(device)
     made = OPS["full"](tuple(input.shape), fill_value, d, where)
-    return finish(input._adopt(restrided(made, strides_like(input, memory_format))), requires_grad)
+    return finish(input._adopt(restrided(made, strides_like(input, memory_format))), requires_grad, pin_memory=pin_memory)
 
 
 zeros_like, ones_like = _like(0), _like(1)
@@ -400,14 +406,14 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     start, end, step = _number(start), _number(end), _number(step)
     _check_range_of(start, end, step)
     made = OPS["arange"](start, end, step, out.dtype if dtype is None and out is not None else dtype, _where(device))
-    return _finish_range(made, requires_grad, out)
+    return _finish_range(made, requires_grad, out, pin_memory)
 
 
-def _finish_range(made: Any, requires_grad: bool, out: Any) -> Any:
+def _finish_range(made: Any, requires_grad: bool, out: Any, pin_memory: bool) -> Any:
     """As `finish`; but an `out` with as many elements keeps its shape."""
     if out is not None and out.numel() == made.numel():
         made = OPS["view"](made, tuple(out.shape))
-    return finish(made, requires_grad, out)
+    return finish(made, requires_grad, out, pin_memory)
 
 
 def _check_range_of(start: Any, end: Any, step: Any) -> None:
@@ -427,10 +433,10 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
         raise RuntimeError("number of steps must be non-negative")
     start, end = in_dtype(_number(start), dtype), in_dtype(_number(end), dtype)
     default = dtypes.get_default_dtype()
-    d = dtype or (default.to_complex() if isinstance(start, complex) or isinstance(end, complex) else default)
+    d = dtypes.chosen(dtype, default.to_complex() if isinstance(start, complex) or isinstance(end, complex) else default)
     i = OPS["arange"](0, steps, 1, dtypes.int64, _where(device))
     if steps == 1:
-        return _finish_range(OPS["full"]((1,), start, d, _where(device)), requires_grad, out)
+        return _finish_range(OPS["full"]((1,), start, d, _where(device)), requires_grad, out, pin_memory)
     wide = d if d.is_complex or d is dtypes.float32 else dtypes.float64
     x = OPS["to_dtype"](i, wide)
 
@@ -439,7 +445,7 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
 
     half = steps // 2  # both halves count from their own end, so that the ends are exact
     values = OPS["where"](i < half, start + at(x), end - at(steps - 1 - x))
-    return _finish_range(values.to(d), requires_grad, out)
+    return _finish_range(values.to(d), requires_grad, out, pin_memory)
 
 
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, layout: Any = None,
@@ -449,7 +455,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any =
     if steps != 1:
         start, end = in_dtype(start, dtype), in_dtype(end, dtype)
     exponents = linspace(start, end, steps, dtype=dtypes.float64, device=device)
-    return _finish_range(OPS["pow"](base, exponents).to(dtype or dtypes.get_default_dtype()), requires_grad, out)
+    return _finish_range(OPS["pow"](base, exponents).to(dtypes.chosen(dtype, dtypes.get_default_dtype())), requires_grad, out, pin_memory)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -458,13 +464,14 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
     m = n if m is None else m
     rows = OPS["arange"](0, n, 1, None, _where(device)).unsqueeze(1)
     cols = OPS["arange"](0, m, 1, None, _where(device))
-    return finish((rows == cols).to(dtype or dtypes.get_default_dtype()), requires_grad, out)
+    return finish((rows == cols).to(dtypes.chosen(dtype, dtypes.get_default_dtype())), requires_grad, out, pin_memory)
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                   pin_memory: bool = False) -> Tensor:  # fmt: skip
     check_layout(layout)
-    return finish(OPS["full"]((), s, dtype or dtypes.get_default_dtype(), _where(device)), requires_grad)
+    made = OPS["full"]((), s, dtypes.chosen(dtype, dtypes.get_default_dtype()), _where(device))
+    return finish(made, requires_grad, pin_memory=pin_memory)
 
 
 # ---- methods: new_* take dtype and device from self ----
@@ -472,7 +479,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any 
 
 def _new(fn: Any) -> Any:
     def method(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:
-        made = fn(*size, dtype=dtype or self.dtype, device=device or self.device, **kw)
+        made = fn(*size, dtype=dtypes.chosen(dtype, self.dtype), device=self.device if device is None else device, **kw)
         return finish(self._adopt(made), requires_grad)
 
     return method
@@ -480,14 +487,16 @@ def _new(fn: Any) -> Any:
 
 def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    made = full(size, fill_value, dtype=dtype or self.dtype, layout=layout, device=device or self.device)
+    made = full(size, fill_value, dtype=dtypes.chosen(dtype, self.dtype), layout=layout,
+                device=self.device if device is None else device, pin_memory=pin_memory)  # fmt: skip
     return finish(self._adopt(made), requires_grad)
 
 
 def new_tensor(self: Any, data: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
                requires_grad: bool = False) -> Tensor:  # fmt: skip
     check_layout(layout)
-    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return tensor(data, dtype=dtypes.chosen(dtype, self.dtype), device=self.device if device is None else device,
+                  requires_grad=requires_grad, pin_memory=pin_memory)  # fmt: skip
 
 
 def new(self: Any, *args: Any) -> Tensor:

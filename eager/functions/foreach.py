@@ -62,7 +62,11 @@ def _binary(name: str, suffix: str) -> Callable[..., Any]:
     fn = pointwise.METHODS[name + suffix] if suffix else _APPLY[name]
 
     def each(self: Any, other: Any = None, *, alpha: Any = None, scalar: Any = None, scalars: Any = None, exponent: Any = None) -> Any:
-        operand = next((v for v in (other, scalar, scalars, exponent) if v is not None), None)
+        operands = [v for v in (other, scalar, scalars, exponent) if v is not None]
+        if len(operands) != 1:
+            raise TypeError(f"{each.__name__}() received an invalid combination of arguments: expected one of other, scalar, scalars and "
+                            f"exponent, got {len(operands)}")  # fmt: skip
+        operand = operands[0]
         tensors = _tensors(each.__name__, self)
         _nonempty(tensors)
         pairs = zip(tensors, _others(each.__name__, operand, len(tensors)), strict=True)
@@ -77,6 +81,8 @@ def _ternary(name: str, suffix: str) -> Callable[..., Any]:
     fn = pointwise.METHODS[name + suffix] if suffix else pointwise.FUNCTIONS[name]
 
     def each(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> Any:
+        if isinstance(scalars, (int, float, complex)):
+            raise TypeError(f"{each.__name__}(): argument 'scalars' must be tuple of Scalars, not {type(scalars).__name__}")
         tensors = _tensors(each.__name__, self)
         values = scalars if scalars is not None else value
         values = values.tolist() if isinstance(values, TensorBase) and values.ndim else values
@@ -119,6 +125,8 @@ def _foreach_zero_(self: Any) -> Any:
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copy the tensors of `src` into those of self."""
+    if not isinstance(non_blocking, bool):
+        raise TypeError(f"_foreach_copy_(): argument 'non_blocking' must be bool, not {type(non_blocking).__name__}")
     for t, s in zip(_tensors("_foreach_copy_", self), _tensors("_foreach_copy_", src), strict=True):
         pointwise.copy_(t, s, non_blocking)
     return self

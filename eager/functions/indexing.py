@@ -271,6 +271,8 @@ def _scatter(suffix: str) -> Any:
     def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None,  # noqa: A002
                 out: Any = None) -> Any:  # fmt: skip
         """`input` with input[index[i][j]][j] = src[i][j] for dim 0; `reduce` is None, "add" or "multiply"."""
+        if src is not None and value is not None:
+            raise TypeError("scatter() received an invalid combination of arguments: expected src or value, got both")
         src = value if src is None else src
         dim = normalize_dim(dim, input.ndim)
         if reduce is None:

@@ -31,7 +31,10 @@ def _list(who: str, tensors: Any) -> list[Any]:
 def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any:
     """The tensors end to end along `dim`; all other sizes agree."""
     tensors = _list("cat", tensors)
-    dim = dim if axis is None else axis
+    if axis is not None:
+        if dim != 0:
+            raise TypeError(f"cat() got both 'dim' ({dim}) and 'axis' ({axis}), which name one argument")
+        dim = axis
     if dim.__class__ is not int or dim < 0:  # the op itself judges the others
         dim = normalize_dim(dim, max((t.ndim for t in tensors), default=1)) if tensors else 0
     return _out(OPS["cat"](tensors, dim), out)
@@ -120,7 +123,9 @@ def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, spli
 
     The method names the size `split_size`, the function `split_size_or_sections`.
     """
-    if split_size_or_sections is None:
+    if split_size is not None:
+        if split_size_or_sections is not None:
+            raise TypeError("split() got multiple values for argument 'split_size'")
         split_size_or_sections = split_size
     if tensor.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -170,9 +175,9 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:  # noqa: A0
     return split(input, size, d) if size else _split_sizes(input, [0] * chunks, d)
 
 
-def _one_of(who: str, either: Any, indices: Any, sections: Any) -> Any:
-    """Where to cut, under the one of its three names that it was given by."""
-    given = [v for v in (either, indices, sections) if v is not None]
+def _one_of(who: str, *names: Any) -> Any:
+    """Where to cut, from the one of its names that was given. Raises TypeError unless exactly one was."""
+    given = [v for v in names if v is not None]
     if len(given) != 1:
         raise TypeError(f"{who}() takes one of indices_or_sections, indices and sections, got {len(given)}")
     return given[0]
@@ -181,8 +186,7 @@ def _one_of(who: str, either: Any, indices: Any, sections: Any) -> Any:
 def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,  # noqa: A002
                  sections: int | None = None, tensor_indices_or_sections: Any = None) -> tuple[Any, ...]:  # fmt: skip
     """Parts along `dim`: so many, as even as can be, or cut at the given positions."""
-    either = tensor_indices_or_sections if indices_or_sections is None else indices_or_sections
-    indices_or_sections = _one_of("tensor_split", either, indices, sections)
+    indices_or_sections = _one_of("tensor_split", indices_or_sections, tensor_indices_or_sections, indices, sections)
     if input.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     d = normalize_dim(dim, input.ndim)

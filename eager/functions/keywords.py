@@ -32,6 +32,9 @@ def renaming(fn: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
+            for theirs, ours in renames.items():
+                if theirs in kwargs and ours in kwargs:
+                    raise TypeError(f"{call.__name__}() got both '{theirs}' and '{ours}', which name one argument")
             kwargs = {renames.get(k, k): v for k, v in kwargs.items()}
         return fn(*args, **kwargs)
 

@@ -119,8 +119,19 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:  # noqa: A002
     return OPS["vector_norm"](d, float(p), tuple(range(d.ndim)), False)
 
 
+_CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
-    """Distances between the rows of (*, n, d) and those of (*, m, d): (*, n, m)."""
+    """Distances between the rows of (*, n, d) and those of (*, m, d): (*, n, m).
+
+    compute_mode: checked only. Each of torch's modes gives the distances of "donot_use_mm_for_euclid_dist", the accurate one.
+    Raises: RuntimeError for shapes that do not fit or p below 0; ValueError for another compute_mode.
+    """
+    if compute_mode not in (None, *_CDIST_MODES):
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
     if x1.ndim < 2 or x2.ndim < 2:
         raise RuntimeError(f"cdist only supports at least 2D tensors, X1 got: {x1.ndim}D and X2 got: {x2.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:

@@ -71,13 +71,15 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
 
     A: symmetric (*, m, m); B: of its shape, positive definite; X: (*, m, n) to start from; iK: a preconditioner (*, m, m).
     It ends where every residual is below tol (by default the root of the precision) times the norms, or after niter steps.
-    Raises: ValueError for m < 3 k, NotImplementedError for gradients and for a tracker.
+    Raises: ValueError for m < 3 k, NotImplementedError for gradients, a tracker and settings of the orthogonalisation.
     """
     m = A.shape[-1]
     if method not in (None, "basic", "ortho"):
         raise ValueError(f'lobpcg: method={method!r}; allowed: "basic" and "ortho", which are one here')
-    if tracker is not None:
-        raise NotImplementedError("lobpcg: tracker is not implemented; leave it None")
+    for name, value in (("tracker", tracker), ("ortho_iparams", ortho_iparams), ("ortho_fparams", ortho_fparams),
+                        ("ortho_bparams", ortho_bparams)):  # fmt: skip
+        if value is not None:
+            raise NotImplementedError(f"lobpcg: {name} is not implemented; leave it None")
     if _native.grad_enabled() and any(t is not None and t.requires_grad for t in (A, B)):
         raise NotImplementedError("lobpcg: gradients are not implemented; use linalg.eigh, or detach its arguments")
     k = (1 if X is None else X.shape[-1]) if k is None else k

@@ -116,10 +116,15 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
     """input / other; with `rounding_mode` "trunc" or "floor" rounded in the promoted dtype."""
+    return _out(OPS[_division(rounding_mode)](input, other), out, input, other)
+
+
+def _division(rounding_mode: str | None) -> str:
+    """The name of the op that divides and rounds so."""
     names = {None: "div", "trunc": "trunc_divide", "floor": "floor_divide"}
     if rounding_mode not in names:
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    return _out(OPS[names[rounding_mode]](input, other), out, input, other)
+    return names[rounding_mode]
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
@@ -260,7 +265,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
         name, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
         raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
     same = OPS["eq"](input, other)
-    if (input.dtype.is_integral and rtol == 0 and atol == 0) or input.dtype is dtypes.bool_:
+    if input.dtype.is_integral and rtol == 0 and atol == 0:
         return same
     wide = input.dtype if not input.dtype.is_integral else dtypes.get_default_dtype()
     a, b = OPS["to_dtype"](input, wide), OPS["to_dtype"](other, wide)
@@ -357,8 +362,7 @@ def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    names = {None: "div_", "trunc": "trunc_divide_", "floor": "floor_divide_"}
-    return OPS[names[rounding_mode]](self, other)
+    return OPS[_division(rounding_mode) + "_"](self, other)
 
 
 def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002

@@ -28,6 +28,8 @@ def _max_pool(n: int) -> Any:
         """Largest element of each window; with `return_indices` also its position in the flattened spatial dims."""
         x, single = batched(input, n, who)
         kernel, stride, padding, dilation = _options(n, who, kernel_size, stride, padding, dilation)
+        if min(dilation) <= 0:
+            raise RuntimeError(f"{who}: dilation should be greater than zero, but got {dilation}")
         values, index = OPS["max_pool"](x, kernel, stride, padding, dilation, ceil_mode)
         values = _unbatched(values, single)
         return (values, _unbatched(index, single)) if return_indices else values
@@ -53,6 +55,8 @@ def _avg_pool(n: int) -> Any:
     def avg_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,  # noqa: A002
                  count_include_pad: bool = True, divisor_override: int | None = None) -> Any:  # fmt: skip
         """Mean of each window; divisor_override: what sums are divided by in place of the window's size."""
+        if divisor_override is not None and (isinstance(divisor_override, bool) or not hasattr(divisor_override, "__index__")):
+            raise TypeError(f"{who}(): argument 'divisor_override' must be int, not {type(divisor_override).__name__}")
         return pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     made = of_one_dim if n == 1 else avg_pool

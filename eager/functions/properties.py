@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native
+from eager import _native, dtypes
 from eager.functions.creation import check_layout
 from eager.optable.table import OPS, empty
 from eager.optable.table import sum_to as _sum_to
@@ -93,13 +93,15 @@ def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, d
                       layout: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """An uninitialised tensor of the given geometry, with this tensor's dtype and device unless given."""
     check_layout(layout)
-    made = empty(TensorSpec(tuple(size), dtype or self.dtype, tuple(stride), self.device if device is None else type(self.device)(device)))
+    where = self.device if device is None else type(self.device)(device)
+    made = empty(TensorSpec(tuple(size), dtypes.chosen(dtype, self.dtype), tuple(stride), where))
+    made = made.pin_memory() if pin_memory else made
     return made.requires_grad_(requires_grad) if requires_grad else made
 
 
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """`resize_` to the shape of another tensor."""
-    return self.resize_(*the_template.shape)
+    return self.resize_(*the_template.shape, memory_format=memory_format)
 
 
 _BOTH = {"is_nonzero": is_nonzero, "is_same_size": is_same_size, "is_conj": is_conj, "is_neg": is_conj, "resolve_neg": resolve_neg}

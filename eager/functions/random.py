@@ -21,27 +21,34 @@ TensorBase = _native.TensorBase
 def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any) -> Any:
     """Draws of `op`; of a complex dtype with both parts drawn (normal: of variance one together)."""
     where = default_device() if where is None else device(where)
-    d = dtypes.meant(dtype) or dtypes.get_default_dtype()
+    d = dtypes.chosen(dtype, dtypes.get_default_dtype())
     if d.is_complex:
         parts = OPS[op](state_for(2 * math.prod(size), generator, where), (*size, 2), d.to_real())
         return OPS["view_as_complex"](parts * math.sqrt(0.5) if op == "philox_normal" else parts)
     return OPS[op](state_for(math.prod(size), generator, where), size, d)
 
 
+def _size(who: str, sizes: tuple[Any, ...], size: Any) -> tuple[int, ...]:
+    """The size, given as positional numbers or a sequence, or as the keyword. Raises TypeError if both are given."""
+    if sizes and size is not None:
+        raise TypeError(f"{who}() got multiple values for argument 'size'")
+    return sizes_of(sizes if size is None else (size,))
+
+
 def rand(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Uniform in [0, 1)."""
     check_layout(layout)
-    return finish(_draw("philox_uniform", sizes_of(sizes if size is None else (size,)), generator, dtype, device), requires_grad,
-                  out)  # fmt: skip
+    return finish(_draw("philox_uniform", _size("rand", sizes, size), generator, dtype, device), requires_grad,
+                  out, pin_memory)  # fmt: skip
 
 
 def randn(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Standard normal."""
     check_layout(layout)
-    return finish(_draw("philox_normal", sizes_of(sizes if size is None else (size,)), generator, dtype, device), requires_grad,
-                  out)  # fmt: skip
+    return finish(_draw("philox_normal", _size("randn", sizes, size), generator, dtype, device), requires_grad,
+                  out, pin_memory)  # fmt: skip
 
 
 def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
@@ -49,6 +56,8 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Any 
     """Integers in [low, high); `randint(high, size)` starts at 0."""
     check_layout(layout)
     if isinstance(high, (tuple, list)):
+        if size is not None:
+            raise TypeError("randint() got multiple values for argument 'size'")
         low, high, size = 0, low, high
     elif size is not None and high is None:
         low, high = 0, low
@@ -58,7 +67,7 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Any 
     shape = sizes_of((size,))
     where = default_device() if device is None else _device(device)
     state = state_for(math.prod(shape), generator, where)
-    return finish(OPS["philox_randint"](state, low, high, shape, dtypes.meant(dtype) or dtypes.int64), requires_grad, out)
+    return finish(OPS["philox_randint"](state, low, high, shape, dtypes.chosen(dtype, dtypes.int64)), requires_grad, out, pin_memory)
 
 
 def _device(d: Any) -> Any:
@@ -76,8 +85,9 @@ def _in_layout(input: Any, drawn: Any, memory_format: Any) -> Any:
 def _drawn_like(draw: Callable[..., Any]) -> Any:
     def make(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
              requires_grad: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
-        drawn = draw(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout, device=device or input.device)
-        return finish(_in_layout(input, drawn, memory_format), requires_grad)
+        drawn = draw(tuple(input.shape), generator=generator, dtype=dtypes.chosen(dtype, input.dtype), layout=layout,
+                     device=input.device if device is None else device)  # fmt: skip
+        return finish(_in_layout(input, drawn, memory_format), requires_grad, pin_memory=pin_memory)
 
     make.__name__ = make.__qualname__ = f"{draw.__name__}_like"
     return make
@@ -90,9 +100,9 @@ def randint_like(input: Any, low: int = 0, high: Any = None, *, generator: Any =
                  device: Any = None, pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
     """Integers in [low, high), in the size of `input` and by default its dtype; `randint_like(input, high)` starts at 0."""
     low, high = (0, low) if high is None else (low, high)
-    drawn = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
-                    device=device or input.device)  # fmt: skip
-    return finish(_in_layout(input, drawn, memory_format), requires_grad)
+    drawn = randint(low, high, tuple(input.shape), generator=generator, dtype=dtypes.chosen(dtype, input.dtype), layout=layout,
+                    device=input.device if device is None else device)  # fmt: skip
+    return finish(_in_layout(input, drawn, memory_format), requires_grad, pin_memory=pin_memory)
 
 
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -102,7 +112,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     keys = _draw("philox_uniform", (n,), generator, dtypes.float64, device)
     order = OPS["sort"](keys, 0, False, True)[1]
     return finish(order if dtypes.meant(dtype) in (None, order.dtype) else OPS["to_dtype"](order, dtypes.meant(dtype)), requires_grad,
-                  out)  # fmt: skip
+                  out, pin_memory)  # fmt: skip
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
@@ -118,7 +128,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
             raise TypeError("normal(): with numbers for mean and std, size must be given")
         shape = tuple((mean + std).shape)
         drawn = randn(shape, generator=generator, dtype=like.dtype, device=like.device)
-    return finish(drawn * std + mean, requires_grad, out)
+    return finish(drawn * std + mean, requires_grad, out, pin_memory)
 
 
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:

@@ -17,9 +17,16 @@ def _out(result: Any, out: Any, exact: bool = False) -> Any:
     return result if out is None else write_out(out, result, exact)
 
 
+def _one_dim(dim: Any, axis: Any) -> Any:
+    """`axis`, numpy's name for dim. Raises TypeError if both are given."""
+    if dim is not None:
+        raise TypeError(f"got both 'dim' ({dim}) and 'axis' ({axis}), which name one argument")
+    return axis
+
+
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:  # noqa: A001
     """Sum over `dim` (an int, several, or None for all). Integers and bools sum to int64."""
-    dims = normalize_dims(dim if axis is None else axis, input.ndim)
+    dims = normalize_dims(dim if axis is None else _one_dim(dim, axis), input.ndim)
     if dtype is not None and input.dtype.is_float8:
         input = OPS["to_dtype"](input, dtype)
     return _out(OPS["sum"](input, dims, keepdim, dtype), out)
@@ -33,7 +40,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:
     """Arithmetic mean over `dim`. Raises RuntimeError for integer tensors without `dtype`."""
-    dims = normalize_dims(dim if axis is None else axis, input.ndim)
+    dims = normalize_dims(dim if axis is None else _one_dim(dim, axis), input.ndim)
     return _out(OPS["mean"](input, dims, keepdim, dtype), out, exact=dtype is not None)
 
 
@@ -93,6 +100,9 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 def _extreme(name: str, result: Any, pair: Any, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
     if isinstance(dim, TensorBase):
         other, dim = dim, None
+    if (dim is None and keepdim) or (other is not None and not isinstance(other, TensorBase)):
+        given = f"keepdim={keepdim} without dim" if other is None else f"other={type(other).__name__}"
+        raise TypeError(f"{name}() received an invalid combination of arguments: expected dim and keepdim, or a tensor, got {given}")
     if other is not None:
         return OPS[pair](input, other)
     if dim is None:
@@ -123,6 +133,9 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if unbiased is not None and (correction is not _MISSING or not isinstance(unbiased, bool)):
+        raise TypeError("var() and std() received an invalid combination of arguments: expected unbiased (bool) or correction, got "
+                        f"unbiased={unbiased!r}{'' if correction is _MISSING else f' and correction={correction!r}'}")  # fmt: skip
     if correction is _MISSING or correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     return dim, float(correction)

@@ -9,6 +9,8 @@ from eager import _native, dtypes
 from eager.autograd.record import owned
 from eager.functions.creation import check_layout
 from eager.functions.views import sizes_of, transpose
+from eager.memory_format import contiguous_format
+from eager.optable.asserting import demand
 from eager.optable.table import OPS, become, empty, reshape_storage, write_out
 from eager.spec import TensorSpec, is_dense, normalize_dim
 from eager.symint import as_count
@@ -94,7 +96,8 @@ def _triangle_indices(lower: bool) -> Any:
         inside = np.tri(row, col, offset if lower else offset - 1, dtype=bool)
         places = np.nonzero(inside if lower else ~inside)
         result = OPS["int_table"](tuple(np.concatenate(places).tolist()), None).reshape(2, len(places[0]))
-        return result if dtype is None and device is None else result.to(device=device, dtype=dtype)
+        result = result if dtype is None and device is None else result.to(device=device, dtype=dtype)
+        return result.pin_memory() if pin_memory else result
 
     indices.__name__ = indices.__qualname__ = "tril_indices" if lower else "triu_indices"
     return indices
@@ -152,6 +155,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     if isinstance(repeats, (list, tuple)):
         repeats = OPS["int_table"](tuple(repeats), input.device)
     if not isinstance(repeats, TensorBase):
+        _check_output_size(output_size, int(repeats) * input.shape[d])
         return OPS["repeat_each"](input, int(repeats), d)
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
@@ -162,7 +166,14 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     if repeats.numel() != input.shape[d]:
         raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.numel()} and "
                            f"input.size({d}) = {input.shape[d]}")  # fmt: skip
+    if output_size is not None:
+        demand(OPS["eq"](OPS["sum"](repeats, (0,), False, None), output_size), RuntimeError, "allocated size does not match required size")
     return OPS["index_select"](input, d, OPS["repeat_indices"](repeats))
+
+
+def _check_output_size(given: int | None, size: int) -> None:
+    if given is not None and given != size:
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {size} but got {given}")
 
 
 # ---- copies with a part replaced ----
@@ -216,8 +227,8 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     """Take another shape over the same memory, row-major; new memory where it does not suffice (new elements undefined)."""
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    if memory_format is not None:
-        raise NotImplementedError("resize_: memory_format is not implemented; the result is row-major")
+    if memory_format not in (None, contiguous_format):
+        raise NotImplementedError(f"resize_: memory_format {memory_format} is not implemented; allowed: torch.contiguous_format")
     size = sizes_of(sizes)
     if any(n < 0 for n in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {next(n for n in size if n < 0)}: {list(size)}")

@@ -47,6 +47,8 @@ def _median(name: str, kind: Any) -> Any:
         """The lower median: of all elements, or along `dim` with its position."""
         if dim is not None:
             return _pair(kind, OPS[name + "_dim"](input, normalize_dim(dim, input.ndim), keepdim), out)
+        if keepdim or out is not None:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
         if not input.numel():
             return OPS["full"]((), float("nan"), input.dtype, input.device)
         return OPS["median_all"](input, name == "nanmedian")
@@ -223,6 +225,8 @@ def logcumsumexp(input: Any, dim: int) -> Any:  # noqa: A002
 
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:  # noqa: A002
     """`n`-th differences of neighbours along `dim`."""
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
     if input.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     d = normalize_dim(dim, input.ndim)
@@ -249,9 +253,11 @@ def _ends(y: Any, d: int) -> tuple[Any, Any]:
     return OPS["slice"](y, d, 0, -1, 1), OPS["slice"](y, d, 1, None, 1)
 
 
-def _sampled(who: str, y: Any, dim: int) -> int:
+def _sampled(who: str, y: Any, dx: Any, dim: int) -> int:
     if y.ndim == 0:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if isinstance(dx, bool):
+        raise RuntimeError(f"{who}: Currently, we only support dx as a real number.")
     if y.dtype is dtypes.bool_:
         raise RuntimeError(f"{who}: received a bool input for `y`, but bool is not supported")
     return normalize_dim(dim, y.ndim)
@@ -259,7 +265,7 @@ def _sampled(who: str, y: Any, dim: int) -> int:
 
 def trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
     """Integral along `dim` by the trapezoidal rule: over samples at the places `x`, or at the distance dx."""
-    d = _sampled("trapezoid", y, dim)
+    d = _sampled("trapezoid", y, dx, dim)
     if y.shape[d] == 0:
         return zeros(TensorSpec.contiguous(tuple(n for i, n in enumerate(y.shape) if i != d), y.dtype, y.device))
     if x is None:  # the sum first: integers are summed in 64 bits
@@ -271,7 +277,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
 
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
     """Running integral along `dim` by the trapezoidal rule."""
-    d = _sampled("cumulative_trapezoid", y, dim)
+    d = _sampled("cumulative_trapezoid", y, dx, dim)
     left, right = _ends(y, d)
     return OPS["cumsum"]((left + right) * _widths(y, x, dx, d), d, None) / 2
 

@@ -92,6 +92,11 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     real input) keeps n_fft // 2 + 1 frequencies; `normalized` divides by sqrt(n_fft).
     Raises RuntimeError for sizes that do not fit, and where a real result is asked for (`return_complex` False or None).
     """
+    if align_to_window is not None and center:
+        raise RuntimeError("stft align_to_window should only be set when center = false")
+    if align_to_window and win_length not in (None, n_fft):
+        raise NotImplementedError(f"stft: align_to_window=True with win_length={win_length} and n_fft={n_fft} is not implemented; allowed: "
+                                  "a window of n_fft points")  # fmt: skip
     hop = n_fft // 4 if hop_length is None else hop_length
     complex_input = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None and not complex_input:

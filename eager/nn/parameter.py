@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native
+from eager import _native, dtypes
+from eager.device import device as torch_device
 from eager.interception import _disabled_torch_function_impl, subclasses_off
 from eager.optable.table import OPS
 from eager.tensor import Tensor
@@ -110,7 +111,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 def _nothing(device: Any, dtype: Any) -> Tensor:
     """A tensor of no elements."""
-    return OPS["empty"]((0,), dtype or _empty().dtype, device)
+    return OPS["empty"]((0,), dtypes.chosen(dtype, _empty().dtype), None if device is None else torch_device(device))
 
 
 class UninitializedTensorMixin:
@@ -118,7 +119,7 @@ class UninitializedTensorMixin:
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter (or buffer) of `shape`, with undefined contents."""
-        fresh = OPS["empty"](tuple(shape), dtype or self.dtype, device or self.device)
+        fresh = OPS["empty"](tuple(shape), dtypes.chosen(dtype, self.dtype), device or self.device)
         self.data = fresh
         self.__class__ = Parameter if isinstance(self, UninitializedParameter) else Tensor
 

@@ -99,6 +99,7 @@ class Schema:
 # How torch's texts call the types that arguments are held against.
 _SAID_AS = {"Tensor": "Tensor", "Tensor[]": "tuple of Tensors", "int": "int", "int[]": "tuple of ints", "float": "float", "bool": "bool",
             "Scalar": "Number", "dtype": "torch.dtype", "str": "str"}  # fmt: skip
+_NUMBER_METHODS = ("__index__", "__float__", "__complex__")
 _NO_NUMBER = (str, bytes, list, tuple, dict, set, slice, type, type(None), type(...))
 
 
@@ -119,7 +120,9 @@ def _fits(wanted: str, value: Any, numbers: bool) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether `value` may stand for a number: a tensor of one element may."""
-    return not isinstance(value, _NO_NUMBER) and not (hasattr(value, "stride") and value.numel() != 1)
+    if isinstance(value, _NO_NUMBER) or not any(hasattr(value, method) for method in _NUMBER_METHODS):
+        return False
+    return not (hasattr(value, "stride") and value.numel() != 1)
 
 
 def parse(text: str) -> Schema:

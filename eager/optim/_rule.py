@@ -2,8 +2,8 @@
 
 An optimizer is a rule: a function of one parameter, its gradient and its state, which writes both in place.
 Rules are written in ops, so that they run on any device, layout or dtype, under the compiler, and, with
-`differentiable`, under autograd. The options `foreach`, `fused` and `capturable` choose among
-implementations that give the same results: `fused=False` is the rule in ops; otherwise the rules that have a
+`differentiable`, under autograd. The options `foreach` and `fused` choose among implementations that give the
+same results, and `capturable` asks for parameters on a GPU: `fused=False` is the rule in ops; otherwise the rules that have a
 kernel (`_kernels`) run it where the tensors allow.
 """
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
+from eager.compiler import is_compiling
 from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
 from eager.sparse import SparseTensor
@@ -94,6 +95,8 @@ class Rule(Optimizer):
         return loss
 
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
+        if group.get("capturable") and p.device.type == "cpu" and not is_compiling():
+            raise AssertionError("If capturable=True, params and state_steps must be on supported devices: ['cuda'].")
         state = self.state[p]
         if not state:
             state["step"] = counter(0.0)

@@ -110,6 +110,7 @@ class LBFGS(Optimizer):
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
                  line_search_fn: str | None = None) -> None:  # fmt: skip
         check_range("learning rate", lr, lr >= 0.0)
+        check_range("history_size", history_size, history_size >= 1)
         super().__init__(params, {"lr": lr, "max_iter": max_iter,
                                   "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
                                   "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,

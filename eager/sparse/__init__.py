@@ -35,12 +35,15 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     indices: (d, n) of integers; values: (n, *rest); size: by default the least that fits. With a size alone, in the place of
     the indices, one without elements.
 
-    Raises RuntimeError for indices out of range or of another count than the values.
+    Raises RuntimeError for indices out of range or of another count than the values, TypeError for a flag that is not a bool.
     """
+    for flag, value in (("requires_grad", requires_grad), ("check_invariants", check_invariants), ("is_coalesced", is_coalesced)):
+        if not isinstance(value, bool) and not (flag == "check_invariants" and value is None):
+            raise TypeError(f"sparse_coo_tensor(): argument '{flag}' must be bool, not {type(value).__name__}")
     interception.activate()
     if values is None:
         where = default_device() if device is None else torch_device(device)
-        found = geometry.empty(tuple(indices if size is None else size), dtype or dtypes.get_default_dtype(), where)
+        found = geometry.empty(tuple(indices if size is None else size), dtypes.chosen(dtype, dtypes.get_default_dtype()), where)
         return found.requires_grad_(requires_grad)
     held = creation.as_tensor(values, dtype=dtype, device=device)
     at = OPS["to_dtype"](creation.as_tensor(indices, device=held.device), dtypes.int64)

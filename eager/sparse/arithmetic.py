@@ -304,7 +304,7 @@ def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTe
 
 
 def _softmax(input: SparseTensor, dim: int, dtype: Any, log: bool) -> SparseTensor:
-    x = (input if dtype is None else input.to(dtype)).coalesce()
+    x = input.to(dtypes.chosen(dtype, input.dtype)).coalesce()
     d, dim = x.sparse_dim(), normalize_dim(dim, x.ndim)
     if dim >= d:
         return x.with_values(OPS["log_softmax" if log else "softmax"](x._held, dim - d + 1))

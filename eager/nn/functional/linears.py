@@ -182,6 +182,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between x1 and x2, broadcast together, along dim; each norm being at least eps."""
+    if eps < 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps}")
     common = promote_types(x1.dtype, x2.dtype)
     if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}")
@@ -202,6 +204,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Distances between all pairs of rows i < j, in row-major order of (i, j). input: (n, d)."""
     if input.ndim != 2:
         raise RuntimeError("pdist only supports 2D tensors, got: " f"{input.ndim}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     firsts = [i for i in range(n) for _ in range(i + 1, n)]
     seconds = [j for i in range(n) for j in range(i + 1, n)]

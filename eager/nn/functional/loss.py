@@ -442,7 +442,9 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
                                       margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """triplet_margin_loss under any distance function."""
+    """triplet_margin_loss under any distance function. Raises ValueError if margin is not above 0."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

@@ -85,9 +85,11 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     """Normalise each channel by the batch's statistics (training) or the running ones.
 
     input: (n, c, *); the others (c,). In training the running statistics move by `momentum` towards the
-    batch's mean and unbiased variance. Raises: ValueError for one value per channel in training.
+    batch's mean and unbiased variance. Raises: ValueError for eps < 0, and in training for eps = 0 or one value per channel.
     """
     _fit_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")

@@ -16,7 +16,7 @@ from eager.tensor import Tensor
 
 
 def _filled(shape: tuple[int, ...], value: float, where: Any, dtype: Any) -> Tensor:
-    return OPS["full"](shape, value, dtype or dtypes.get_default_dtype(), default_device() if where is None else device(where))
+    return OPS["full"](shape, value, dtypes.chosen(dtype, dtypes.get_default_dtype()), default_device() if where is None else device(where))
 
 
 class _NormBase(Module):

@@ -15,7 +15,7 @@ from eager.spec import TensorSpec
 def parameter(shape: tuple[int, ...], where: Any = None, dtype: Any = None, requires_grad: bool = True) -> Parameter:
     """An uninitialised parameter of `shape`."""
     target = default_device() if where is None else device(where)
-    return Parameter(empty(TensorSpec.contiguous(shape, dtype or dtypes.get_default_dtype(), target)), requires_grad)
+    return Parameter(empty(TensorSpec.contiguous(shape, dtypes.chosen(dtype, dtypes.get_default_dtype()), target)), requires_grad)
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

@@ -14,6 +14,11 @@ install(
         "automatic_dynamic_shapes": Setting("capture_automatic_dynamic"),
         "capture_scalar_outputs": Setting("capture_scalar_outputs"),
         "capture_dynamic_output_shape_ops": Setting("capture_dynamic_outputs"),
+        "force_disable_caches": Setting("cache_enabled", negated=True),
+        "dynamic_shapes": Only(True, "compile(dynamic=False) keeps sizes constant"),
+        "log_file_name": Only(None, "TORCH_LOGS_OUT names a file for the log"),
+        "job_id": Only(None, "what was dynamic in earlier processes is not kept"),
+        "enable_cpp_symbolic_shape_guards": Hint(False),
         # What capture does in any case, or what only torch's own machinery needs.
         "accumulated_recompile_limit": Hint(256),
         "accumulated_cache_size_limit": Hint(256),

@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import importlib as _importlib
 import math as _math
+import sys as _sys
 from typing import Any as _Any
 
+from eager import _absent as _absent
 from eager import _bootstrap as _bootstrap
 from eager import _host as _host
 from eager import _logging as _logging
@@ -106,6 +108,9 @@ globals().update(_STORAGE_TYPES)
 vars(cuda).update(_CUDA_TENSOR_TYPES)
 globals().update(nn.functional.TOP_LEVEL)
 globals().update(sparse.TOP_LEVEL)
+for _name in _absent.METHODS:
+    if not hasattr(Tensor, _name):
+        setattr(Tensor, _name, _absent.AbsentMethod(_name))
 Stream, Event = cuda.Stream, cuda.Event  # of an accelerator: CUDA is the only one
 inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
 Storage = TypedStorage
@@ -150,14 +155,16 @@ compile = compiler.compile  # noqa: A001 - torch's name
 _ON_FIRST_USE = {
     **{name.removeprefix("torch."): real for name, real in _bootstrap.RENAMED.items() if name.count(".") == 1},
     **{name: f"eager.{name}" for name in (
-        "_C __config__ _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library cpu distributed "
+        "_C __config__ _functorch _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library cpu distributed "
         "distributions fft func functional futures hub jit multiprocessing onnx overrides profiler signal special storage testing "
         "types utils version xpu").split()},
 }  # fmt: skip
 
 _FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations",
                     "ScriptModule": "jit", "ScriptFunction": "jit", "cond": "_higher_order_ops",
-                    "while_loop": "_higher_order_ops", "ops": "_ops", "Tag": "_ops"}  # fmt: skip
+                    "while_loop": "_higher_order_ops", "ops": "_ops", "Tag": "_ops",
+                    "DisableTorchFunction": "overrides", "DisableTorchFunctionSubclass": "overrides", "DispatchKey": "_C",
+                    "DispatchKeySet": "_C"}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
@@ -166,7 +173,7 @@ def __getattr__(name: str) -> _Any:
     if name in _FROM_SUBMODULES:
         found = globals()[name] = getattr(_importlib.import_module(f"eager.{_FROM_SUBMODULES[name]}"), name)
         return found
-    raise AttributeError(f"module 'eager' has no attribute {name!r}")
+    return _absent.refuse("torch", name, _sys._getframe(1))
 
 
 _filter_frames_of("eager")

@@ -4,7 +4,7 @@ Owns: the check that the extensions are built, the check that no file of the use
 `sys.path`, and the two finders. `OwnPackages` keeps the four packages importable for as long as the process runs, whatever
 comes to stand on `sys.path`. `Aliases` hands out the same module objects under torch's names for them (`eager.fx` is fxir)
 and under other names of `eager` (`framejit.nn` is `eager.nn`). Importing this module runs the checks and adds the finders.
-Standard library only: it is imported before everything else.
+Imported before everything else.
 """
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ import types
 import warnings
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+
+from eager import _absent
 
 PACKAGES = ("eager", "fxir", "dynamo", "inductor")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the folder that holds them
@@ -45,6 +47,25 @@ def real_name(fullname: str) -> str:
     return RENAMED[head] + tail
 
 
+_TORCH_NAMES = {"fxir.exported": "torch.export", "fxir": "torch.fx", "eager": "torch"}
+# Parts of torch whose modules say why a name of torch's is not here.
+_PUBLIC = frozenset(
+    "accelerator amp ao autograd backends compiler cpu cuda distributed distributions export fft func functional futures fx hub jit "
+    "library linalg multiprocessing nn onnx optim overrides profiler random return_types serialization signal sparse special storage "
+    "testing types utils version xpu".split()
+)
+
+
+def torch_name(real: str) -> str | None:
+    """What torch calls our module, or what stands for a missing one of ours; None outside of torch's public names."""
+    for ours, theirs in _TORCH_NAMES.items():
+        if real == ours or real.startswith(f"{ours}."):
+            name = theirs + real[len(ours) :]
+            parts = name.split(".")
+            return name if len(parts) == 1 or (parts[1] in _PUBLIC and not any(p.startswith("_") for p in parts)) else None
+    return None
+
+
 def spec_of(real: str) -> ModuleSpec | None:
     """The spec of our module, or None where there is none, or where its name is taken by something else.
 
@@ -59,7 +80,10 @@ def spec_of(real: str) -> ModuleSpec | None:
             return None
         if taken is not None and not isinstance(taken, types.ModuleType) and getattr(taken, "__module__", None) != real:
             return None
-    return importlib.util.find_spec(real)
+    try:
+        return importlib.util.find_spec(real)
+    except ModuleNotFoundError:  # with a reason: see `OwnPackages`
+        return None
 
 
 class SameModule(Loader):
@@ -103,12 +127,17 @@ class Aliases(MetaPathFinder):
         return None if real == fullname else alias_spec(fullname, real)
 
 
+_PREFIXES = tuple(f"{package}." for package in PACKAGES)
+
+
 class OwnPackages(MetaPathFinder):
     """Answers for our four packages with the folder that `eager` came from. A package of that name elsewhere is reported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
+        if path is not None:
+            return _of_package(fullname, path) if fullname.startswith(_PREFIXES) else None
         if fullname not in PACKAGES:
             return None
         for entry in sys.path:
@@ -116,7 +145,25 @@ class OwnPackages(MetaPathFinder):
             if other is not None:
                 warnings.warn(f"import {fullname}: gives {_folder(fullname)}, a package of framejit, and not {other}. {_remedy(other)}",
                               stacklevel=2)  # fmt: skip
-        return PathFinder.find_spec(fullname, [ROOT])
+        return _answering(PathFinder.find_spec(fullname, [ROOT]))
+
+
+def _of_package(fullname: str, path: Sequence[str]) -> ModuleSpec | None:
+    """The spec of a module of ours. Raises: ModuleNotFoundError with the reason for one that only torch has."""
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is None:
+        name = f"torch.{fullname.partition('.')[2]}" if fullname.startswith("eager.") else torch_name(fullname)
+        if name and _absent.reason(name):
+            raise _absent.module_error(name, fullname)
+    return _answering(spec)
+
+
+def _answering(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """A spec whose module says why a name of torch's is not there."""
+    name = torch_name(spec.name) if spec is not None and type(spec.loader) is SourceFileLoader else None
+    if spec is not None and name is not None and isinstance(spec.loader, SourceFileLoader):
+        spec.loader = _absent.AnsweringLoader(spec.name, spec.loader.path, name)
+    return spec
 
 
 def _folder(package: str) -> str:
@@ -174,5 +221,4 @@ def add_alias(name: str) -> None:
 ALIASES = Aliases()
 require_extensions()
 refuse_shadows()
-sys.meta_path.insert(0, ALIASES)
-sys.meta_path.insert(0, OwnPackages())
+sys.meta_path[:0] = [ALIASES, OwnPackages()]

@@ -6,6 +6,7 @@ without effect), and those of which one value alone is supported. Any other name
 
 from __future__ import annotations
 
+import difflib
 import functools
 import sys
 import types
@@ -67,6 +68,12 @@ class Only:
 Entry = Setting | Hint | Only
 
 
+def _shown(module: str) -> str:
+    """The name that programs set a module's settings under: `torch._dynamo.config` for `dynamo.config`."""
+    top, _, rest = module.partition(".")
+    return f"torch.{rest}" if top == "eager" else f"torch._{module}"
+
+
 class Config(types.ModuleType):
     """A module whose attributes are entries; "group.name" entries stand in a Config of their own below it."""
 
@@ -79,24 +86,27 @@ class Config(types.ModuleType):
             (groups.setdefault(group, {}) if dot else plain)[rest if dot else key] = entry
         self.__dict__["_entries"] = plain
         self.__dict__["_kept"] = {}
+        self.__dict__["_groups"] = tuple(groups)
         self.__dict__.update({group: Config(f"{name}.{group}", inner) for group, inner in groups.items()})
 
     def _entry(self, key: str) -> Entry:
         entries: dict[str, Entry] = self.__dict__["_entries"]
         if key not in entries:
-            raise AttributeError(f"{self.__name__} has no setting {key!r}; there are: {', '.join(sorted(entries))}")
+            near = difflib.get_close_matches(key, [*entries, *self.__dict__["_groups"]], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(sorted(entries))}"
+            raise AttributeError(f"{_shown(self.__name__)} has no setting {key!r}; {hint}", name=key, obj=self)
         return entries[key]
 
     def __getattr__(self, key: str) -> Any:
         if key.startswith("__") or "_entries" not in self.__dict__:
             raise AttributeError(key)
-        return self._entry(key).read(self.__dict__["_kept"], f"{self.__name__}.{key}")
+        return self._entry(key).read(self.__dict__["_kept"], f"{_shown(self.__name__)}.{key}")
 
     def __setattr__(self, key: str, value: Any) -> None:
         if key.startswith("__"):
             super().__setattr__(key, value)
             return
-        self._entry(key).write(self.__dict__["_kept"], f"{self.__name__}.{key}", value)
+        self._entry(key).write(self.__dict__["_kept"], f"{_shown(self.__name__)}.{key}", value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__dict__["_entries"]})

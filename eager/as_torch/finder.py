@@ -15,7 +15,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from eager import version
+from eager import _absent, version
 from eager._bootstrap import alias_spec, real_name
 
 
@@ -41,6 +41,8 @@ class TorchFinder(MetaPathFinder):
             return None
         spec = alias_spec(fullname, real_name(fullname))
         if spec is None:
+            if _absent.reason(fullname):
+                raise _absent.module_error(fullname, fullname)
             raise ModuleNotFoundError(
                 f"No module named {fullname!r}: torch is framejit {version.framejit} here, which has no {real_name(fullname)!r}",
                 name=fullname,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import enum
 from typing import Any, NoReturn
 
+from eager._absent import missing
 from eager.distributed import device_mesh
-from eager.distributed._missing import missing
 
 __all__ = [
     "Backend", "GroupMember", "ProcessGroup", "ReduceOp", "all_gather", "all_gather_object", "all_reduce", "all_to_all", "barrier",
@@ -46,7 +46,7 @@ class ProcessGroup:
     """A set of processes. There are none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        missing("ProcessGroup")
+        missing("torch.distributed.ProcessGroup")
 
 
 class GroupMember:
@@ -87,7 +87,7 @@ def is_torchelastic_launched() -> bool:
 
 def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:
     """Not available. Raises: NotImplementedError."""
-    missing("init_process_group")
+    missing("torch.distributed.init_process_group")
 
 
 def _needs_group(name: str) -> Any:

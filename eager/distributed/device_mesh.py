@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from eager.distributed._missing import missing
+from eager._absent import missing
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
@@ -12,9 +12,9 @@ class DeviceMesh:
     """A grid of devices. There are none. Raises: NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        missing("device_mesh.DeviceMesh")
+        missing("torch.distributed.device_mesh.DeviceMesh")
 
 
 def init_device_mesh(*args: Any, **kwargs: Any) -> NoReturn:
     """Not available. Raises: NotImplementedError."""
-    missing("device_mesh.init_device_mesh")
+    missing("torch.distributed.device_mesh.init_device_mesh")

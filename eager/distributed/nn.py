@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from eager.distributed._missing import missing
+from eager._absent import missing
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter", "scatter"]
 
 
 def _collective(name: str) -> Any:
     def collective(*args: Any, **kwargs: Any) -> NoReturn:
-        missing(f"nn.{name}")
+        missing(f"torch.distributed.nn.{name}")
 
     collective.__name__ = collective.__qualname__ = name
     return collective

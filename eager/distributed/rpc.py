@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.distributed._missing import missing
+from eager._absent import missing
 
 __all__ = ["RRef", "TensorPipeRpcBackendOptions", "get_worker_info", "init_rpc", "is_available", "remote", "rpc_async", "rpc_sync",
            "shutdown"]  # fmt: skip
@@ -16,7 +16,7 @@ def is_available() -> bool:
 
 def _needs_processes(name: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
-        missing(f"rpc.{name}")
+        missing(f"torch.distributed.rpc.{name}")
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "Needs other processes. Raises: NotImplementedError."
@@ -31,11 +31,11 @@ class RRef:
     """A value that another process holds. There are none. Raises: NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        missing("rpc.RRef")
+        missing("torch.distributed.rpc.RRef")
 
 
 class TensorPipeRpcBackendOptions:
     """Options of a transport. There are none. Raises: NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        missing("rpc.TensorPipeRpcBackendOptions")
+        missing("torch.distributed.rpc.TensorPipeRpcBackendOptions")

@@ -5,8 +5,9 @@ Kept for whoever asks: whether an export runs (never), the enumerations of the f
 from __future__ import annotations
 
 import enum
+import warnings
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from eager.tracebacks import filter_frames_of as _filter_frames_of
 
@@ -14,8 +15,6 @@ __all__ = [
     "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export",
     "register_custom_op_symbolic", "unregister_custom_op_symbolic",
 ]  # fmt: skip
-
-_symbolics: Final[dict[tuple[str, int], Callable[..., Any]]] = {}
 
 
 class OnnxExporterError(RuntimeError):
@@ -58,21 +57,22 @@ def export(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int) -> None:
-    """Keep how op `symbolic_name` ("namespace::name") is exported for an opset.
+    """Warn that nothing will be exported: libraries register symbolics when they are imported.
 
-    Raises: ValueError for another form of name.
+    Raises: ValueError for a name that is not of the form "namespace::name".
     """
-    _symbolics[_key(symbolic_name, opset_version)] = symbolic_fn
+    _check_name(symbolic_name)
+    warnings.warn(f"onnx.register_custom_op_symbolic: framejit writes no ONNX; the symbolic function of {symbolic_name!r} is not used",
+                  stacklevel=2)  # fmt: skip
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Forget what was registered, if anything was. Raises: ValueError for a name that is not of the form "namespace::name"."""
-    _symbolics.pop(_key(symbolic_name, opset_version), None)
+    """Nothing is registered. Raises: ValueError for a name that is not of the form "namespace::name"."""
+    _check_name(symbolic_name)
 
 
-def _key(name: str, opset: int) -> tuple[str, int]:
+def _check_name(name: str) -> None:
     if len([part for part in name.split("::") if part]) != 2:
         raise ValueError(f"onnx: invalid symbolic name {name!r}; 'namespace::name' is allowed")
-    return name, opset
 
 _filter_frames_of(__name__)

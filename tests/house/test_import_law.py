@@ -30,6 +30,7 @@ LAZY = {
 BY_NAME = {
     "eager": "the public submodules that a plain `import eager` need not load",
     "eager._ops": "the module that torch.ops.import_module names, for the operators that it declares",
+    "eager._absent": "a submodule of the module whose attribute it is",
     "eager._bootstrap": "whatever module of ours the user imports under another name",
     "eager.as_torch.coverage": "the modules that a census names",
     "eager.autograd": "its public names, which would close a cycle with the op table",

@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from eager.distributed._missing import missing
+from eager._absent import missing
 from eager.dtypes import dtype
 from eager.nn.module import Module
 
@@ -16,19 +16,19 @@ class FullyShardedDataParallel(Module):
     """A module whose parameters are spread over processes. There are none. Raises: NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        missing("fsdp.FullyShardedDataParallel")
+        missing("torch.distributed.fsdp.FullyShardedDataParallel")
 
 
 class FSDPModule:
     """What `fully_shard` makes of a module. There are none."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        missing("fsdp.FSDPModule")
+        missing("torch.distributed.fsdp.FSDPModule")
 
 
 def fully_shard(*args: Any, **kwargs: Any) -> NoReturn:
     """Not available. Raises: NotImplementedError."""
-    missing("fsdp.fully_shard")
+    missing("torch.distributed.fsdp.fully_shard")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from eager.distributed._missing import missing
+from eager._absent import missing
 from eager.tensor import Tensor
 
 __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
@@ -13,14 +13,14 @@ class DTensor(Tensor):
     """A tensor spread over processes. There are none, so no tensor is an instance. Raises: NotImplementedError."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        missing("tensor.DTensor")
+        missing("torch.distributed.tensor.DTensor")
 
 
 def distribute_tensor(*args: Any, **kwargs: Any) -> NoReturn:
     """Not available. Raises: NotImplementedError."""
-    missing("tensor.distribute_tensor")
+    missing("torch.distributed.tensor.distribute_tensor")
 
 
 def distribute_module(*args: Any, **kwargs: Any) -> NoReturn:
     """Not available. Raises: NotImplementedError."""
-    missing("tensor.distribute_module")
+    missing("torch.distributed.tensor.distribute_module")

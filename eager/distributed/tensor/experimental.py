@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from eager.distributed._missing import missing
+from eager._absent import missing
 
 __all__ = ["implicit_replication"]
 
 
 def implicit_replication() -> NoReturn:
     """Not available. Raises: NotImplementedError."""
-    missing("tensor.experimental.implicit_replication")
+    missing("torch.distributed.tensor.experimental.implicit_replication")

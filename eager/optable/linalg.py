@@ -648,7 +648,7 @@ def _norm_vjp(g: Any, x: Any, y: Any, p: float, dims: Any, keepdim: bool) -> Any
 
 VECTOR_NORM = declare(
     "vector_norm(Tensor x, float p, int[] dims, bool keepdim=False) -> Tensor", Kind.COMPOSITE, meta=_norm_meta,
-    decompose=_vector_norm, kernel=_norm_kernel, vjp={"x": _norm_vjp},
+    decompose=_vector_norm, in_opmath=True, kernel=_norm_kernel, vjp={"x": _norm_vjp},
     samples=lambda make: iter([(make(3, 4), 2.0, (0, 1), False), (make(4, 3).t(), 1.0, (1,), True), (make(3, 4), 3.0, (0,), False),
                                (make(3, 4), float("inf"), (1,), False), (make(3, 4), float("-inf"), (0,), True),
                                (make(3, 4), 0.0, (1,), False), (make(), 2.0, (), False), (make(0, 3), 2.0, (0,), False)]))  # fmt: skip

@@ -65,7 +65,7 @@ def _zero(g: Any) -> Any:
 ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add", of_numbers=True)
 SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract", of_numbers=True)
 MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * other, "other": lambda g, x: g * x},
-             ufunc="multiply", float8=True, of_numbers=True)  # fmt: skip
+             ufunc="multiply", float8=True, of_numbers=True, in_opmath=False)  # fmt: skip
 DIV = binary("div", lambda k, x, y: x / y,
              {"x": lambda g, other: g / other, "other": lambda g, x, other: -g * (x / other / other)},
              ufunc="true_divide", promotion="float", of_numbers=True)  # fmt: skip

@@ -121,7 +121,7 @@ def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
 
 PROD = declare("prod(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="prod",
                meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
-               kernel=_prod_kernel, samples=_typed_samples, vjp={"x": _prod_vjp})  # fmt: skip
+               kernel=_prod_kernel, samples=_typed_samples, in_opmath=True, vjp={"x": _prod_vjp})  # fmt: skip
 
 
 def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
@@ -206,9 +206,11 @@ def _count(x: SpecLike, dims: Sequence[int]) -> int:
 
 def _mean(x: Any, dims: Sequence[int], keepdim: bool, dtype: Any) -> Any:
     """Arithmetic mean over `dims`; of no elements it is nan. Integer tensors need a floating dtype."""
+    n = _count(x, dims)
+    if dtype is not None and dtype.itemsize == 2:
+        return cast_to(OPS["sum"](OPS["to_dtype"](x, dtypes.float32), dims, keepdim, None) / (n if n else math.nan), dtype)
     if dtype is not None:
         x = OPS["to_dtype"](x, dtype)
-    n = _count(x, dims)
     return OPS["sum"](x, dims, keepdim, None) / (n if n else math.nan)
 
 
@@ -233,7 +235,7 @@ def _mean_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any
 
 
 MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.COMPOSITE,
-               decompose=_mean, meta=_mean_meta, kernel=_mean_kernel, samples=lambda make: (
+               decompose=_mean, in_opmath=True, meta=_mean_meta, kernel=_mean_kernel, samples=lambda make: (
                    (*s, None) for s in _samples(make)),
                vjp={"x": lambda g, x_spec, dims, keepdim: restore(g / max(_count(x_spec, dims), 1), x_spec, dims, keepdim)})  # fmt: skip
 
@@ -281,9 +283,8 @@ def _std_kernel(xp: Any, out: Any, *args: Any) -> None:
 
 
 def _std(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
-    """The square root of the variance over `dims`. Of half precision in float32: the variance may be beyond it."""
-    wide = cast_to(x, dtypes.float32) if x.dtype.itemsize == 2 else x
-    return cast_to(OPS["sqrt"](OPS["var"](wide, dims, correction, keepdim)), x.dtype.to_real())
+    """The square root of the variance over `dims`."""
+    return OPS["sqrt"](OPS["var"](x, dims, correction, keepdim))
 
 
 def _var_meta(x: SpecLike, dims: Sequence[int], correction: float, keepdim: bool) -> TensorSpec:
@@ -293,7 +294,7 @@ def _var_meta(x: SpecLike, dims: Sequence[int], correction: float, keepdim: bool
 
 
 VAR = declare("var(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE,
-              decompose=_var, meta=_var_meta,
+              decompose=_var, in_opmath=True, meta=_var_meta,
               kernel=_var_kernel, vjp={"x": _var_vjp},
               samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
 
@@ -306,7 +307,7 @@ def _std_vjp(g: Any, x: Any, y: Any, dims: Sequence[int], correction: float, kee
 
 
 STD = declare("std(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE, meta=_var_meta,
-              decompose=_std, kernel=_std_kernel, vjp={"x": _std_vjp},
+              decompose=_std, in_opmath=True, kernel=_std_kernel, vjp={"x": _std_vjp},
               samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
 
 
@@ -320,6 +321,6 @@ def _logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
     return s if keepdim else OPS["view"](s, reduced_shape(x.shape, dims, False))
 
 
-LOGSUMEXP = declare("logsumexp(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.COMPOSITE, decompose=_logsumexp,
+LOGSUMEXP = declare("logsumexp(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.COMPOSITE, decompose=_logsumexp, in_opmath=True,
                     vjp={"x": lambda g, x, y, dims, keepdim: restore(g, x, dims, keepdim)
                          * OPS["exp"](x - restore(y, x, dims, keepdim))}, samples=_samples)  # fmt: skip

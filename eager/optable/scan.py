@@ -90,7 +90,7 @@ def _cumprod_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
 
 
 CUMPROD = declare("cumprod(Tensor x, int dim, dtype? dtype=None) -> Tensor", Kind.OPAQUE, meta=_typed_meta,
-                  kernel=_running("cumprod"), vjp={"x": _cumprod_vjp}, inplace=True, samples=_typed_samples)  # fmt: skip
+                  kernel=_running("cumprod"), in_opmath=True, vjp={"x": _cumprod_vjp}, inplace=True, samples=_typed_samples)  # fmt: skip
 
 
 def _extreme_meta(x: SpecLike, dim: int) -> tuple[TensorSpec, TensorSpec]:
@@ -150,4 +150,4 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
 
 
 LOGCUMSUMEXP = declare("logcumsumexp(Tensor x, int dim) -> Tensor", Kind.OPAQUE, meta=_same_meta, kernel=_logcumsumexp,
-                       vjp={"x": _logcumsumexp_vjp}, samples=_samples, accepts="fc")  # fmt: skip
+                       in_opmath=True, vjp={"x": _logcumsumexp_vjp}, samples=_samples, accepts="fc")  # fmt: skip

@@ -21,7 +21,7 @@ from eager.callers import warn
 from eager.device import device
 from eager.dtypes import Category, dtype, scalar_name
 from eager.fake import DataDependentError, fake
-from eager.optable import loop_api
+from eager.optable import loop_api, opmath
 from eager.optable.schema import PUBLIC_NAMES, Schema, is_number, parse
 from eager.overlap import check_out
 from eager.promotion import result_type
@@ -76,11 +76,12 @@ class Vjp:
 
     __slots__ = ("inputs", "fn", "params", "joint")
 
-    def __init__(self, key: str, fn: Callable[..., Any]) -> None:
+    def __init__(self, key: str, fn: Callable[..., Any], in_opmath: bool) -> None:
         self.inputs = tuple(key.replace(" ", "").split(","))
         self.joint = len(self.inputs) > 1
-        self.fn = fn
         self.params = tuple(inspect.signature(fn).parameters)
+        alone = "g" not in self.params or len(self.params) == 1  # a formula of the cotangent alone rounds once at most
+        self.fn = opmath.gradient(fn, self.params.index("g"), cast_to) if in_opmath and not alone else fn
 
 
 def no_derivative(what: str, name: str) -> Callable[..., Any]:
@@ -111,7 +112,9 @@ class Op(_native.OpBase):
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (), underived: bool = False,
                  casts_result: bool = False, dynamic_output: Callable[..., Any] | None = None,
                  over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
-                 fallible: bool = False, doc: str | None = None) -> None:  # fmt: skip
+                 fallible: bool = False, doc: str | None = None, in_opmath: bool | None = None) -> None:  # fmt: skip
+        if in_opmath is None and (kind is not Kind.POINTWISE or promotion in ("raw", "select")):
+            in_opmath = False  # else None: the gradient formulas alone compute halves in float32; True: the decomposition too
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
         self.kind = kind
@@ -123,8 +126,8 @@ class Op(_native.OpBase):
         if underived:
             vjp = {p.name: no_derivative(self.name, p.name) for p in self.schema.params if p.is_tensor}
         self.underived = underived  # results want gradients, as torch's do, and backward says that nobody has derived it
-        self.vjp = {key: Vjp(key, fn) for key, fn in (vjp or {}).items()}
-        self.decompose = decompose
+        self.vjp = {key: Vjp(key, fn, in_opmath is not False) for key, fn in (vjp or {}).items()}
+        self.decompose = opmath.decomposition(decompose, cast_to) if in_opmath and decompose else decompose
         self.reduce = reduce
         self.view = view
         self.base = base

@@ -96,6 +96,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x))."""
     if inplace:
         return _into(input, mish)
+    if input.dtype.itemsize == 2 and input.dtype.is_floating_point:  # rounded once
+        return mish(input.float()).to(input.dtype)
     return input * OPS["tanh"](OPS["softplus"](input, 1.0, 20.0))
 
 

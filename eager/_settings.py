@@ -15,7 +15,9 @@ threads of a compilation must see what its caller asked for.
 
 from __future__ import annotations
 
+import difflib
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -288,7 +290,19 @@ def _read_group(cls: type, environ: Mapping[str, str]) -> Any:
     return cls(**values)
 
 
+def _warn_of_unknown(environ: Mapping[str, str]) -> None:
+    """Warn of a variable of ours that no setting reads, with the nearest name that one reads."""
+    known = {n for cls in _GROUPS.values() for f in fields(cls) for n in f.metadata["source"].env}
+    for name in environ:
+        if name.startswith("FRAMEJIT_") and not name.startswith("FRAMEJIT_TEST") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            ours = ", ".join(sorted(n for n in known if n.startswith("FRAMEJIT_")))
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {ours}"
+            warnings.warn(f"environment variable {name} is not a setting of framejit{hint}", stacklevel=2)
+
+
 def _read(environ: Mapping[str, str]) -> Settings:
+    _warn_of_unknown(environ)
     return Settings(**{name: _read_group(cls, environ) for name, cls in _GROUPS.items()})
 
 

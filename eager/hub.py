@@ -172,6 +172,7 @@ def _entry(module: ModuleType, name: str) -> Callable[..., Any]:
 def list(github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check",  # noqa: A001
          verbose: bool = True, source: str = "github") -> Any:  # fmt: skip
     """Names of the entry points of a repository's hubconf.py. Raises as `load`."""
+    _check_trust("list", trust_repo, source)
     module = _configuration(_folder(github, source, force_reload))
     return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
 
@@ -179,6 +180,7 @@ def list(github: str, force_reload: bool = False, skip_validation: bool = False,
 def help(github: str, model: str, force_reload: bool = False, skip_validation: bool = False,  # noqa: A001
          trust_repo: Any = "check", source: str = "github") -> str | None:  # fmt: skip
     """The docstring of an entry point. Raises as `load`."""
+    _check_trust("help", trust_repo, source)
     return _entry(_configuration(_folder(github, source, force_reload)), model).__doc__
 
 
@@ -190,6 +192,17 @@ def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", trust
     Raises: NotImplementedError for a repository that is not here; ValueError for another source; RuntimeError for a
     missing entry point or dependency; FileNotFoundError without a hubconf.py.
     """
+    _check_trust("load", trust_repo, source)
     return _entry(_configuration(_folder(repo_or_dir, source, force_reload)), model)(*args, **kwargs)
+
+
+def _check_trust(name: str, trust_repo: Any, source: str) -> None:
+    """A copy that is here was trusted by who put it there. Raises: ValueError for a value that torch does not have either."""
+    if trust_repo not in (True, False, "check", None):
+        raise ValueError(f"hub.{name}: trust_repo={trust_repo!r}; allowed: True, False, None and 'check'")
+    if trust_repo is False and source == "github":
+        raise NotImplementedError(f"hub.{name}: trust_repo=False: a question at the terminal is not supported; pass trust_repo=True for a "
+                                  "repository that you trust")  # fmt: skip
+
 
 _filter_frames_of(__name__)

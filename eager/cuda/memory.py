@@ -27,13 +27,19 @@ def empty_cache() -> None:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that live tensors hold."""
-    return int(_pool().used_bytes()) if is_available() else 0
+    """Bytes that live tensors of a device hold, by default of the current one."""
+    if not is_available():
+        return 0
+    with backend().xp.cuda.Device(index_of(device)):  # CuPy's pool answers for the current device
+        return int(_pool().used_bytes())
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that the pool holds, in use or kept for reuse."""
-    return int(_pool().total_bytes()) if is_available() else 0
+    """Bytes that the pool of a device holds, in use or kept for reuse."""
+    if not is_available():
+        return 0
+    with backend().xp.cuda.Device(index_of(device)):
+        return int(_pool().total_bytes())
 
 
 def max_memory_allocated(device: Any = None) -> int:

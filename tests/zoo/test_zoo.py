@@ -1,6 +1,6 @@
 """The zoo against torch's stored results, and compiled against eager.
 
-The native backend compiles the cases marked so; with FRAMEJIT_ZOO=all in the environment, every one.
+The native backend compiles the cases marked so; with FRAMEJIT_TEST_ZOO=all in the environment, every one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ as_torch.uninstall()
 
 REFERENCE = np.load(Path(__file__).parents[1] / "data" / "zoo_reference.npz")
 NAMES: dict[str, list[str]] = json.loads(REFERENCE["index"].tobytes())["names"]
-NATIVE = [n for n, c in CASES.items() if c.compiled or os.environ.get("FRAMEJIT_ZOO") == "all"]
+NATIVE = [n for n, c in CASES.items() if c.compiled or os.environ.get("FRAMEJIT_TEST_ZOO") == "all"]
 BELOW = 1e-2  # what is smaller than this part of the largest tensor of its kind is rounding
 
 

@@ -31,11 +31,16 @@ def set_allowed(backends: list[SDPBackend]) -> None:
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """Allow these backends within the block. Raises AssertionError for something that is no SDPBackend."""
+    """Allow these backends within the block.
+
+    Raises: AssertionError for something that is no SDPBackend; RuntimeError for no backend at all.
+    """
     global _allowed
     chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
     if not all(isinstance(b, SDPBackend) for b in chosen):
         raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+    if not chosen:
+        raise RuntimeError("No available kernel. Aborting execution. (sdpa_kernel: no backend is allowed)")
     before, _allowed = _allowed, chosen
     try:
         yield

@@ -46,6 +46,12 @@ def element(value: Any, to: np.dtype[Any]) -> Any:
     return value
 
 
+def check_element(value: Any, to: Any) -> None:
+    """Refuse a number that does not fit the dtype `to`, before a kernel runs or where none does. Raises as `element`."""
+    if not to.is_float8:
+        element(value, to.numpy)
+
+
 def _integer(value: int | float, to: np.dtype[Any]) -> int:
     limits = np.iinfo(to)
     low, high = int(limits.min), int(limits.max)

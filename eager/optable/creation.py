@@ -8,6 +8,7 @@ from typing import Any
 from eager import dtypes, float8
 from eager.device import CPU, device
 from eager.dtypes import dtype
+from eager.elements import check_element
 from eager.optable.table import Kind, declare
 from eager.spec import TensorSpec
 from eager.symint import SymInt
@@ -17,6 +18,8 @@ def _full_meta(size: Sequence[int], value: Any, dtype: dtype | None, device: dev
     for n in size:
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
+    if dtype is not None:
+        check_element(value, dtype)
     return TensorSpec.contiguous(size, dtype or dtypes.of_scalar(value), device or CPU)
 
 

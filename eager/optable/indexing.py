@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes, float8
-from eager.elements import element
+from eager.elements import check_element, element
 from eager.optable.shape import like, row_major
 from eager.optable.table import OPS, Kind, common_device, declare, sum_to, zeros
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dim
@@ -160,6 +160,7 @@ def _scatter_meta(who: str) -> Any:
     def meta(x: SpecLike, dim: int, index: SpecLike, src: Any, *options: Any) -> TensorSpec:
         _check_index(who, dim, x, index, src)
         common_device(who, [t for t in (x, index, src) if hasattr(t, "stride")])
+        check_element(src, x.dtype)
         return row_major(x)
 
     return meta
@@ -439,6 +440,7 @@ def _index_fill_meta(x: SpecLike, dim: int, index: SpecLike, value: Any) -> Tens
     _check_vector("index_fill_", index)
     normalize_dim(dim, x.ndim)
     _check_scalar("index_fill_", value)
+    check_element(value, x.dtype)
     return like(x)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from eager import dtypes
-from eager.elements import element
+from eager.elements import check_element, element
 from eager.optable.indexing import begin
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
 from eager.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes
@@ -24,8 +24,8 @@ def _masked_fill_meta(x: SpecLike, mask: SpecLike, value: Any) -> TensorSpec:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                                f"{value.ndim} dimension(s).")  # fmt: skip
         common_device("masked_fill", [x, mask, value])
-    elif isinstance(value, complex):
-        element(value, x.dtype.numpy)
+    else:
+        check_element(value, x.dtype)
     return TensorSpec.contiguous(broadcast_shapes(x.shape, mask.shape), x.dtype, common_device("masked_fill", [x, mask]))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from eager import _native, float8
+from eager.elements import check_element
 from eager.optable.loop_api import NUMPY
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, Op, declare
@@ -464,6 +465,7 @@ COPY = declare("copy(Tensor x, Tensor src) -> Tensor", Kind.POINTWISE, promotion
 
 
 def _fill_meta(x: SpecLike, value: Any) -> TensorSpec:
+    check_element(value, x.dtype)
     return TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), x.device)
 
 

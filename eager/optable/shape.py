@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes, float8
+from eager.elements import check_element
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, zeros
 from eager.spec import (
@@ -322,6 +323,11 @@ def padded_shape(x: SpecLike, pad: Sequence[int], who: str) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def _constant_pad_meta(x: SpecLike, pad: Sequence[int], value: Any) -> TensorSpec:
+    check_element(value, x.dtype)
+    return suggested_spec(x, padded_shape(x, pad, "constant_pad_nd"))
+
+
 def _constant_pad(xp: Any, out: Any, x: Any, pad: Sequence[int], value: Any) -> None:
     float8.fill(out, value)
     source, target = [slice(None)] * x.ndim, [slice(None)] * x.ndim
@@ -342,7 +348,7 @@ def _pad_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 CONSTANT_PAD_ND = declare(
     "constant_pad_nd(Tensor x, int[] pad, Scalar value=0) -> Tensor", Kind.INDEXED, float8=True, kernel=_constant_pad,
-    meta=lambda x, pad, value: suggested_spec(x, padded_shape(x, pad, "constant_pad_nd")),
+    meta=_constant_pad_meta,
     vjp={"x": lambda g, pad: OPS["constant_pad_nd"](g, tuple(-p for p in pad), 0)}, samples=_pad_samples)  # fmt: skip
 
 

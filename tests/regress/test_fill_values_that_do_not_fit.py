@@ -31,7 +31,7 @@ def test_a_number_that_does_not_fit_is_refused(name: str) -> None:
     for d, value in VALUES:
         x = torch.zeros(2, dtype=d)
         for fn in (write, torch.compile(write)):
-            with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+            with pytest.raises(RuntimeError, match=r"value cannot be converted to type .* without overflow"):
                 fn(x, value)
 
 

@@ -507,6 +507,8 @@ def matrix_power(A: Any, n: int) -> Any:  # noqa: N803
     if n == 0:  # the copy keeps A in the graph: its gradient is zero
         identity = OPS["diag_embed"](OPS["full"](tuple(A.shape[:-1]), 1, A.dtype, A.device), 0, -2, -1)
         return OPS["copy"](OPS["clone"](A, "contiguous"), identity)
+    if n == 1:
+        return OPS["clone"](A, None)
     result = None
     while n:  # binary powering
         if n & 1:
@@ -562,6 +564,8 @@ def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # 
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if input.dtype is dtypes.bool_ and other.dtype is dtypes.bool_:
         raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(other.dtype)}")
     d = normalize_dim(dim, input.ndim)
     shape = broadcast_shapes(input.shape, other.shape)
     if input.shape[d] != 3 or other.shape[d] != 3:
@@ -578,6 +582,9 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """Sums of products along `dim`, those of x conjugated. Raises RuntimeError for integers."""
     if x.dtype.is_integral:
         raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(x.dtype)}")
+    if x.dtype is not y.dtype:
+        raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+                           f"{scalar_name(x.dtype)} and y of type {scalar_name(y.dtype)} instead")  # fmt: skip
     product = (OPS["conj"](x) if x.dtype.is_complex else x) * y
     return OPS["sum"](product, (normalize_dim(dim, product.ndim),), False, None)
 
@@ -594,8 +601,8 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
 
 def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     """Powers 0, 1, 2, ... of vectors' elements, as columns. Raises RuntimeError for N < 1."""
-    if x.dtype is dtypes.bool_:
-        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
+    if x.dtype is dtypes.bool_ or x.dtype in (dtypes.float16, dtypes.bfloat16):
+        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {scalar_name(x.dtype)}")
     x = OPS["unsqueeze"](x, 0) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else N
     if n <= 1:

@@ -232,16 +232,27 @@ def cholesky(input: Any, upper: bool = False) -> Any:  # noqa: A002
     return linalg.cholesky(input, upper=upper)
 
 
-def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Any:  # noqa: N803
-    """X with A @ X = B, from the Cholesky factor of A."""
-    lower = transpose_last(L) if upper else L
-    y = linalg.solve_triangular(lower, B, upper=False)
-    return linalg.solve_triangular(transpose_last(lower), y, upper=True)
+def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:  # noqa: A002
+    """X with A @ X = input, from the Cholesky factor `input2` of A."""
+    lower = adjoint(input2) if upper else input2
+    y = linalg.solve_triangular(lower, input, upper=False)
+    return linalg.solve_triangular(adjoint(lower), y, upper=True)
 
 
-def cholesky_inverse(L: Any, upper: bool = False) -> Any:  # noqa: N803
+def cholesky_inverse(input: Any, upper: bool = False) -> Any:  # noqa: A002
     """Inverse of A, from its Cholesky factor."""
-    return cholesky_solve(OPS["diag_embed"](OPS["full"](tuple(L.shape[:-1]), 1, L.dtype, L.device), 0, -2, -1), L, upper)
+    identity = OPS["diag_embed"](OPS["full"](tuple(input.shape[:-1]), 1, input.dtype, input.device), 0, -2, -1)
+    return cholesky_solve(identity, input, upper)
+
+
+def det(input: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """`linalg.det`."""
+    return linalg.det(input, out=out)
+
+
+def matrix_power(input: Any, n: int, *, out: Any = None) -> Any:  # noqa: A002
+    """`linalg.matrix_power`."""
+    return linalg.matrix_power(input, n, out=out)
 
 
 def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:  # noqa: N803
@@ -315,12 +326,13 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:  # noqa: A002
 
 
 def adjoint(input: Any) -> Any:  # noqa: A002
-    """Matrices transposed (and conjugated)."""
-    return transpose(input, -2, -1)
+    """Matrices transposed and conjugated."""
+    turned = transpose(input, -2, -1)
+    return OPS["conj"](turned) if turned.dtype.is_complex else turned
 
 
-_ALIASES = {"inverse": linalg.inv, "det": linalg.det, "slogdet": linalg.slogdet, "logdet": linalg.logdet, "pinverse": pinverse,
-            "matrix_power": linalg.matrix_power, "matrix_exp": linalg.matrix_exp, "cholesky": cholesky, "qr": qr, "svd": svd,
+_ALIASES = {"inverse": linalg.inv, "det": det, "slogdet": linalg.slogdet, "logdet": linalg.logdet, "pinverse": pinverse,
+            "matrix_power": matrix_power, "matrix_exp": linalg.matrix_exp, "cholesky": cholesky, "qr": qr, "svd": svd,
             "cholesky_solve": cholesky_solve, "cholesky_inverse": cholesky_inverse, "triangular_solve": triangular_solve,
             "lu_solve": lu_solve, "geqrf": geqrf, "ormqr": ormqr, "orgqr": linalg.householder_product}  # fmt: skip
 _BOTH = {"tensordot": tensordot, "inner": inner, "vdot": vdot, "kron": kron, "cross": cross, "norm": norm, "dist": dist,

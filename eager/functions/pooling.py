@@ -102,13 +102,14 @@ def _lp_pool(n: int) -> Any:
     who = f"lp_pool{n}d"
 
     def lp_pool(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:  # noqa: A002
-        """Power mean of each window: (sum of x**p) ** (1/p)."""
+        """(the sum of x**p over each window) ** (1/p)."""
         kernel = spread(kernel_size, n, who, "kernel_size")
         elements = 1
         for k in kernel:
             elements *= k
         mean = _AVERAGES[n](OPS["pow"](input, norm_type), kernel, stride, 0, ceil_mode)
-        return OPS["pow"](OPS["relu"](mean) * elements, 1.0 / norm_type)
+        mean = OPS["sign"](mean) * OPS["relu"](OPS["abs"](mean))  # as torch: the gradient of a mean of zero is zero
+        return OPS["pow"](mean * elements, 1.0 / norm_type)
 
     lp_pool.__name__ = lp_pool.__qualname__ = who
     return lp_pool
@@ -160,6 +161,6 @@ _AVERAGES = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
 lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(1), _lp_pool(2), _lp_pool(3)
 max_unpool1d, max_unpool2d, max_unpool3d = _max_unpool(1), _max_unpool(2), _max_unpool(3)
 
-FUNCTIONS: dict[str, Any] = {f.__name__: f for f in (
-    max_pool1d, max_pool2d, max_pool3d, avg_pool1d, adaptive_avg_pool1d, adaptive_max_pool1d)}  # fmt: skip
+FUNCTIONS: dict[str, Any] = {f.__name__: f for f in (max_pool1d, max_pool2d, max_pool3d, avg_pool1d, adaptive_avg_pool1d)}
+FUNCTIONS["adaptive_max_pool1d"] = adaptive_max_pool1d_with_indices  # torch's, beside that of nn.functional, gives the indices too
 METHODS: dict[str, Any] = {}

@@ -480,12 +480,14 @@ def _batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, A
 
 def _batch_norm_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any, eps: float) -> None:
     y, mean, rstd = out
+    if not x.size:  # statistics of nothing
+        mean.fill(np.nan), rstd.fill(np.nan)
+        return
     dims = (0, *range(2, x.ndim))
     shape = (1, -1, *(1,) * (x.ndim - 2))
     wide = widen(x)
     t = y if is_wide(y) else xp.empty(y.shape, "f4")
     m, var = moments(xp, wide, dims)
-    var = var if x.size else xp.zeros(m.shape)
     xp.copyto(mean, m.reshape(mean.shape)), xp.copyto(rstd, 1.0 / xp.sqrt(var + eps).reshape(rstd.shape))
     xp.subtract(wide, m, out=t)
     t *= (rstd if weight is None else rstd * widen(weight)).reshape(shape)

@@ -47,6 +47,6 @@ def moments(xp: Any, x: Any, dims: Sequence[int]) -> tuple[Any, Any]:
         if _native.moments(mean, var, np.ascontiguousarray(x), outer, inner):
             return mean, var
     mean = total(xp, x, dims, mean=True)
-    d = x - mean
+    d = xp.asarray(x - mean)  # of a 0-d array a number
     squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else xp.multiply(d, d, out=d)
     return mean, total(xp, squares, dims, mean=True)

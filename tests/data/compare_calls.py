@@ -4,6 +4,10 @@
 a PART; with `--torch`, against the torch of that interpreter, else against the stored outcomes (torch_calls.json.gz).
 `--texts` also prints errors of the same class whose first lines differ. What is meant to differ stands in
 call_differences.py; `difference` is what test_calls.py asserts on.
+
+`--generated` compares the calls of generated_calls.py instead: every form of every argument of torch's signatures with `--torch`,
+else the stored sample (torch_generated.json.gz), which `--store FILE` writes. What is known to differ there is in
+generated_differences.py.
 """
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import argparse
 import gzip
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,11 +27,14 @@ from typing import Any
 
 import eager
 from eager import nn  # noqa: F401 - calls reach it as `T.nn`
-from tests.data.call_differences import excused
+from tests.data.call_differences import DIFFERENCES, excused
 from tests.data.calls import calls, outcome
+from tests.data.generated_calls import generated, sample
+from tests.data.generated_differences import KNOWN
 
 HERE = Path(__file__).parent
 STORED = HERE / "torch_calls.json.gz"
+GENERATED = HERE / "torch_generated.json.gz"
 _RTOL = {"float16": 4e-3, "bfloat16": 2e-2, "float32": 4e-5, "complex64": 4e-5, "float64": 1e-7, "complex128": 1e-7}
 
 
@@ -42,6 +50,37 @@ def ask_torch(python: str) -> dict[str, dict[str, Any]]:
         command = [python, str(HERE / "make_reference.py"), "--calls", str(path)]
         subprocess.run(command, check=True, env={}, stdout=subprocess.DEVNULL)
         return stored(path)
+
+
+def ask_torch_generated(python: str, asked: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """The outcomes of generated calls under the torch of another interpreter; none for a call that kills its process."""
+    with tempfile.TemporaryDirectory() as folder:
+        calls_file, out = Path(folder) / "calls.json", Path(folder) / "out.jsonl"
+        texts = [text for group in asked.values() for text in group]
+        calls_file.write_text(json.dumps(texts))
+        out.touch()
+        while (done := len(out.read_text().splitlines())) < len(texts):
+            command = [python, str(HERE / "run_calls.py"), str(calls_file), str(out), str(done)]
+            failed = subprocess.run(command, env={}, stderr=subprocess.DEVNULL).returncode
+            if failed and len(out.read_text().splitlines()) < len(texts):
+                with out.open("a") as file:
+                    file.write("null\n")
+        found = dict(zip(texts, map(json.loads, out.read_text().splitlines()), strict=True))
+    return {family: {text: found[text] for text in group if found[text] is not None} for family, group in asked.items()}
+
+
+def generated_differences(reference: dict[str, dict[str, Any]], parts: list[str], texts: bool = False) -> Iterator[tuple[str, str, str]]:
+    """(function, call, what differs) for generated calls, with those that are meant or known."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for family, group in reference.items():
+            for text, theirs in group.items():
+                if parts and not any(p in text or p == family for p in parts):
+                    continue
+                eager.manual_seed(0)
+                found = difference(outcome(eager, text), theirs, texts)
+                if found:
+                    yield family, text, found
 
 
 def close(a: float, b: float, rtol: float) -> bool:
@@ -119,12 +158,50 @@ def all_differences(reference: dict[str, dict[str, Any]], parts: list[str], text
                     yield family, text, found
 
 
+def compare_generated(given: argparse.Namespace) -> int:
+    """Print the differences of generated calls, silent wrong values first, then what only one of the two refuses."""
+    if given.store:
+        found = ask_torch_generated(given.torch, sample())
+        given.store.write_bytes(gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 9, mtime=0))
+        return 0
+    wanted = {f: [c for c in group if not given.parts or f in given.parts or any(p in c for p in given.parts)]
+              for f, group in generated().items()}  # fmt: skip
+    reference = ask_torch_generated(given.torch, wanted) if given.torch else stored(GENERATED)
+    met: dict[str, list[tuple[str, str]]] = {kind: [] for kind in KINDS}
+    for family, text, what in generated_differences(reference, given.parts, given.texts):
+        if not excused(text, reference[family].get(text), what, DIFFERENCES + KNOWN):
+            met[kind_of(what)].append((text, what))
+    for kind, calls_ in met.items():
+        print(f"==== {kind}: {len(calls_)}")
+        for text, what in calls_:
+            print(f"{text}\n    {what}")
+    total = sum(map(len, met.values()))
+    print(f"{sum(map(len, reference.values()))} calls; {total} differ: { {kind: len(found) for kind, found in met.items()} }")
+    return 1 if total else 0
+
+
+KINDS = ("result", "accepted", "refused", "error class")
+
+
+def kind_of(what: str) -> str:
+    """How bad a difference is: another result, no error where torch has one, an error where torch has none, another error."""
+    if what.startswith("no error") or re.match(r"\d+ results against torch's .*error", what):
+        return "accepted"
+    if re.match(r"\w+: ['\"].*against torch's \w+: ", what):
+        return "error class"
+    return "refused" if re.match(r"\w*(Error|Warning|Exception|Killed)\b|\{'error'", what) else "result"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", help="only calls that contain one of these, or families of these names")
     parser.add_argument("--torch", metavar="PYTHON", help="an interpreter that has torch")
     parser.add_argument("--texts", action="store_true", help="compare the texts of errors too")
+    parser.add_argument("--generated", action="store_true", help="compare the calls of generated_calls.py")
+    parser.add_argument("--store", metavar="FILE", type=Path, help="with --generated --torch: write the sample's outcomes")
     given = parser.parse_args()
+    if given.generated:
+        return compare_generated(given)
     reference = ask_torch(given.torch) if given.torch else stored()
     counts: Counter[str] = Counter()
     for family, text, found in differences(reference, given.parts, given.texts):

@@ -196,7 +196,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def _above(input: Tensor, bound: float, value: float) -> Tensor:
     """x where above the bound, else value."""
-    return where(input <= bound, value, input)
+    return cast_to(where(input <= bound, value, input), input.dtype)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:

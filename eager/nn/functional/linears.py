@@ -188,7 +188,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}")
     x1, x2 = cast_to(x1, common), cast_to(x2, common)
-    if x1.ndim != x2.ndim:
+    if tuple(x1.shape) != tuple(x2.shape):
         x1, x2 = broadcast_tensors(x1, x2)
     a = OPS["clamp"](x1.norm(2, dim, True), eps, None)
     b = OPS["clamp"](x2.norm(2, dim, True), eps, None)

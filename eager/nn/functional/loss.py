@@ -9,7 +9,7 @@ from eager import dtypes
 from eager.callers import warn
 from eager.dtypes import scalar_name
 from eager.nn.functional.activation import log_softmax
-from eager.nn.functional.linears import cosine_similarity, pairwise_distance
+from eager.nn.functional.linears import pairwise_distance
 from eager.optable.asserting import demand
 from eager.optable.table import OPS, cast_to
 from eager.spec import broadcast_shapes
@@ -122,11 +122,14 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     reduction = resolve_reduction(reduction, size_average, reduce)
     if tuple(target.shape) != tuple(input.shape):
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    if target.dtype.category < input.dtype.category:
+        raise RuntimeError(f"result type {scalar_name(input.dtype)} can't be cast to the desired output type {scalar_name(target.dtype)}")
     log_sigmoid = OPS["log_sigmoid"](input)
     if pos_weight is None:
         loss = (1 - target) * input - log_sigmoid
     else:
         loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_sigmoid
+    loss = cast_to(loss, target.dtype)  # which torch writes the loss into
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 
@@ -412,7 +415,9 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     loss = -(target * OPS["log_sigmoid"](input) + (1 - target) * OPS["log_sigmoid"](-input))
     if weight is not None:
         loss = loss * weight
-    return _reduce(loss.mean(-1), reduction)
+    if input.ndim == 0:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    return _reduce(loss.sum(input.ndim - 1) / input.shape[-1], reduction)
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
@@ -421,7 +426,12 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     reduction = resolve_reduction(reduction, size_average, reduce)
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    cos = cosine_similarity(input1, input2, input1.ndim - 1)
+    last = (target.ndim,)  # the dim after those of the target
+    if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
+        raise RuntimeError(f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes "
+                           f"{list(input1.shape)} and {list(input2.shape)}.")  # fmt: skip
+    squares = [OPS["sum"](x * x, last, False, None) + 1e-12 for x in (input1, input2)]
+    cos = OPS["sum"](input1 * input2, last, False, None) / OPS["sqrt"](squares[0] * squares[1])
     loss = OPS["where"](target == 1, 1 - cos, 0.0) + OPS["where"](target == -1, OPS["clamp"](cos - margin, 0, None), 0.0)
     return _reduce(loss, reduction)
 

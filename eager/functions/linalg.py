@@ -250,9 +250,9 @@ def det(input: Any, *, out: Any = None) -> Any:  # noqa: A002
     return linalg.det(input, out=out)
 
 
-def matrix_power(input: Any, n: int, *, out: Any = None) -> Any:  # noqa: A002
+def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
     """`linalg.matrix_power`."""
-    return linalg.matrix_power(input, n, out=out)
+    return linalg.matrix_power(input, n)
 
 
 def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:  # noqa: N803

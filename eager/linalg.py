@@ -385,6 +385,8 @@ def pinv(A: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermi
     hermitian: A is Hermitian, of which the lower triangle is read.
     """
     rtol = rcond if rtol is None else rtol
+    if A.numel() == 0:
+        return OPS["pinv"](A, None)
     if atol is None and not hermitian and not hasattr(rtol, "stride"):
         return OPS["pinv"](A, rtol)
     check_matrix("linalg.pinv", A)

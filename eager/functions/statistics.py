@@ -39,7 +39,7 @@ def histogram(input: Any, bins: Any = 100, *, range: Sequence[float] | None = No
     if isinstance(bins, TensorBase):
         if bins.dtype is not input.dtype:
             raise RuntimeError(f"torch.histogram(): bin edges should have the same dtype as input, but got {bins.dtype} and {input.dtype}")
-        edges = bins
+        edges = OPS["clone"](bins, None)
     else:
         edges = _edges(x, int(bins), range)
     count = edges.shape[0] - 1

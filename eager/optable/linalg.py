@@ -609,6 +609,9 @@ def _norm_kernel(xp: Any, out: Any, x: Any, p: float, dims: Any, keepdim: bool) 
     if not dims:
         xp.copyto(out, (wide != 0) if p == 0 else xp.abs(wide), casting="unsafe")
         return
+    if p == 2 and wide.dtype.kind != "c":
+        xp.copyto(out, xp.sqrt(total(xp, wide * wide, dims, keepdim)), casting="unsafe")
+        return
     magnitude = xp.abs(wide)
     if abs(p) == float("inf"):
         result = (xp.max if p > 0 else xp.min)(magnitude, axis=dims, keepdims=keepdim)

@@ -65,6 +65,8 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
      r"torch\.DisableTorchFunction\w*"),
     ("the storages and files of torch are read and written by torch.load and torch.save; this part of their machinery is missing",
      r"torch\.(serialization|storage|multiprocessing|utils\.serialization|UntypedStorage|from_file)(\..*)?"),
+    ("torch.func.functional_call and stack_module_state do this",
+     r"torch\.func\.(make_functional\w*|FunctionalModule\w*|combine_state\w+)"),
     ("sizes that data determines are symbols of the compiler; eager code has numbers", r"torch\.sym_\w+"),
     ("this is a part of torch's own machinery that programs do not call",
      r"torch\.(FatalError|autograd\.(gradcheck|cpp_function|function|variable|graph|grad_mode)(\.\w+)?|autograd\.(NestedIOFunction|enforce_grad_layout_policy)|"

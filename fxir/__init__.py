@@ -11,9 +11,9 @@ from typing import Any
 _PUBLIC = {
     "Graph": "graph", "GraphModule": "graph_module", "Interpreter": "interpreter", "Node": "node", "Proxy": "proxy",
     "Tracer": "tracer", "Transformer": "transformer", "map_arg": "node", "replace_pattern": "subgraph_rewriter",
-    "symbolic_trace": "tracer", "wrap": "leaves",
+    "symbolic_trace": "tracer", "wrap": "leaves", "has_side_effect": "leaves", "PH": "tracer",
 }  # fmt: skip
-_MODULES = frozenset("graph graph_module interpreter node proxy subgraph_rewriter tracer transformer".split())
+_MODULES = frozenset("_pytree immutable_collections graph graph_module interpreter node proxy subgraph_rewriter tracer transformer".split())
 __all__ = sorted(_PUBLIC)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fxir.expr import Sym
+from fxir.leaves import SIDE_EFFECTS
 from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
 from fxir.printer import PythonCode, format_spec, print_python
 from fxir.shapes import ShapeEnv, SymbolSource, simplified, symbols_in
@@ -263,6 +264,10 @@ class Graph:
         self._len -= 1
         self._link(node, anchor)
 
+    def is_effectful(self, node: Node) -> bool:
+        """Whether erasing a node of this graph may be noticed although nobody reads it."""
+        return is_effectful(node)
+
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> int:
         """Erase nodes whose value nobody uses and whose call has no effect; returns how many.
 
@@ -494,6 +499,11 @@ def is_effectful(node: Node) -> bool:
     if node.op == "call_module":
         name, root = str(node.target), node.graph.root
         return name not in root or bool(getattr(root[name], "_is_impure", False))
+    if node.target in SIDE_EFFECTS:
+        return True
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:  # an overload of torch.ops
+        return bool(schema.is_mutable)
     kind = getattr(node.target, "kind", None)
     if kind is not None and hasattr(kind, "name"):
         return kind.name in _EFFECT_KINDS

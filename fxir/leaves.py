@@ -1,4 +1,4 @@
-"""`torch.fx.wrap`: functions that a symbolic tracer keeps whole.
+"""`torch.fx.wrap` and `has_side_effect`: functions that a symbolic tracer keeps whole, and calls that a graph keeps.
 
 This project captures bytecode (dynamo), which needs no such marks: a marked function is followed like any other, as
 torch.compile does. The marks are kept for tracers that users bring.
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+SIDE_EFFECTS: Final[set[Callable[..., Any]]] = set()  # functions whose calls stay in a graph although nobody reads them
 LEAVES: Final[set[tuple[str, str]]] = set()  # (module, name)
 
 
@@ -27,3 +28,9 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
         raise NotImplementedError("wrap must be called at the top level of a module")
     LEAVES.add((caller.f_globals.get("__name__", "?"), name))
     return fn_or_name
+
+
+def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function whose calls dead code elimination keeps; gives the function back, so it works as a decorator."""
+    SIDE_EFFECTS.add(fn)
+    return fn

@@ -71,6 +71,7 @@ class TracerBase:
     """What proxies ask: it makes the nodes, in `graph`, and says what a proxy is where Python wants a value."""
 
     graph: Graph
+    check_mutable_operations: bool = False  # whether a call that writes to an argument is refused
 
     def create_node(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
                     type_expr: Any = None) -> Node:  # fmt: skip
@@ -82,6 +83,9 @@ class TracerBase:
     def create_proxy(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
                      type_expr: Any = None, proxy_factory_fn: Callable[[Node], Proxy] | None = None) -> Proxy:  # fmt: skip
         """A new node, and the proxy for its value. proxy_factory_fn: makes the proxy, in the place of `self.proxy`."""
+        if self.check_mutable_operations and _writes(kind, target, kwargs):
+            raise RuntimeError(f"Tried to trace mutable operation {getattr(target, '_schema', target)}. FX only supports functional code, "
+                               "so operations that mutate operands in-place (e.g. via `out` arguments) are not supported")  # fmt: skip
         node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
@@ -111,6 +115,24 @@ class TracerBase:
     def keys(self, obj: Proxy) -> Any:
         """`obj.keys()`, which a call with **obj begins with."""
         return Attribute(obj, "keys")()
+
+
+def _writes(kind: str, target: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether a call writes to an argument: by its schema, its name (`add_`, `__iadd__`), `out=` or `inplace=`."""
+    if kind not in ("call_function", "call_method"):
+        return False
+    schema = getattr(target, "_schema", None)
+    if schema is not None:
+        return bool(schema.is_mutable)
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    is_inplace = (name.endswith("_") and not name.startswith("_")) or name in _INPLACE_OPERATORS
+    return is_inplace or kwargs.get("out") is not None or kwargs.get("inplace") is True
+
+
+_INPLACE_OPERATORS: Final = frozenset(
+    form for name in "add and concat floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
+    for form in (f"i{name}", f"__i{name}__")
+) | {"setitem", "delitem", "__setitem__", "__delitem__"}
 
 
 class GraphAppendingTracer(TracerBase):

@@ -25,6 +25,16 @@ from fxir.proxy import Attribute, Proxy, TracerBase, holds_proxy
 _MISSING = object()
 
 
+class PHBase:
+    """The class of `PH`."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = PHBase()  # in `concrete_args`: this argument stays an input
+
+
 def check_concrete(given: Any, traced: Any, name: str) -> None:
     """Raises: AssertionError where an argument is not what the graph was traced for (`concrete_args`)."""
     if given is not traced and (type(given) is not type(traced) or given != traced):
@@ -34,7 +44,10 @@ def check_concrete(given: Any, traced: Any, name: str) -> None:
 class Tracer(TracerBase):
     """Traces a Module or function into a Graph. Subclass it to say which modules are leaves (`is_leaf_module`)."""
 
-    def __init__(self, autowrap_modules: tuple[Any, ...] = (), autowrap_functions: tuple[Callable[..., Any], ...] = ()) -> None:
+    def __init__(self, autowrap_modules: tuple[Any, ...] = (), autowrap_functions: tuple[Callable[..., Any], ...] = (),
+                 param_shapes_constant: bool = False) -> None:  # fmt: skip
+        if param_shapes_constant:
+            raise NotImplementedError("Tracer: param_shapes_constant=True: the shape of a parameter is a node; allowed: False")
         self._wrapped = [(m, name) for m in autowrap_modules for name in dir(m) if isinstance(getattr(m, name), FunctionType)]
         self._wrapped += [(sys.modules[f.__module__], f.__name__) for f in autowrap_functions]
         self.root: Module = Module()
@@ -86,7 +99,7 @@ class Tracer(TracerBase):
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for p in list(inspect.signature(fn).parameters.values())[skip:]:
-            if p.name in concrete:
+            if p.name in concrete and concrete[p.name] is not PH:
                 value = concrete[p.name]
                 given = self.create_proxy("placeholder", p.name, (value,), {})
                 self.create_proxy("call_function", check_concrete, (given, value, p.name), {})

@@ -32,11 +32,13 @@ class _TorchDistribution(importlib.metadata.Distribution):
 
 
 class TorchFinder(MetaPathFinder):
-    """Answers for `torch.*`; every other name is left to the finders behind it."""
+    """Answers for `torch.*` and `functorch`; every other name is left to the finders behind it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] == "functorch":  # what torch.func was before
+            return alias_spec(fullname, f"eager.func{fullname.removeprefix('functorch')}")
         if not fullname.startswith("torch."):
             return None
         spec = alias_spec(fullname, real_name(fullname))
@@ -56,4 +58,4 @@ class TorchFinder(MetaPathFinder):
 
 def torch_modules() -> Iterator[str]:
     """Names in `sys.modules` that belong to an installed torch."""
-    return (name for name in sys.modules if name == "torch" or name.startswith("torch."))
+    return (name for name in sys.modules if name.partition(".")[0] in ("torch", "functorch"))

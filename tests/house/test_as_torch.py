@@ -46,6 +46,18 @@ def test_modules_are_the_same_objects() -> None:
     """) == ["True True True True", "True True True True", "True True True", "eager.nn eager.nn.functional eager"]
 
 
+def test_functorch_is_torch_func() -> None:
+    assert output("""
+        import functorch, torch
+        from functorch import vmap, grad
+        print(functorch is torch.func, vmap(lambda x: x * 2)(torch.ones(2)).tolist())
+        try:
+            from functorch import make_functional
+        except ImportError as error:
+            print("functional_call" in str(error))
+    """) == ["True [2.0, 2.0]", "True"]
+
+
 def test_what_is_missing_is_named() -> None:
     lines = output("""
         import torch

@@ -6,7 +6,7 @@ import functools
 import inspect
 import traceback
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,7 +27,7 @@ from eager.nn import Module
 from fxir import backends
 from fxir.backends import lookup
 from fxir.backends import register_backend as _register
-from fxir.options import CompileOptions
+from fxir.options import MODES, CompileOptions
 
 __all__ = [
     "Explanation",
@@ -70,11 +70,15 @@ def compile(  # noqa: A001 - torch's name
     mode: "default", "reduce-overhead" or "max-autotune". options: switches of the backend; a callable gets them, and a
     mode other than "default", as the keyword arguments `options` and `mode`. disable: give `model` back as it is.
     Raises: RuntimeError for an unknown mode, backend or option, or mode together with options; TypeError for a model that
-    cannot be called and for a flag that is not a bool.
+    cannot be called, and for an argument of another type.
     """
     for name, value in (("fullgraph", fullgraph), ("dynamic", dynamic), ("disable", disable)):
         if not isinstance(value, bool) and not (name == "dynamic" and value is None):
             raise TypeError(f"compile: {name}={value!r}; allowed: True{', False or None' if name == 'dynamic' else ' or False'}")
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"compile: options={options!r}; allowed: a dict of the backend's options")
+    if mode is not None and not isinstance(mode, str):
+        raise TypeError(f"compile: mode={mode!r}; allowed: {', '.join(MODES)}")
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     request = CompileOptions(mode or "default", fullgraph, dynamic, dict(options or {}))

@@ -159,6 +159,7 @@ class CompiledRegion:
         self.options = options
         self.region = _native.Region(self._frame_miss)
         self.statistics = Statistics()
+        self._sites_of: dict[CodeType, list[Site]] = {}
         self._continuations: dict[Any, _native.Dispatcher] = {}
         self._frame_sites: dict[CodeType, Site] = {}
         self._function_sites: list[tuple[_native.CompiledFunction, Site]] = []
@@ -193,7 +194,8 @@ class CompiledRegion:
             compiled.clear_entries()
             site.variants.clear()
             site.attempts, site.over, site.skip, site.looked_at = 0, False, False, False
-            site.dynamic = Dynamic(self.options.dynamic)
+            site.dynamic = self._dynamic()
+        self._sites_of = {s.code: [s] for _, s in self._function_sites}
         self.region.clear()
         self._frame_sites.clear()
         self._continuations.clear()
@@ -203,7 +205,14 @@ class CompiledRegion:
         self, code: CodeType, names: tuple[str, ...], function_slot: bool, label: str = "", shown: CodeType | None = None
     ) -> Site:
         label = label or (shown or code).co_qualname
-        return Site(code, label, names, function_slot, next(_frame_numbers), shown=shown, dynamic=Dynamic(self.options.dynamic))
+        site = Site(code, label, names, function_slot, next(_frame_numbers), shown=shown, dynamic=self._dynamic())
+        self._sites_of.setdefault(code, []).append(site)
+        return site
+
+    def _dynamic(self) -> Dynamic:
+        """What a new site knows of sizes: nothing but what compile() or the settings say of all of them."""
+        assumed = None if _settings.current().capture.assume_static else True
+        return Dynamic(assumed if self.options.dynamic is None else self.options.dynamic)
 
     def _frame_miss(self, code: CodeType, func: FunctionType, slots: tuple[Any, ...]) -> Any:
         """A frame that the hook met: a callee of a call at a graph break."""
@@ -254,8 +263,9 @@ class CompiledRegion:
         started = time.perf_counter()
         try:
             self._explain_recompile(site, slots)
-            if len(site.variants) >= settings.recompile_limit:
-                return self._over_limit(site, slots, settings.recompile_limit)
+            name = self._reached_limit(site, settings)
+            if name is not None:
+                return self._over_limit(site, name, settings)
             site.attempts += 1
             with _logging.frame(frame_id), saved_hooks_off(), full_collections_postponed():
                 return self._attempt(site, root, slots, add)
@@ -313,13 +323,32 @@ class CompiledRegion:
         job.site.variants.append(variant)
         return add(variant.program, None)
 
-    def _over_limit(self, site: Site, slots: tuple[Any, ...], limit: int) -> Any:
+    def _reached_limit(self, site: Site, settings: _settings.Capture) -> str | None:
+        """The setting whose limit another variant would pass; None if there is room.
+
+        The recompile limit counts a function together with its continuations after graph breaks: each variant but the first
+        of every one of these sites is a recompile.
+        """
+        together = [s for s in self._sites_of.get(site.code, ()) if s.variants]
+        if site.variants and 1 + sum(len(s.variants) - 1 for s in together) >= settings.recompile_limit:
+            return "recompile_limit"
+        if not site.variants:
+            return None
+        alike = (s for region in all_regions() for s in region.sites_of(site.code) if s.shown is site.shown)
+        return "accumulated_recompile_limit" if sum(len(s.variants) for s in alike) >= settings.accumulated_recompile_limit else None
+
+    def sites_of(self, code: CodeType) -> list[Site]:
+        """The sites in this code."""
+        return self._sites_of.get(code, [])
+
+    def _over_limit(self, site: Site, name: str, settings: _settings.Capture) -> Any:
         site.over = True
         recompiles = self.statistics.recompiles  # a reset in another thread puts another list there
-        reason = recompiles[-1] if recompiles else ""
-        text = (f"compile: {site.place} was compiled {limit} times, the "
-                f"limit; other calls run eagerly. Last reason: {reason}. See TORCH_LOGS=recompiles")  # fmt: skip
-        if self.options.fullgraph:
+        reason = recompiles[-1] if recompiles else None
+        text = (f"compile: {site.place} hit torch._dynamo.config.{name} ({getattr(settings, name)}): it was compiled that many times; "
+                f"other calls run eagerly. Last reason: {reason}. {'' if reason is None else reason.remedy()} "
+                "TORCH_LOGS=recompiles logs every reason")  # fmt: skip
+        if self.options.fullgraph or settings.fail_on_recompile_limit:
             raise RecompileLimitExceeded(text)
         if trust.may_capture(site.code):  # code of libraries is nothing that a user can change
             _logging.warn_once(f"recompile-limit {site.number}", text)
@@ -328,6 +357,8 @@ class CompiledRegion:
 
     def _explain_recompile(self, site: Site, slots: tuple[Any, ...]) -> None:
         failures = [guards.explain_failure(v.guards, v.program, slots) for v in site.variants if v.program is not None]
+        if failures and _settings.current().capture.error_on_recompile:
+            raise FailOnRecompile(f"torch._dynamo.config.error_on_recompile: {site.place} would be compiled again: {failures[-1]}")
         if _stance.name == "fail_on_recompile" and (failures or site.code not in self._frame_sites):
             why = f"its guard failed: {failures[-1]}" if failures else "it was not compiled before"
             raise FailOnRecompile("Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: "

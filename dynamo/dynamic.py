@@ -204,12 +204,16 @@ class Dynamic:
         if not -(1 << 62) < value < 1 << 62:
             return False
         changed = self._changed(name, value)
+        if _settings.current().capture.specialize_int:
+            return False
         return (name, -1) not in self.static and ((changed and self._follows()) or (self.mode is True and value not in (0, 1)))
 
     def float_is_symbolic(self, name: str, value: float) -> bool:
         """Note a float argument; whether it is a symbol now. As in torch, `dynamic=True` alone does not make it one, and what
         is not finite is a constant."""
-        return math.isfinite(value) and self._changed(name, value) and self._follows() and (name, -1) not in self.static
+        if not (math.isfinite(value) and self._changed(name, value)) or _settings.current().capture.specialize_float:
+            return False
+        return self._follows() and (name, -1) not in self.static
 
     def _follows(self) -> bool:
         """Whether what changes becomes a symbol."""

@@ -251,6 +251,17 @@ def _unique(items: Iterable[Any]) -> tuple[Any, ...]:
     return tuple({id(item): item for item in items}.values())
 
 
+_ANY_REMEDY: Final = "Raise torch._dynamo.config.recompile_limit if the number of variants has a bound."
+_REMEDIES: Final = {
+    "int_eq": "The integer `{name}` changes between calls: keep it in a tensor, or pass it as an argument, where it becomes a symbol.",
+    "float_eq": "The number `{name}` changes between calls: keep it in a tensor, or pass it as an argument, where it becomes a symbol.",
+    "str_eq": "The text `{name}` changes between calls: compile one function for each, or use it outside the compiled function.",
+    "is": "`{name}` is another object at each call: make it once, outside the compiled function.",
+    "tensor": "The sizes or the kind of `{name}` change between calls: torch._dynamo.mark_dynamic({name}, dim) marks a size that does.",
+    "len": "The length of `{name}` changes between calls: pass one tensor instead, or pad it.",
+    "dict_keys": "The keys of `{name}` change between calls: keep what changes out of the compiled function.",
+}  # fmt: skip
+
 # --- reports -----------------------------------------------------------------------------------------------
 
 
@@ -262,6 +273,11 @@ class Failure:
     expected: str
     actual: str
     line: str
+
+    def remedy(self) -> str:
+        """What a program can do about a guard that fails again and again, as a sentence."""
+        name, _, kind = self.guard.rpartition(" [")
+        return _REMEDIES.get(kind.rstrip("]"), _ANY_REMEDY).format(name=name or self.guard)
 
     def __str__(self) -> str:
         made = f", needed at {self.line}" if self.line else ""

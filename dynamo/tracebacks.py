@@ -180,14 +180,36 @@ def _is_generated(entry: TracebackType) -> bool:
     return GENERATED in entry.tb_frame.f_globals
 
 
-def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
-    """The entries with those of generated functions replaced. skip: how many of the first one's frames are left out.
+def _is_made(entry: TracebackType) -> bool:
+    """Whether `entry_at` made the entry."""
+    constants = entry.tb_frame.f_code.co_consts
+    return len(constants) == 2 and type(constants[0]) is Place
 
-    An error that passes many regions is tidied by each. What lies behind the last generated entry stays as it is, and a
-    link that is right is not set again: setting one walks all that follows, in search of a loop.
+
+def _fresh_entries(error: BaseException) -> list[TracebackType]:
+    """The entries up to the first that `entry_at` made, which is the last of them: that one and all behind it are tidy.
+
+    A deep recursion passes through many regions, each of which tidies: the whole chain walked each time would be quadratic.
+    """
+    found = []
+    entry = error.__traceback__
+    while entry is not None:
+        found.append(entry)
+        if _is_made(entry):
+            break
+        entry = entry.tb_next
+    return found
+
+
+def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
+    """The entries, and what follows the last of them, with those of generated functions replaced. skip: how many of the first
+    one's frames are left out.
+
+    What lies behind the last generated entry stays as it is, and a link that is right is not set again: setting one walks all
+    that follows, in search of a loop.
     """
     end = next((i + 1 for i in reversed(range(len(entries))) if _is_generated(entries[i])), 0)
-    after: TracebackType | None = entries[end] if end < len(entries) else None
+    after: TracebackType | None = entries[end] if end < len(entries) else entries[-1].tb_next if entries else None
     for i in reversed(range(end)):
         entry = entries[i]
         generated = entry.tb_frame.f_globals.get(GENERATED)
@@ -210,15 +232,25 @@ def tidy_traceback(error: BaseException) -> None:
     """
     if error.__traceback__ is None:
         return
-    eager_native.drop_own_frames(error)
-    entries = _entries(error)
-    if any(map(_is_generated, entries)):
-        error.__traceback__ = _tidied(entries, 0)
+    fresh = _fresh_entries(error)
+    tidy = fresh[-1] if _is_made(fresh[-1]) else None
+    if tidy is not None and len(fresh) > 1:
+        fresh[-2].tb_next = None
+        eager_native.drop_own_frames(error)
+        fresh = [*_fresh_entries(error), tidy]
+        if len(fresh) > 1:
+            fresh[-2].tb_next = tidy
+        error.__traceback__ = fresh[0]
+    elif tidy is None:
+        eager_native.drop_own_frames(error)
+        fresh = _fresh_entries(error)
+    if any(map(_is_generated, fresh)):
+        error.__traceback__ = _tidied(fresh, 0)
 
 
 def caught(error: BaseException, frame: int) -> BaseException:
     """`error`, caught in a generated function that throws it into its frame number `frame`, which adds itself."""
-    error.__traceback__ = _tidied(_entries(error), frame + 1)
+    error.__traceback__ = _tidied(_fresh_entries(error), frame + 1)
     return error
 
 

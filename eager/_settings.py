@@ -142,6 +142,20 @@ class Capture:
     recompile_limit: int = _setting(
         "FRAMEJIT_RECOMPILE_LIMIT", 8, _count, "Compiled variants kept per function before it runs eagerly."
     )
+    accumulated_recompile_limit: int = _setting(
+        "FRAMEJIT_ACCUMULATED_RECOMPILE_LIMIT", 256, _count, "Compiled variants of one function's code, over all compile() calls."
+    )
+    error_on_recompile: bool = _setting(
+        "FRAMEJIT_ERROR_ON_RECOMPILE", False, _flag, "A call that no compiled variant fits is an error."
+    )
+    fail_on_recompile_limit: bool = _setting(
+        "FRAMEJIT_FAIL_ON_RECOMPILE_LIMIT", False, _flag, "Reaching the recompile limit is an error, not a reason to run eagerly."
+    )
+    assume_static: bool = _setting(
+        "FRAMEJIT_ASSUME_STATIC", True, _flag, "Sizes are constants until they change; 0: symbols from the first call on."
+    )
+    specialize_int: bool = _setting("FRAMEJIT_SPECIALIZE_INT", False, _flag, "An int argument that changes stays a constant.")
+    specialize_float: bool = _setting("FRAMEJIT_SPECIALIZE_FLOAT", False, _flag, "A float argument that changes stays a constant.")
     automatic_dynamic: bool = _setting(
         "FRAMEJIT_AUTOMATIC_DYNAMIC", True, _flag, "Make a dimension symbolic once it has been seen to change."
     )

@@ -139,8 +139,8 @@ def test_the_config_of_dynamo() -> None:
         config.nonesuch = 1
     with pytest.raises(AttributeError, match="nonesuch"):
         _ = config.nonesuch
-    with pytest.raises(NotImplementedError, match="fullgraph"):
-        config.fail_on_recompile_limit_hit = True
+    with pytest.raises(NotImplementedError, match="in a tensor"):
+        config.allow_unspec_int_on_nn_module = True
     with pytest.raises(NotImplementedError), config.patch(verbose=True, compiled_autograd=True):
         raise AssertionError("not reached")
     assert not config.verbose

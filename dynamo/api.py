@@ -19,7 +19,7 @@ from dynamo.compiler import CompiledRegion, all_regions
 from dynamo.compiler import stance as current_stance
 from dynamo.decode import argument_count
 from dynamo.dynamic import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
-from dynamo.guards import Failure, Guard, guard_cost_ns, when
+from dynamo.guards import Failure, Guard, folded, guard_cost_ns, when
 from dynamo.module import OptimizedModule, compiled_with
 from eager import _logging, _settings
 from eager.compiler import is_compiling
@@ -406,12 +406,17 @@ class Explanation:
         return [[n.target for n in g.graph.nodes if n.op in calls] for g in self.graphs]
 
     def __str__(self) -> str:
+        return self.report()
+
+    def report(self, verbose: bool = False) -> str:
+        """The findings as text. verbose: the guards of modules and of the library one by one."""
         lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}"]
         for i, record in enumerate(self.breaks, 1):
             lines += [f"Break {i}:", *("  " + line for line in record.describe().splitlines())]
         for i, ops in enumerate(self.ops_per_graph, 1):
             lines.append(f"Ops {i}: " + ", ".join(str(getattr(op, "__name__", op)) for op in ops))
-        lines += [f"Guard: {g.note}" for g in self.guards]
+        notes = [g.note for g in self.guards] if verbose else [note for note, _ in folded(self.guards)]
+        lines += [f"Guard: {note}" for note in notes]
         lines += [f"Runs eagerly: {text}" for text in self.fallbacks]
         lines.append(f"Compile time: {self.compile_time_s:.3f} s")
         return "\n".join(lines)
@@ -452,16 +457,25 @@ class ExplainedGuard:
 
 @dataclass(frozen=True, slots=True)
 class GuardExplanation:
-    """What `explain_guards` found: every guard of every variant, newest last; and what checking a whole variant costs."""
+    """What `explain_guards` found: every guard of every variant, newest last; and what checking a whole variant costs.
+
+    folded: the same with one line for all guards of modules, and one for those of the library, as `str()` shows them.
+    """
 
     guards: tuple[ExplainedGuard, ...]
     variant_ns: tuple[float | None, ...]
+    folded: tuple[ExplainedGuard, ...] = ()
 
     def __str__(self) -> str:
+        return self.report()
+
+    def report(self, verbose: bool = False) -> str:
+        """The guards as text. verbose: those of modules and of the library one by one."""
+        shown = self.guards if verbose else self.folded
         lines = []
         for k, total in enumerate(self.variant_ns):
             lines.append(f"Variant {k}: all guards {_nanoseconds(total)}")
-            lines += [f"  {_nanoseconds(g.cost_ns)}  [{g.when}]  {g.what}" for g in self.guards if g.variant == k]
+            lines += [f"  {_nanoseconds(g.cost_ns)}  [{g.when}]  {g.what}" for g in shown if g.variant == k]
         return "\n".join(lines) or "Nothing is compiled yet"
 
 
@@ -485,10 +499,14 @@ def explain_guards(compiled: Any, *args: Any, **kwargs: Any) -> GuardExplanation
     if site is None:
         raise TypeError(f"explain_guards: got a {type(compiled).__name__}; allowed: what compile() gave back")
     slots = _slots(compiled.__wrapped__, args, kwargs) if measured else None
-    found = [ExplainedGuard(k, g.note, when(g), None if slots is None else guard_cost_ns([g], slots))
-             for k, variant in enumerate(site.variants) for g in variant.guards]  # fmt: skip
+    def explained(k: int, what: str, group: list[Guard]) -> ExplainedGuard:
+        """One line for some guards of variant `k`."""
+        return ExplainedGuard(k, what, when(group[0]), None if slots is None else guard_cost_ns(group, slots))
+
+    found = [explained(k, g.note, [g]) for k, variant in enumerate(site.variants) for g in variant.guards]
+    short = [explained(k, what, group) for k, variant in enumerate(site.variants) for what, group in folded(variant.guards)]
     totals = (None if slots is None else guard_cost_ns(v.guards, slots) for v in site.variants)
-    return GuardExplanation(tuple(found), tuple(totals))
+    return GuardExplanation(tuple(found), tuple(totals), tuple(short))
 
 
 def _slots(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from threading import Lock, local
 from typing import Final
 
 from eager import _logging
+from eager.tracebacks import OURS, owner_of
 
 LOG: Final = _logging.artifact("graph_breaks")
 DOCS: Final = "TORCH_LOGS.md#"
@@ -59,7 +60,7 @@ UNKNOWN_CALL: Final = _cause(
 DISABLED_CALL: Final = _cause(
     "disabled-call", "a call of a function marked with disable", "remove the mark if the callee can be captured"
 )
-EXPLICIT: Final = _cause("explicit", "graph_break() was called", "remove the call")
+EXPLICIT: Final = _cause("explicit", "torch._dynamo.graph_break() was called", "remove the call")
 AUTOGRAD: Final = _cause(
     "autograd-call",
     "a call into the autograd engine",
@@ -137,9 +138,13 @@ class BreakRecord:
         return linecache.getline(self.file, self.line).strip()
 
     def user_stack(self) -> list[traceback.FrameSummary]:
-        """The user's lines that led here, the outermost first."""
+        """The user's lines that led here, the outermost first: frames of this library are left out, but for the last one."""
+        return [traceback.FrameSummary(file, line, function, lookup_line=False) for file, line, function in self._places()]
+
+    def _places(self) -> list[tuple[str, int, str]]:
         places = self.stack or ((self.file, self.line, self.function),)
-        return [traceback.FrameSummary(file, line, function) for file, line, function in places]
+        theirs = [place for place in places if owner_of(place[0]) != OURS]
+        return theirs or [places[-1]]
 
     def describe(self) -> str:
         """The report as printed under TORCH_LOGS=graph_breaks."""
@@ -148,9 +153,10 @@ class BreakRecord:
             lines.insert(1, f"  {self.source_line}")
         lines.append(f"  Hint: {self.cause.hint}")
         lines.append(f"  Docs: {self.cause.docs} [{self.cause.id}]")
-        if len(self.stack) > 1:
+        places = self._places()
+        if len(places) > 1 or places[-1][:2] != (self.file, self.line):
             lines.append("  User stack:")
-            lines += [f"    {file}:{line} in {function}" for file, line, function in self.stack]
+            lines += [f"    {file}:{line} in {function}" for file, line, function in places]
         return "\n".join(lines)
 
 

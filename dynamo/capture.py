@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import eager
@@ -62,7 +63,7 @@ from eager import ambient
 from fxir.graph import Graph
 from fxir.node import Node, NodeInfo, Origin
 
-_EAGER_DIR = os.path.dirname(os.path.abspath(eager.__file__)) + os.sep
+_OWN_DIRS = tuple(os.path.dirname(os.path.abspath(file)) + os.sep for file in (eager.__file__, __file__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ class Capture(  # type: ignore[misc]
         self.ambient: int = ambient.word()
         self.autocast: int = ambient.autocast_number()
         self.initial_autocast = self.autocast
+        self.shown: CodeType | None = None
         self.forbidden = self.initial_forbidden = breaks.forbidding()
         self._chain = False
         self._origin: Origin | None = None
@@ -246,9 +248,17 @@ class Capture(  # type: ignore[misc]
         key = (len(self.frames), self.frames[-1].ins)
         if self._origin_key != key:
             stack = tuple((f.code.co_filename, f.line, f.code.co_qualname) for f in self.frames)
-            theirs = (f for f in reversed(self.frames) if not f.code.co_filename.startswith(_EAGER_DIR))
-            self._origin_key, self._origin = key, next(theirs, self.frames[-1]).origin(stack)
+            theirs = next((f for f in reversed(self.frames) if not f.code.co_filename.startswith(_OWN_DIRS)), None)
+            self._origin_key = key
+            self._origin = self._shown_origin(stack) if theirs is None else theirs.origin(stack)
         return self._origin
+
+    def _shown_origin(self, stack: tuple[tuple[str, int, str], ...]) -> Origin:
+        """Where a capture is that has frames of this library alone: at the user's code that its root stands for, if at any."""
+        shown = self.shown
+        if shown is None or shown.co_filename.startswith(_OWN_DIRS):
+            return self.frames[-1].origin(stack)
+        return Origin(shown.co_filename, shown.co_firstlineno, "", shown.co_qualname, stack)
 
     # -- global state ------------------------------------------------------------------------------------------
     def set_grad_mode(self, on: bool) -> bool:

@@ -291,6 +291,7 @@ class CompiledRegion:
         restart: Restart | None = None
         for _ in range(_MAX_RESTARTS):
             cap = Capture(_limits(self.options.fullgraph), restart, site.dynamic)
+            cap.shown = site.shown
             job = Job(self, site, cap, root)
             try:
                 return job.run(slots, add)

@@ -22,6 +22,7 @@ from dynamo.sources import AttrSource, ChildSource, ConstSource, Source
 from eager import _logging, ambient, dtype, dtypes
 from eager import _native as eager_native
 from eager.nn.parameter import REQUIRES_GRAD_FLAG
+from eager.optable.table import OPS
 from fxir.node import Origin
 from fxir.wording import cut, text
 
@@ -380,6 +381,39 @@ def guard_cost_ns(guards: list[Guard], slots: tuple[Any, ...]) -> float | None:
     if not program.check(slots):
         return None
     return min(program.bench(slots, 200) for _ in range(5))
+
+
+_LIBRARY: Final = ("eager", "fxir", "dynamo", "inductor")
+
+
+def _is_of_library(source: Source) -> bool:
+    """Whether what a guard is about belongs to this library: its classes, its modules' functions."""
+    value = getattr(source.root, "value", None)
+    if type(value) is dict:
+        name = value.get("__name__", "") if source.root is not source else ""
+        return value is OPS or (isinstance(name, str) and name.partition(".")[0] in _LIBRARY)
+    if isinstance(value, type | types.FunctionType):
+        return str(value.__module__).partition(".")[0] in _LIBRARY
+    return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _LIBRARY
+
+
+def folded(guards: Iterable[Guard]) -> list[tuple[str, list[Guard]]]:
+    """Guards as a user reads them: each with its own line, and those of modules and of this library in one line each, last."""
+    own: list[tuple[str, list[Guard]]] = []
+    modules: list[Guard] = []
+    library: list[Guard] = []
+    for guard in guards:
+        if any(_is_of_library(source) for source in guard.sources):
+            library.append(guard)
+        elif guard.epoch:
+            modules.append(guard)
+        else:
+            own.append((guard.note, [guard]))
+    if modules:
+        own.append((f"modules, their parameters, attributes and hooks are unchanged ({len(modules)} guards)", modules))
+    if library:
+        own.append((f"the library's own functions and classes are unchanged ({len(library)} guards)", library))
+    return own
 
 
 def describe(guards: list[Guard]) -> str:

@@ -443,7 +443,7 @@ def test_counters_count_graphs_calls_and_breaks() -> None:
     f(x23())
     assert counters["stats"] == {"unique_graphs": 2, "calls_captured": 3}
     assert counters["frames"] == {"total": 2, "ok": 2}
-    assert counters["graph_break"] == {"graph_break() was called: between the halves": 1}
+    assert counters["graph_break"] == {"torch._dynamo.graph_break() was called: between the halves": 1}
 
 
 @pytest.mark.parametrize("name", ["unique", "nonzero", "masked_select", "argwhere", "unique_consecutive", "bincount"])

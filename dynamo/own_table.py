@@ -121,8 +121,8 @@ def _tensor_question(name: str) -> Row:
 SPECIAL[eager.is_floating_point] = _tensor_question("is_floating_point")
 SPECIAL[eager.numel] = _tensor_question("numel")
 SPECIAL[checks.holds] = lambda cap, a, k: TRUE if assert_condition(cap, a[0]) else a[0]
-for _fn in (eager.is_anomaly_enabled, eager.is_anomaly_check_nan_enabled):
-    SPECIAL[_fn] = asked(_fn)
+for _query in (eager.is_anomaly_enabled, eager.is_anomaly_check_nan_enabled):
+    SPECIAL[_query] = asked(_query)
 SPECIAL[eager.get_default_dtype] = lambda cap, a, k: cap.default_dtype()
 
 

@@ -80,7 +80,6 @@ install(
         ),
         "reorderable_logging_functions": Only(set(), "a call that prints or logs breaks the graph, so that its output keeps its place"),
         "ignore_logging_functions": Only(set(), "a call that prints or logs breaks the graph and is made as in eager code"),
-        "dynamic_shapes": Only(True, "compile(dynamic=False) keeps every size constant"),
         "automatic_dynamic_shapes_mark_as": Only("dynamic", "a size that changes becomes an ordinary symbol"),
         "rewrite_assert_with_torch_assert": Only(True, "an assertion on a tensor is checked when the compiled code runs"),
         "verify_correctness": Only(False, "compiled code is not run beside eager code; compare the results in a test"),

@@ -71,6 +71,8 @@ GRAPH_SIZES: Final = _logging.artifact("graph_sizes")
 BYTECODE: Final = _logging.artifact("bytecode")
 COMPONENT: Final = _logging.component("dynamo")
 _MAX_RESTARTS: Final = 64
+_UNROLLED_TO_WARN: Final = 200  # iterations, and
+_CALLS_TO_WARN: Final = 1000  # calls: from here on a backend needs long enough for a user to wonder
 
 
 @dataclass(slots=True)
@@ -450,6 +452,11 @@ class Job:
         if COMPONENT.enabled:
             COMPONENT.log(f"{self.site.label}: captured {calls} calls over {len(cap.inputs)} tensors for {self.owner.backend_name}")
         self.owner.statistics.graphs.append(gm)
+        if cap.unrolled >= _UNROLLED_TO_WARN and calls >= _CALLS_TO_WARN:
+            _logging.warn_once(f"unrolled {self.site.number}",
+                               f"compile: {self.site.place}: loops of {cap.unrolled} iterations were unrolled into {calls} calls, which "
+                               "may take minutes to compile. Hint: move the loop out of the compiled function, or set "
+                               "FRAMEJIT_UNROLL_LIMIT to a smaller number of iterations: longer loops then run eagerly")  # fmt: skip
         examples: list[Any] = []
         try:
             inputs = [v for v in cap.inputs if v.real is not None]

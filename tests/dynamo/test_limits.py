@@ -31,7 +31,7 @@ def test_an_endless_recursion_ends_soon() -> None:
     assert time.process_time() - started < 8  # 24 s while every region walked the whole traceback
 
 
-def test_a_loop_over_many_rows_is_captured_in_linear_time() -> None:
+def test_a_loop_over_many_rows_is_captured_with_a_warning(capfd: pytest.CaptureFixture[str]) -> None:
     def scan(x: Any) -> Any:
         h = x[0]
         for i in range(x.shape[0]):
@@ -40,8 +40,10 @@ def test_a_loop_over_many_rows_is_captured_in_linear_time() -> None:
 
     counter = CompileCounter()
     x = torch.linspace(-1, 1, 1000).reshape(500, 2)
+    _logging.set_logs()
     torch.testing.assert_close(torch.compile(scan, backend=counter, fullgraph=True)(x), scan(x))
     assert counter.frame_count == 1
+    assert "of 500 iterations were unrolled into" in capfd.readouterr().err
 
 
 class Steps(nn.Module):

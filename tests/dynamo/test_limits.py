@@ -43,7 +43,7 @@ def test_a_loop_over_many_rows_is_captured_with_a_warning(capfd: pytest.CaptureF
     _logging.set_logs()
     torch.testing.assert_close(torch.compile(scan, backend=counter, fullgraph=True)(x), scan(x))
     assert counter.frame_count == 1
-    assert "of 500 iterations were unrolled into" in capfd.readouterr().err
+    assert "iterations were unrolled into" in capfd.readouterr().err
 
 
 class Steps(nn.Module):

@@ -7,6 +7,7 @@ Owns the classes, and how an error that is told and not raised is written; the c
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,26 +16,42 @@ if TYPE_CHECKING:
     from dynamo.values.base import Value
 
 
+def _named(name: str) -> Callable[[type], type]:
+    """Give a class the name that it has in `torch._dynamo.exc`."""
+
+    def rename(cls: type) -> type:
+        cls.__name__ = cls.__qualname__ = name
+        cls.__module__ = "dynamo.exc"
+        return cls
+
+    return rename
+
+
+@_named("TorchDynamoException")
 class CaptureError(RuntimeError):
     """Base of what users see when a capture cannot do what was asked."""
 
 
+@_named("Unsupported")
 class UnsupportedUnderFullgraph(CaptureError):
     """A graph break where `fullgraph=True` forbids one. Names the user's line, the cause and a hint."""
 
 
+@_named("BackendCompilerFailed")
 class BackendFailed(CaptureError):
     """The backend could not compile a graph, and is not to be replaced by eager; `__cause__` is its exception."""
 
     keeps_own_frames = True
 
 
+@_named("InternalTorchDynamoError")
 class InternalCaptureError(CaptureError):
     """A bug of the capture itself; `__cause__` is the original exception."""
 
     keeps_own_frames = True
 
 
+@_named("FailOnRecompileLimitHit")
 class RecompileLimitExceeded(CaptureError):
     """The recompile limit was reached under `fullgraph=True`."""
 

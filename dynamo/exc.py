@@ -11,7 +11,7 @@ from dynamo.errors import (
     RecompileLimitExceeded,
     UnsupportedUnderFullgraph,
 )
-from fxir.backends import UnknownBackend
+from fxir.backends import InvalidBackend
 from fxir.exported.dims import UserError
 
 TorchDynamoException = CaptureError
@@ -19,7 +19,6 @@ Unsupported = UnsupportedUnderFullgraph
 BackendCompilerFailed = BackendFailed
 InternalTorchDynamoError = InternalCaptureError
 FailOnRecompileLimitHit = RecompileLimitExceeded
-InvalidBackend = UnknownBackend
 
 __all__ = [
     "BackendCompilerFailed",

@@ -21,6 +21,7 @@ from eager import _native, ambient
 from eager.autograd import engine
 from eager.optable.table import Op
 from eager.tensor import Tensor
+from eager.tracebacks import with_handler
 
 TensorBase = _native.TensorBase
 Handler = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -360,8 +361,8 @@ def _replace_body(fn: Any, make_handler: Callable[[Callable[..., Any], Any], Han
     handler = make_handler(original, reported)
     consts = tuple(handler if c == "the handler" else c for c in _template.__code__.co_consts)
     old = fn.__code__
-    fn.__code__ = _taking_cells(_template.__code__, old.co_freevars).replace(
-        co_consts=consts, co_name=_ASKS, co_filename=old.co_filename, co_firstlineno=old.co_firstlineno)
+    fn.__code__ = with_handler(_taking_cells(_template.__code__, old.co_freevars).replace(
+        co_consts=consts, co_name=_ASKS, co_filename=old.co_filename, co_firstlineno=old.co_firstlineno))  # fmt: skip
 
 
 def _taking_cells(code: types.CodeType, names: tuple[str, ...]) -> types.CodeType:

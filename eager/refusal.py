@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from eager import dtypes
+from eager.cuda.memory import OutOfMemoryError
 from eager.device import device
 from eager.memory_format import layout, memory_format
 from eager.optable.schema import is_number
@@ -73,7 +74,7 @@ def _is_ints(value: Any) -> bool:
 
 
 def _is_tensors(value: Any) -> bool:
-    return _is_tensor(value) or (isinstance(value, (list, tuple)) and all(_is_tensor(v) for v in value))
+    return _is_tensor(value) or isinstance(value, (list, tuple))  # the body names an element that is no tensor
 
 
 _FITS: Final[dict[str, Callable[[Any], bool]]] = {
@@ -108,6 +109,11 @@ def _wanted(fn: Callable[..., Any]) -> dict[str, tuple[str, bool]]:
     return found
 
 
+def said(parameter: str) -> str:
+    """A parameter's name in torch's messages."""
+    return "size" if parameter == "sizes" else parameter
+
+
 def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Raise TypeError, with torch's text, for the first argument that is not what its parameter must be.
 
@@ -124,14 +130,19 @@ def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
         several = parameter.kind is parameter.VAR_POSITIONAL
         value = given.get(parameter.name, () if several else parameter.default)
         if kind is not None and several and not value and not kwargs:
-            raise TypeError(f'{name}() missing 1 required positional arguments: "{parameter.name}"') from None
+            raise TypeError(f'{name}() missing 1 required positional arguments: "{said(parameter.name)}"') from None
         for item in value if several else (value,):
             position += 1
             if kind is None or item is parameter.default or (optional and item is None):
                 continue
             if not _FITS[kind](item):
-                raise TypeError(f"{name}(): argument '{parameter.name}' (position {position}) must be {kind}, not "
+                raise TypeError(f"{name}(): argument '{said(parameter.name)}' (position {position}) must be {kind}, not "
                                 f"{type(item).__name__}") from None  # fmt: skip
+    missing = [p.name for p in signature.parameters.values()
+               if p.default is p.empty and p.name not in given and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]  # fmt: skip
+    if missing:  # torch's plurals
+        names, plural = ", ".join(f'"{n}"' for n in missing), "s" if len(missing) == 1 else ""
+        raise TypeError(f"{name}() missing {len(missing)} required positional argument{plural}: {names}") from None
 
 
 def _with_dtypes(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments | None:
@@ -171,6 +182,13 @@ def _usual(fn: types.FunctionType) -> dict[str, tuple[type, ...]]:
             default = parameters[name].default
             found[name] = (*_USUAL[kind], type(None)) if optional or default is None else _USUAL[kind]
     return found
+
+
+def out_of_memory(name: str, error: MemoryError) -> RuntimeError:
+    """What torch raises for a MemoryError: of the GPU's allocator (CuPy's), or of the CPU."""
+    if type(error).__module__.partition(".")[0] == "cupy":
+        return OutOfMemoryError(f"CUDA out of memory. {name}: {error}")
+    return RuntimeError(f"{name}: out of CPU memory: {error}")
 
 
 def _exact(fn: types.FunctionType) -> tuple[tuple[int, str, type], ...]:
@@ -218,7 +236,7 @@ def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[...,
                 raise ValueError("Overflow when unpacking long long") from None
             raise
         except MemoryError as error:
-            raise RuntimeError(f"{fn.__name__}: out of CPU memory: {error}") from None
+            raise out_of_memory(fn.__name__, error) from None
 
     if public is not None:
         call.__module__ = public

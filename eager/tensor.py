@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import copy
+import operator
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,16 @@ class Size(tuple[int, ...]):
     """The shape of a tensor: a tuple of ints with `numel()`."""
 
     __slots__ = ()
+
+    def __new__(cls, *sizes: Iterable[Any]) -> Size:
+        made = tuple.__new__(cls, *sizes)
+        for i, n in enumerate(made):
+            if n.__class__ is not int and not isinstance(n, (int, SymInt, np.integer)):
+                try:
+                    return cls([*made[:i], operator.index(n), *made[i + 1 :]])
+                except TypeError:
+                    raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')") from None
+        return made
 
     def numel(self) -> int:
         n = 1

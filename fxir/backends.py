@@ -36,7 +36,7 @@ _checks: dict[str, CheckOptions] = {}
 _at_end: set[str] = set()
 
 
-class UnknownBackend(RuntimeError):
+class InvalidBackend(RuntimeError):
     """No backend of that name is registered."""
 
 
@@ -75,13 +75,12 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
 
 
 def lookup(name: str) -> Backend:
-    """The backend registered as `name`. Raises: UnknownBackend (a RuntimeError) listing what there is."""
+    """The backend registered as `name`. Raises: InvalidBackend (a RuntimeError) listing what there is."""
     if name not in _registry and name in _LAZY:
         importlib.import_module(_LAZY[name])
     if name not in _registry:
-        raise UnknownBackend(
-            f"Invalid backend: {name!r}; available: {', '.join(list_backends())}. "
-            "Register one with register_backend(name, fn), or pass a callable."
+        raise InvalidBackend(
+            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends."
         )
     return _registry[name]
 

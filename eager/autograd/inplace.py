@@ -22,11 +22,15 @@ from eager.autograd.node import (
 )
 from eager.autograd.record import _edges
 from eager.dtypes import can_cast, scalar_name
-from eager.overlap import check_each_element_once
+from eager.overlap import check_each_element_once, check_no_overlap
 from eager.spec import spec_of
 
 TensorBase = _native.TensorBase
 _CONSTANT = frozenset({"fill"})  # one value everywhere: elements may share memory
+# Ops, by their base's name, that torch refuses even if an input has the very same elements as the target.
+_APART = frozenset("scatter scatter_add scatter_reduce index_add index_copy index_fill index_put put".split())
+_VALUE_LAST = frozenset({"masked_fill", "index_fill"})  # their last argument is a number, read before anything is written
+_ANY_OVERLAP = frozenset({"fill", "masked_scatter"})
 Below = Callable[[Any, tuple[Any, ...]], Any]
 
 
@@ -96,9 +100,11 @@ def check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
     if not op.base.casts_result and not can_cast(spec.dtype, target.dtype):
         raise RuntimeError(f"result type {scalar_name(spec.dtype)} can't be cast to the desired output type "
                            f"{scalar_name(target.dtype)}")  # fmt: skip
-    if op.base.name in _CONSTANT:
-        return
-    check_each_element_once(target)
+    name = op.base.name
+    if name not in _CONSTANT:
+        check_each_element_once(target)
+    if len(args) > 1 and name not in _ANY_OVERLAP:
+        check_no_overlap(target, args[1:-1] if name in _VALUE_LAST else args[1:], name not in _APART)
 
 
 def _check_history(target: Any, recording: bool) -> None:

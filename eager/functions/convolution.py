@@ -113,6 +113,8 @@ def _packed(x: Any, shape: tuple[int, ...]) -> Any:
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
     """(*, c * r * r, h, w) -> (*, c, h * r, w * r)."""
     r = upscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)")
     *lead, c, h, w = input.shape
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
@@ -132,9 +134,10 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
     *lead, c, h, w = input.shape
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    if h % r or w % r:
-        raise RuntimeError(f"pixel_unshuffle expects height and width to be divisible by downscale_factor, but got sizes {h}, {w} and "
-                           f"downscale_factor={r}")  # fmt: skip
+    for name, size, dim in (("height", h, -2), ("width", w, -1)):
+        if size % r:
+            raise RuntimeError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({dim})={size} is not "
+                               f"divisible by {r}")  # fmt: skip
     k = len(lead)
     parts = input.reshape(*lead, c, h // r, r, w // r, r).permute(*range(k), k, k + 2, k + 4, k + 1, k + 3)
     return _packed(parts, (*lead, c * r * r, h // r, w // r))
@@ -142,6 +145,8 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
 
 def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
     """Channels dealt out over groups: (b, g * k, *) seen as (g, k) and read as (k, g)."""
+    if input.ndim < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
     b, c, *rest = input.shape
     if groups <= 0 or c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")

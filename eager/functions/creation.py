@@ -11,7 +11,7 @@ import numpy as np
 from eager import _native, ambient, dtypes, float8
 from eager.device import default_device, device
 from eager.dtypes import dtype
-from eager.functions.views import sizes_of
+from eager.functions.views import given_sizes, sizes_of
 from eager.memory_format import strided
 from eager.optable.creation import in_dtype
 from eager.optable.table import OPS, from_array, resize_out
@@ -329,32 +329,25 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
     return finish(OPS["full"](sizes_of(size), fill_value, d, _where(device)), requires_grad, out, pin_memory)
 
 
-def _filled(value: Any) -> Any:
-    def make(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-             pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
-        if "size" in kw:
-            size = (kw.pop("size"),)
-        if kw:
-            raise TypeError(f"unexpected keyword argument '{next(iter(kw))}'")
+def _filled(name: str, value: Any) -> Any:
+    def make(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
         check_layout(layout)
         d = dtypes.chosen(dtype, dtypes.get_default_dtype())
-        return finish(OPS["full"](sizes_of(size), value, d, _where(device)), requires_grad, out, pin_memory)
+        return finish(OPS["full"](given_sizes(name, sizes, size), value, d, _where(device)), requires_grad, out, pin_memory)
 
+    make.__name__ = make.__qualname__ = name
     return make
 
 
-zeros, ones = _filled(0), _filled(1)
-zeros.__name__ = zeros.__qualname__ = "zeros"
-ones.__name__ = ones.__qualname__ = "ones"
+zeros, ones = _filled("zeros", 0), _filled("ones", 1)
 
 
 def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """A tensor with undefined contents."""
     check_layout(layout)
-    if sizes and size is not None:
-        raise TypeError("empty() got multiple values for argument 'size'")
-    shape = sizes_of(sizes if size is None else (size,))
+    shape = given_sizes("empty", sizes, size)
     made = OPS["empty"](shape, dtypes.chosen(dtype, dtypes.get_default_dtype()), _where(device))
     return finish(in_format(made, memory_format), requires_grad, out, pin_memory)
 
@@ -397,13 +390,16 @@ def _number(v: Any) -> Any:
     return v.item() if isinstance(v, (TensorBase, np.generic)) else v
 
 
-def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Values start, start + step, ... below end. All ints give int64, else the default dtype."""
     check_layout(layout)
+    if start is None and end is None:
+        raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of:\n * (Number end, *, ...)\n"
+                        " * (Number start, Number end, *, ...)\n * (Number start, Number end, Number step, *, ...)")
     if end is None:
         start, end = 0, start
-    start, end, step = _number(start), _number(end), _number(step)
+    start, end, step = _number(0 if start is None else start), _number(end), _number(step)
     _check_range_of(start, end, step)
     made = OPS["arange"](start, end, step, out.dtype if dtype is None and out is not None else dtype, _where(device))
     return _finish_range(made, requires_grad, out, pin_memory)
@@ -462,6 +458,9 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     check_layout(layout)
     m = n if m is None else m
+    for name, count in (("n", n), ("m", m)):
+        if count < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {count}")
     rows = OPS["arange"](0, n, 1, None, _where(device)).unsqueeze(1)
     cols = OPS["arange"](0, m, 1, None, _where(device))
     return finish((rows == cols).to(dtypes.chosen(dtype, dtypes.get_default_dtype())), requires_grad, out, pin_memory)

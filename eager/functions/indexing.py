@@ -12,7 +12,9 @@ import numpy as np
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
 from eager.functions.creation import tensor
+from eager.optable.asserting import demand
 from eager.optable.table import OPS, from_array, write_out
+from eager.overlap import check_each_element_once
 from eager.spec import broadcast_shapes, normalize_dim
 from eager.symint import as_int
 
@@ -231,6 +233,7 @@ def setitem(self: Any, key: Any, value: Any) -> None:
         return
     target, indices = _split_key(self, key, True)
     if not indices:
+        check_each_element_once(target)
         if isinstance(value, (int, float, bool, complex)):
             OPS["fill_"](target, value)
             return
@@ -368,7 +371,7 @@ def _index_reduce(suffix: str) -> Any:
         Without `include_self`, slices that something is combined into do not count themselves.
         """
         if reduce not in _REDUCES:
-            raise RuntimeError(f"reduce argument must be either prod, mean, amax or amin, got {reduce}.")
+            raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
         d = normalize_dim(dim, input.ndim)
         if index.ndim > 1:
             raise IndexError(f"index_reduce_(): Index is supposed to be a vector, but got dim: {index.ndim}")
@@ -376,6 +379,8 @@ def _index_reduce(suffix: str) -> Any:
             raise RuntimeError("index_reduce_(): self and source expected to have the same scalar type")
         if source.ndim and index.numel() != source.shape[d]:
             raise IndexError("index_reduce_(): Number of indices should be equal to source.size(dim)")
+        if not index.is_fake and index.device.type != "meta" and index.numel():
+            demand(((index >= 0) & (index < input.shape[d])).all(), IndexError, "index out of range in self")
         at = OPS["view"](index.contiguous(), tuple(-1 if i == d else 1 for i in range(source.ndim)))
         at = OPS["expand"](OPS["to_dtype"](at, dtypes.int64), tuple(source.shape))
         return OPS["scatter_reduce" + suffix](input, d, at, source, reduce, include_self)

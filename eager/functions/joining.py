@@ -9,6 +9,7 @@ from eager.autograd.record import note_one_of_many
 from eager.device import default_device
 from eager.functions.views import takes_ints_apart
 from eager.optable.table import OPS, write_out
+from eager.overlap import check_no_overlap
 from eager.spec import broadcast_shapes, normalize_dim
 from eager.symint import as_int
 
@@ -37,6 +38,8 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any
         dim = axis
     if dim.__class__ is not int or dim < 0:  # the op itself judges the others
         dim = normalize_dim(dim, max((t.ndim for t in tensors), default=1)) if tensors else 0
+    if out is not None:
+        check_no_overlap(out, tuple(tensors), same_allowed=False)
     return _out(OPS["cat"](tensors, dim), out)
 
 

@@ -8,6 +8,7 @@ from eager.dtypes import c_name
 from eager.functions.pointwise import operand
 from eager.optable.matmul import check_same_dtype
 from eager.optable.table import OPS, write_out
+from eager.overlap import check_no_overlap
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -136,7 +137,10 @@ def _rmatmul(self: Any, other: Any) -> Any:
 
 def _inplace(fn: Any) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.copy_(fn(self, *args, **kwargs))
+        result = fn(self, *args, **kwargs)
+        if fn is addr:
+            check_no_overlap(self, args)
+        return self.copy_(result)
 
     return method
 

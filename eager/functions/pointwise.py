@@ -10,7 +10,7 @@ from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, c_name, scalar_name
 from eager.optable.table import OPS, Op, from_array, write_out
-from eager.overlap import check_out
+from eager.overlap import check_no_overlap, check_out
 from eager.promotion import result_type
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
@@ -346,6 +346,7 @@ def inplace_of(fn: Callable[..., Any]) -> Callable[..., Any]:
                                f"{scalar_name(self.dtype)}")  # fmt: skip
         if tuple(result.shape) != tuple(self.shape):
             raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}")
+        check_no_overlap(self, (*args, *kwargs.values()))
         return self.copy_(result)
 
     method.__name__ = method.__qualname__ = fn.__name__ + "_"
@@ -373,12 +374,14 @@ def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     value = _ternary_value("addcmul", value, self, tensor1, tensor2)
+    check_no_overlap(self, (tensor1, tensor2))
     wide1, wide2 = _widened(self.dtype, (tensor1, tensor2))
     return OPS["add_"](self, _scaled(wide1 * wide2, value))
 
 
 def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     value = _ternary_value("addcdiv", value, self, tensor1, tensor2)
+    check_no_overlap(self, (tensor1, tensor2))
     wide1, wide2 = _widened(self.dtype, (tensor1, tensor2))
     return OPS["add_"](self, _scaled(wide1 / wide2, value))
 
@@ -393,7 +396,11 @@ def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
 
 
 def fill_(self: Any, value: Any) -> Any:
-    return OPS["copy_"](self, value) if isinstance(value, TensorBase) else OPS["fill_"](self, value)
+    if not isinstance(value, TensorBase):
+        return OPS["fill_"](self, value)
+    if value.ndim:
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    return OPS["copy_"](self, OPS["clone"](value, None) if _native.overlap(self, (value,)) else value)
 
 
 def zero_(self: Any) -> Any:

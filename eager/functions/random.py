@@ -9,7 +9,7 @@ from eager import _native, dtypes
 from eager.device import default_device, device
 from eager.dtypes import scalar_name
 from eager.functions.creation import check_layout, empty_strided, finish
-from eager.functions.views import sizes_of
+from eager.functions.views import given_sizes, sizes_of
 from eager.optable.asserting import demand
 from eager.optable.table import OPS
 from eager.random import state_for
@@ -18,8 +18,16 @@ from eager.spec import strides_like
 TensorBase = _native.TensorBase
 
 
+def _check_sizes(size: tuple[int, ...]) -> tuple[int, ...]:
+    negative = next((n for n in size if n < 0), None)
+    if negative is not None:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(size)}")
+    return size
+
+
 def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any) -> Any:
     """Draws of `op`; of a complex dtype with both parts drawn (normal: of variance one together)."""
+    _check_sizes(size)
     where = default_device() if where is None else device(where)
     d = dtypes.chosen(dtype, dtypes.get_default_dtype())
     if d.is_complex:
@@ -28,18 +36,11 @@ def _draw(op: str, size: tuple[int, ...], generator: Any, dtype: Any, where: Any
     return OPS[op](state_for(math.prod(size), generator, where), size, d)
 
 
-def _size(who: str, sizes: tuple[Any, ...], size: Any) -> tuple[int, ...]:
-    """The size, given as positional numbers or a sequence, or as the keyword. Raises TypeError if both are given."""
-    if sizes and size is not None:
-        raise TypeError(f"{who}() got multiple values for argument 'size'")
-    return sizes_of(sizes if size is None else (size,))
-
-
 def rand(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Uniform in [0, 1)."""
     check_layout(layout)
-    return finish(_draw("philox_uniform", _size("rand", sizes, size), generator, dtype, device), requires_grad,
+    return finish(_draw("philox_uniform", given_sizes("rand", sizes, size), generator, dtype, device), requires_grad,
                   out, pin_memory)  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def randn(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None,
           requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Standard normal."""
     check_layout(layout)
-    return finish(_draw("philox_normal", _size("randn", sizes, size), generator, dtype, device), requires_grad,
+    return finish(_draw("philox_normal", given_sizes("randn", sizes, size), generator, dtype, device), requires_grad,
                   out, pin_memory)  # fmt: skip
 
 
@@ -64,7 +65,10 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Any 
     for name, value in (("low", low), ("high", high)):
         if isinstance(value, float):
             raise TypeError(f"randint(): argument '{name}' must be int, not float")
-    shape = sizes_of((size,))
+    if high is None or size is None:
+        raise TypeError(f"randint() received an invalid combination of arguments - got ({type(low).__name__}), but expected one of:\n"
+                        " * (int high, tuple of ints size, *, ...)\n * (int low, int high, tuple of ints size, *, ...)")
+    shape = _check_sizes(sizes_of((size,)))
     where = default_device() if device is None else _device(device)
     state = state_for(math.prod(shape), generator, where)
     return finish(OPS["philox_randint"](state, low, high, shape, dtypes.chosen(dtype, dtypes.int64)), requires_grad, out, pin_memory)

@@ -7,6 +7,7 @@ from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
 from eager.optable.asserting import demand
 from eager.optable.table import OPS, write_out, zeros
+from eager.overlap import check_out
 from eager.spec import TensorSpec, normalize_dim
 from eager.symint import as_count
 
@@ -202,7 +203,10 @@ def _scan(name: str, suffix: str = "") -> Any:
     def scan(input: Any, dim: int, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
         """Running total along `dim`; integers are totalled in int64."""
         result = OPS[name + suffix](input, normalize_dim(dim, input.ndim), dtype)
-        return result if out is None else write_out(out, result)
+        if out is None:
+            return result
+        check_out(out, (input,))
+        return write_out(out, result)
 
     scan.__name__ = scan.__qualname__ = name + suffix
     return scan

@@ -29,6 +29,15 @@ def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
         raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None
 
 
+def given_sizes(name: str, sizes: tuple[Any, ...], size: Any) -> tuple[int, ...]:
+    """The shape that a factory was called with: by position or as `size=`. Raises: TypeError where there is neither."""
+    if size is not None and sizes:
+        raise TypeError(f"{name}() got multiple values for argument 'size'")
+    if size is None and not sizes:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    return sizes_of(sizes if size is None else (size,))
+
+
 def takes_ints_apart(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The method of a function whose only argument is a list of ints: `x.squeeze(0, 1)` for `squeeze(x, (0, 1))`."""
 

@@ -1,17 +1,50 @@
 """How tensors go through the queues and pipes of `multiprocessing`: by the memory they lie in, not by copy.
 
 A tensor that is sent is moved to shared memory first (`Tensor.share_memory_`), and both sides then see each other's
-writes. What is sent is a file descriptor, so the sender must live until the other side has taken it.
+writes. What is sent is a file descriptor, or under the strategy "file_system" the name that the system has for it, which the
+other side opens: no descriptor then passes through a socket. The sender must live until the other side has taken it.
 """
 from __future__ import annotations
 
+import os
 from multiprocessing.reduction import DupFd, ForkingPickler
-from typing import Any
+from typing import Any, Final
 
 from eager import _native
 from eager.functions.memory import SharedFile, share_memory_, shared_file
 from eager.nn.parameter import Parameter
 from eager.tensor import Tensor
+
+_STRATEGIES: Final = frozenset({"file_descriptor", "file_system"})
+_strategy = "file_descriptor"
+
+
+def get_all_sharing_strategies() -> set[str]:
+    """How memory can be shared: by a descriptor, or by the name of a file."""
+    return set(_STRATEGIES)
+
+
+def get_sharing_strategy() -> str:
+    return _strategy
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Share tensors that are sent from now on in this way. Raises: AssertionError for an unknown strategy."""
+    global _strategy
+    if new_strategy not in _STRATEGIES:
+        raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {{{', '.join(map(repr, sorted(_STRATEGIES)))}}}")
+    _strategy = new_strategy
+
+
+class _NamedFile:
+    """A file of another process by the name that /proc has for it."""
+
+    def __init__(self, fd: int) -> None:
+        self.name = f"/proc/{os.getpid()}/fd/{fd}"
+
+    def detach(self) -> int:
+        """A descriptor of this process for it."""
+        return os.open(self.name, os.O_RDWR | os.O_CLOEXEC)
 
 
 def reduce_tensor(t: Tensor) -> Any:
@@ -28,7 +61,8 @@ def reduce_tensor(t: Tensor) -> Any:
     file = shared_file(share_memory_(source))
     assert file is not None
     geometry = (source.dtype.code, tuple(source.shape), source.stride(), source.storage_offset())
-    return _rebuild, (DupFd(file.fd), file.nbytes, type(t), geometry, t.requires_grad)
+    descriptor = _NamedFile(file.fd) if _strategy == "file_system" else DupFd(file.fd)
+    return _rebuild, (descriptor, file.nbytes, type(t), geometry, t.requires_grad)
 
 
 def _rebuild(descriptor: Any, nbytes: int, cls: type, geometry: tuple[Any, ...], requires_grad: bool) -> Any:
@@ -47,4 +81,4 @@ def init_reductions() -> None:
         ForkingPickler.register(cls, reduce_tensor)
 
 
-__all__ = ["init_reductions", "reduce_tensor"]
+__all__ = ["get_all_sharing_strategies", "get_sharing_strategy", "init_reductions", "reduce_tensor", "set_sharing_strategy"]

@@ -36,6 +36,9 @@ void filter_raised(void);
 
 /* assign.c: writes to a first argument that concern nobody but the tensors. NULL without an exception where the full
  * dispatch has to decide. */
+typedef enum { OVERLAP_NONE, OVERLAP_FULL, OVERLAP_PARTIAL } Overlap; /* FULL: the very same elements, in the same order */
+Overlap overlap_of(const TensorObject *a, const TensorObject *b);
+Overlap overlap_with(const TensorObject *target, PyObject *const *args, Py_ssize_t nargs);
 bool write_is_plain(PyObject *const *args, Py_ssize_t nargs);
 int writer_find(const char *name);
 PyObject *write_index_put(PyObject *const *args); /* positions.c */

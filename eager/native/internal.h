@@ -85,6 +85,7 @@ int opcall_init(void);
 PyObject *py_fast_operator(PyObject *self, PyObject *args);
 PyObject *py_fast_method(PyObject *self, PyObject *args);
 PyObject *py_bind_op(PyObject *self, PyObject *args);
+PyObject *py_overlap(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* assign.c */
 PyObject *py_drop_own_frames(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* traceback.c */
 PyObject *py_set_frame_filter(PyObject *self, PyObject *args);
 PyObject *py_run_kernel(PyObject *self, PyObject *const *args, Py_ssize_t nargs);

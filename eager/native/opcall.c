@@ -41,6 +41,7 @@ static PyObject *write_short(const OpBase *op, PyObject *const *args, Py_ssize_t
 {
     PyObject *out = op->loop >= 0 ? pointwise_inplace(op->loop, args, nargs) : NULL;
     if (out || PyErr_Occurred() || (op->writer < 0 && op->maker < 0) || !write_is_plain(args, nargs)) return out;
+    if (overlap_with((const TensorObject *)args[0], args + 1, nargs - 1)) return NULL; /* perhaps refused */
     if (op->writer >= 0 && flags_are_bools(op, args, nargs)) out = writer_run(op->writer, args, nargs);
     if (out || PyErr_Occurred() || op->maker < 0) return out;
     const TensorObject *target = (const TensorObject *)args[0];

@@ -300,7 +300,11 @@ static bool may_overwrite(const Rows *rows, const TensorObject *const *tensors, 
 {
     const char *low = tensors[0]->data, *high = low + shape->count * rows->itemsize;
     for (int i = 1; i < rows->arity; i++) {
-        if (!tensors[i] || rows->kinds[i] == NUMBER) continue; /* numbers were read already */
+        if (!tensors[i]) continue;
+        if (rows->kinds[i] == NUMBER) { /* which was read already */
+            if (overlap_of(tensors[0], tensors[i]) == OVERLAP_PARTIAL) return false;
+            continue;
+        }
         const char *begin = tensors[i]->data, *end = begin;
         int64_t count = 1;
         for (int d = 0; d < tensor_ndim(tensors[i]); d++) count *= tensor_sizes(tensors[i])[d];

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes, float8
+from eager.dtypes import scalar_name
 from eager.elements import check_element, element
 from eager.optable.shape import like, row_major
 from eager.optable.table import OPS, Kind, common_device, declare, sum_to, zeros
@@ -34,7 +35,7 @@ def begin(xp: Any, out: Any, x: Any) -> None:
 
 
 def check_positions(index: Any, n: int, dim: int, error: type[Exception] = RuntimeError, *, negative: bool = False,
-                    text: str | None = None) -> None:  # fmt: skip
+                    text: str | None = None, who: str = "") -> None:  # fmt: skip
     """Refuse positions outside 0..n-1 (or -n..n-1 where `negative`)."""
     if index.size == 0:
         return
@@ -42,7 +43,7 @@ def check_positions(index: Any, n: int, dim: int, error: type[Exception] = Runti
     if high < n and low >= (-n if negative else 0):
         return
     bad = high if high >= n else low
-    raise error(text or f"index {bad} is out of bounds for dimension {dim} with size {n}")
+    raise error(text or f"{who}index {bad} is out of bounds for dimension {dim} with size {n}")
 
 
 def _wide(a: Any) -> Any:
@@ -256,7 +257,7 @@ def _scatter_reduce(xp: Any, out: Any, x: Any, dim: int, index: Any, src: Any, r
 
 def _scatter_reduce_meta(x: SpecLike, dim: int, index: SpecLike, src: Any, reduce: str, include_self: bool) -> TensorSpec:
     if reduce not in _REDUCERS:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     return _scatter_meta("scatter_reduce")(x, dim, index, src)
 
 
@@ -325,7 +326,8 @@ def _check_vector(who: str, index: SpecLike) -> None:
     if index.ndim > 1:
         raise IndexError(f"{who}(): Index is supposed to be a vector")
     if index.dtype not in (dtypes.int64, dtypes.int32):
-        raise RuntimeError(f"{who}(): Expected dtype int32 or int64 for index")
+        raise RuntimeError(f"{who}(): Expected dtype int32 or int64 for index" if who == "index_select" else
+                           f"{who}_(): Expected dtype int32/int64 for index but got: {scalar_name(index.dtype)}")  # fmt: skip
 
 
 def _index_select_meta(x: SpecLike, dim: int, index: SpecLike) -> TensorSpec:
@@ -360,11 +362,12 @@ def _index_write_meta(who: str) -> Any:
         _check_vector(who, index)
         d = normalize_dim(dim, x.ndim)
         if source.dtype is not x.dtype:
-            raise RuntimeError(f"{who}_(): self ({x.dtype}) and source ({source.dtype}) must have the same scalar type")
+            raise RuntimeError(f"{who}_(): self ({scalar_name(x.dtype)}) and source ({scalar_name(source.dtype)}) must have the same "
+                               "scalar type")  # fmt: skip
         n = source.shape[d] if source.ndim else 1
         if index.numel() != n:
             raise (IndexError if who == "index_copy" else RuntimeError)(
-                f"{who}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({n}), for dim: {d}")
+                f"{who}_(): Number of indices ({index.numel()}) should be equal to source.size(dim) ({n})")
         if x.ndim and source.ndim:
             mine, theirs = list(x.shape), list(source.shape)
             if len(mine) != len(theirs) or mine[:d] + mine[d + 1 :] != theirs[:d] + theirs[d + 1 :]:
@@ -419,7 +422,7 @@ def _index_copy(xp: Any, out: Any, x: Any, dim: int, index: Any, source: Any) ->
     begin(xp, out, x)
     target, index = at_least_1d(out), at_least_1d(index)
     dim %= target.ndim
-    check_positions(index, target.shape[dim], dim, IndexError)
+    check_positions(index, target.shape[dim], dim, IndexError, who="index_copy_(): ")
     target[(slice(None),) * dim + (index,)] = at_least_1d(source)
 
 

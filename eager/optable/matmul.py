@@ -44,8 +44,7 @@ def _check(who: str, x: SpecLike, other: SpecLike) -> None:
 
 def _mm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
     if x.ndim != 2 or other.ndim != 2:
-        which, bad = ("self", x) if x.ndim != 2 else ("mat2", other)
-        raise RuntimeError(f"{which} must be a matrix: mm got a tensor of {bad.ndim} dims; allowed 2")
+        raise RuntimeError(f"{'self' if x.ndim != 2 else 'mat2'} must be a matrix")
     if x.shape[1] != other.shape[0]:
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied "
                            f"({x.shape[0]}x{x.shape[1]} and {other.shape[0]}x{other.shape[1]})")  # fmt: skip

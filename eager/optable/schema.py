@@ -85,7 +85,7 @@ class Schema:
         """
         for i, (p, value) in enumerate(zip(self.params, args, strict=True)):
             wanted = p.type.rstrip("?")
-            if wanted not in _SAID_AS or (value is None and p.type.endswith("?")) or _fits(wanted, value, numbers):
+            if wanted not in _SAID_AS or (value is None and p.type.endswith("?")) or _fits(wanted, value, numbers or p.name == "value"):
                 continue
             self.refuse_type(i, value)
 

@@ -369,7 +369,7 @@ _PAD_NAMES = {"reflect": "reflection", "replicate": "replication", "circular": "
 
 def _check_pad(x: SpecLike, pad: Sequence[int], mode: str) -> None:
     if mode not in _PAD_NAMES:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}: allowed are constant, {', '.join(_PAD_NAMES)}")
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     for i in range(len(pad) // 2):
         n, d = x.shape[x.ndim - 1 - i], x.ndim - 1 - i
         worst = max(pad[2 * i], pad[2 * i + 1])

@@ -97,7 +97,10 @@ def load(f: PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = 
                            f"torch.save your checkpoint with this option in order to use mmap ({_what(f)}).")  # fmt: skip
     if data[0] == pickle.PROTO[0]:
         return _load_legacy(data, f, map_location, only, pickle_load_args)
-    raise RuntimeError(f"load: {_what(f)} is no file of torch.save: it begins with {bytes(data[:8])!r}; allowed: a zip archive or a pickle")
+    if not only:
+        raise pickle.UnpicklingError(f"invalid load key, {chr(data[0])!r}.")
+    raise pickle.UnpicklingError(f"Weights only load failed: {_what(f)} was not written by torch.save: it begins with "
+                                 f"{bytes(data[:8])!r}, not with a zip archive or a pickle")  # fmt: skip
 
 
 def whole_file(f: Any) -> bytes:

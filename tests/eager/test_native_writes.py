@@ -64,13 +64,10 @@ def test_assignments_that_torch_refuses_are_refused():
     assert y.requires_grad
 
 
-def test_an_assignment_reads_overlapping_memory_before_it_writes():
-    x = torch.arange(6)
-    x[1:] = x[:-1]
-    assert x.tolist() == [0, 0, 1, 2, 3, 4]
-    y = torch.arange(4.0).view(2, 2)
-    y.copy_(y.t())
-    assert y.tolist() == [[0.0, 2.0], [1.0, 3.0]]
+def test_an_assignment_reads_memory_with_gaps_before_it_writes():
+    x = torch.arange(7)
+    x[2::2] = x[1:4]
+    assert x.tolist() == [0, 1, 1, 3, 2, 5, 3]
 
 
 def _key(indices):
@@ -110,8 +107,6 @@ def test_index_add_and_its_like_are_those_of_numpy(dim):
     np.testing.assert_array_equal(got.index_select(dim, torch.from_numpy(at)).numpy(), np.take(want, at, dim))
     with pytest.raises(IndexError):
         got.index_add_(dim, torch.tensor([-1]), _tensor(source).narrow(dim, 0, 1))
-    one = torch.ones(1)
-    assert one.index_add_(0, torch.tensor([0]), one).item() == 2.0
 
 
 def test_masks_choose_as_in_numpy():

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 import eager as torch
-from eager import interception, overrides
+from eager import _settings, interception, overrides
 from eager.nn import functional as F  # noqa: N812
 from eager.utils._python_dispatch import TorchDispatchMode
 
@@ -251,7 +251,7 @@ assert isinstance(add(torch.ones(1).as_subclass(Sub), 1), Sub)
 def test_frames_of_functions_that_ask_can_be_looked_at() -> None:
     # They have the free variables of the body that they replaced. A debugger, or pytest at a failing test, reads them all:
     # without their cells that was a crash of the interpreter.
-    with pytest.raises(RuntimeError) as caught:
+    with _settings.scope(debug_full_traceback=True), pytest.raises(RuntimeError) as caught:
         torch.ones(2, 3) @ torch.ones(2, 3)
     frames = [entry.frame for entry in caught.traceback]
     asking = [f.raw for f in frames if f.code.name == "asks_first"]

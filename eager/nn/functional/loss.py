@@ -228,6 +228,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
     if input.ndim == 0 or (input.ndim != target.ndim + 1 and (input.ndim, target.ndim) != (1, 1)):
+        if target.ndim > 1 and input.ndim <= 2:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         raise RuntimeError(f"cross_entropy: got scores {list(input.shape)} and targets {list(target.shape)}; allowed (n, c, *) "
                            "with (n, *), or (c,) with ()")  # fmt: skip
     shape = tuple(target.shape)

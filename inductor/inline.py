@@ -21,7 +21,7 @@ CHEAP_OPERATIONS: Final = 6
 REPEATS: Final = 16  # times that a cheap value may be computed where it could be loaded
 LIMIT: Final = 400  # operations in one value: beyond it a kernel grows without getting faster
 EXPENSIVE: Final = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf erfc erfinv "
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot erf erfc erfinv "
     "lgamma digamma pow philox div sqrt rsqrt fmod remainder floordiv".split()
 )
 

@@ -58,7 +58,7 @@ LOGIC: Final = frozenset("logical_and logical_or logical_not logical_xor isnan i
 BITS: Final = frozenset("bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift".split())
 ROUNDING: Final = frozenset("floor ceil round trunc".split())
 ELEMENTARY: Final = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 "
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot "
     "erf erfc erfinv lgamma digamma copysign".split()
 )
 # where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i, but if not 0 <= i < n then 0, and check c of

@@ -34,7 +34,7 @@ def angle(input: Any) -> Any:  # noqa: A002
         return OPS["atan2"](OPS["imag"](input), OPS["real"](input))
     x = input if input.dtype.is_floating_point else OPS["to_dtype"](input, dtypes.get_default_dtype())
     half_turn, none = (OPS["full"]((), v, x.dtype, x.device) for v in (math.pi, 0.0))
-    return OPS["where"](OPS["isnan"](x), x, OPS["where"](x < 0, half_turn, none))
+    return OPS["where"](OPS["isnan"](x), x * 0, OPS["where"](x < 0, half_turn, none))
 
 
 def complex_(real: Any, imag: Any) -> Any:

@@ -12,6 +12,7 @@ typedef struct {
 
 static const Entry entries[] = {
     {"erf", erff, erf}, {"erfc", erfcf, erfc}, {"lgamma", lgammaf, lgamma}, {"tgamma", tgammaf, tgamma},
+    {"j0", j0f, j0}, {"j1", j1f, j1}, {"y0", y0f, y0}, {"y1", y1f, y1},
     {NULL, NULL, NULL},
 };
 

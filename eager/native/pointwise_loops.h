@@ -1,5 +1,79 @@
 /* Made by `python -m eager.optable.c_loops` from the scalar rules of the op table. */
 
+CLONES static void with_zero_slope_vv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float x1 = p1[i];
+        out[i] = x0;
+    }
+}
+
+CLONES static void with_zero_slope_vv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double x1 = p1[i];
+        out[i] = x0;
+    }
+}
+
+CLONES static void with_zero_slope_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        out[i] = x0;
+    }
+}
+
+CLONES static void with_zero_slope_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        out[i] = x0;
+    }
+}
+
+CLONES static void with_zero_slope_sv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float x0 = (float)ctx->number[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x1 = p1[i];
+        out[i] = x0;
+    }
+}
+
+CLONES static void with_zero_slope_sv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double x0 = (double)ctx->number[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x1 = p1[i];
+        out[i] = x0;
+    }
+}
+
 CLONES static void add_vv_f32(const Pointwise *ctx, long begin, long end)
 {
     float *out = ctx->out;
@@ -1749,7 +1823,7 @@ CLONES static void elu_vs_f32(const Pointwise *ctx, long begin, long end)
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
         const int t0 = x0 > 0.0f;
-        const float t1 = minimum_f32(x0, 0.0f);
+        const float t1 = t0 ? 0.0f : x0;
         const float t2 = expm1_f32(t1);
         const float t3 = x1 * t2;
         const float t4 = t0 ? x0 : t3;
@@ -1766,11 +1840,47 @@ CLONES static void elu_vs_f64(const Pointwise *ctx, long begin, long end)
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
         const int t0 = x0 > 0.0;
-        const double t1 = minimum_f64(x0, 0.0);
+        const double t1 = t0 ? 0.0 : x0;
         const double t2 = expm1_f64(t1);
         const double t3 = x1 * t2;
         const double t4 = t0 ? x0 : t3;
         out[i] = t4;
+    }
+}
+
+CLONES static void celu_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 > 0.0f;
+        const float t1 = t0 ? 0.0f : x0;
+        const float t2 = t1 / x1;
+        const float t3 = expm1_f32(t2);
+        const float t4 = x1 * t3;
+        const float t5 = t0 ? x0 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void celu_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 > 0.0;
+        const double t1 = t0 ? 0.0 : x0;
+        const double t2 = t1 / x1;
+        const double t3 = expm1_f64(t2);
+        const double t4 = x1 * t3;
+        const double t5 = t0 ? x0 : t4;
+        out[i] = t5;
     }
 }
 
@@ -1802,6 +1912,68 @@ CLONES static void hardswish_v_f64(const Pointwise *ctx, long begin, long end)
         const double t2 = minimum_f64(t1, 6.0);
         const double t3 = x0 * t2;
         const double t4 = t3 / 6.0;
+        out[i] = t4;
+    }
+}
+
+CLONES static void hardsigmoid_v_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float t0 = x0 + 3.0f;
+        const float t1 = maximum_f32(t0, 0.0f);
+        const float t2 = minimum_f32(t1, 6.0f);
+        const float t3 = t2 / 6.0f;
+        out[i] = t3;
+    }
+}
+
+CLONES static void hardsigmoid_v_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double t0 = x0 + 3.0;
+        const double t1 = maximum_f64(t0, 0.0);
+        const double t2 = minimum_f64(t1, 6.0);
+        const double t3 = t2 / 6.0;
+        out[i] = t3;
+    }
+}
+
+CLONES static void mish_v_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float t0 = minimum_f32(x0, 20.0f);
+        const float t1 = exp_f32(t0);
+        const float t2 = log1p_f32(t1);
+        const float t3 = tanh_f32(t2);
+        const float t4 = x0 * t3;
+        out[i] = t4;
+    }
+}
+
+CLONES static void mish_v_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double t0 = minimum_f64(x0, 20.0);
+        const double t1 = exp_f64(t0);
+        const double t2 = log1p_f64(t1);
+        const double t3 = tanh_f64(t2);
+        const double t4 = x0 * t3;
         out[i] = t4;
     }
 }
@@ -1963,7 +2135,7 @@ CLONES static void fmax_vv_f32(const Pointwise *ctx, long begin, long end)
         const float x1 = p1[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const float t2 = maximum_f32(x0, x1);
+        const float t2 = maximum_f32(x1, x0);
         const float t3 = t1 ? x0 : t2;
         const float t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -1981,7 +2153,7 @@ CLONES static void fmax_vv_f64(const Pointwise *ctx, long begin, long end)
         const double x1 = p1[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const double t2 = maximum_f64(x0, x1);
+        const double t2 = maximum_f64(x1, x0);
         const double t3 = t1 ? x0 : t2;
         const double t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -1998,7 +2170,7 @@ CLONES static void fmax_vs_f32(const Pointwise *ctx, long begin, long end)
         const float x0 = p0[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const float t2 = maximum_f32(x0, x1);
+        const float t2 = maximum_f32(x1, x0);
         const float t3 = t1 ? x0 : t2;
         const float t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2015,7 +2187,7 @@ CLONES static void fmax_vs_f64(const Pointwise *ctx, long begin, long end)
         const double x0 = p0[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const double t2 = maximum_f64(x0, x1);
+        const double t2 = maximum_f64(x1, x0);
         const double t3 = t1 ? x0 : t2;
         const double t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2032,7 +2204,7 @@ CLONES static void fmax_sv_f32(const Pointwise *ctx, long begin, long end)
         const float x1 = p1[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const float t2 = maximum_f32(x0, x1);
+        const float t2 = maximum_f32(x1, x0);
         const float t3 = t1 ? x0 : t2;
         const float t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2049,7 +2221,7 @@ CLONES static void fmax_sv_f64(const Pointwise *ctx, long begin, long end)
         const double x1 = p1[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const double t2 = maximum_f64(x0, x1);
+        const double t2 = maximum_f64(x1, x0);
         const double t3 = t1 ? x0 : t2;
         const double t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2067,7 +2239,7 @@ CLONES static void fmin_vv_f32(const Pointwise *ctx, long begin, long end)
         const float x1 = p1[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const float t2 = minimum_f32(x0, x1);
+        const float t2 = minimum_f32(x1, x0);
         const float t3 = t1 ? x0 : t2;
         const float t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2085,7 +2257,7 @@ CLONES static void fmin_vv_f64(const Pointwise *ctx, long begin, long end)
         const double x1 = p1[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const double t2 = minimum_f64(x0, x1);
+        const double t2 = minimum_f64(x1, x0);
         const double t3 = t1 ? x0 : t2;
         const double t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2102,7 +2274,7 @@ CLONES static void fmin_vs_f32(const Pointwise *ctx, long begin, long end)
         const float x0 = p0[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const float t2 = minimum_f32(x0, x1);
+        const float t2 = minimum_f32(x1, x0);
         const float t3 = t1 ? x0 : t2;
         const float t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2119,7 +2291,7 @@ CLONES static void fmin_vs_f64(const Pointwise *ctx, long begin, long end)
         const double x0 = p0[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const double t2 = minimum_f64(x0, x1);
+        const double t2 = minimum_f64(x1, x0);
         const double t3 = t1 ? x0 : t2;
         const double t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2136,7 +2308,7 @@ CLONES static void fmin_sv_f32(const Pointwise *ctx, long begin, long end)
         const float x1 = p1[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const float t2 = minimum_f32(x0, x1);
+        const float t2 = minimum_f32(x1, x0);
         const float t3 = t1 ? x0 : t2;
         const float t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2153,7 +2325,7 @@ CLONES static void fmin_sv_f64(const Pointwise *ctx, long begin, long end)
         const double x1 = p1[i];
         const int t0 = x0 != x0;
         const int t1 = x1 != x1;
-        const double t2 = minimum_f64(x0, x1);
+        const double t2 = minimum_f64(x1, x0);
         const double t3 = t1 ? x0 : t2;
         const double t4 = t0 ? x1 : t3;
         out[i] = t4;
@@ -2701,6 +2873,7 @@ CLONES static void special_entr_v_f64(const Pointwise *ctx, long begin, long end
 }
 
 static const PointwiseOp pointwise_ops[] = {
+    {"with_zero_slope", 2, 0, {[3][0] = with_zero_slope_vv_f32, [3][1] = with_zero_slope_vv_f64, [1][0] = with_zero_slope_vs_f32, [1][1] = with_zero_slope_vs_f64, [2][0] = with_zero_slope_sv_f32, [2][1] = with_zero_slope_sv_f64}},
     {"add", 2, 0, {[3][0] = add_vv_f32, [3][1] = add_vv_f64, [1][0] = add_vs_f32, [1][1] = add_vs_f64, [2][0] = add_sv_f32, [2][1] = add_sv_f64}},
     {"sub", 2, 0, {[3][0] = sub_vv_f32, [3][1] = sub_vv_f64, [1][0] = sub_vs_f32, [1][1] = sub_vs_f64, [2][0] = sub_sv_f32, [2][1] = sub_sv_f64}},
     {"mul", 2, 0, {[3][0] = mul_vv_f32, [3][1] = mul_vv_f64, [1][0] = mul_vs_f32, [1][1] = mul_vs_f64, [2][0] = mul_sv_f32, [2][1] = mul_sv_f64}},
@@ -2743,7 +2916,10 @@ static const PointwiseOp pointwise_ops[] = {
     {"silu", 1, 0, {[1][0] = silu_v_f32, [1][1] = silu_v_f64}},
     {"leaky_relu", 2, 0, {[1][0] = leaky_relu_vs_f32, [1][1] = leaky_relu_vs_f64}},
     {"elu", 2, 0, {[1][0] = elu_vs_f32, [1][1] = elu_vs_f64}},
+    {"celu", 2, 0, {[1][0] = celu_vs_f32, [1][1] = celu_vs_f64}},
     {"hardswish", 1, 0, {[1][0] = hardswish_v_f32, [1][1] = hardswish_v_f64}},
+    {"hardsigmoid", 1, 0, {[1][0] = hardsigmoid_v_f32, [1][1] = hardsigmoid_v_f64}},
+    {"mish", 1, 0, {[1][0] = mish_v_f32, [1][1] = mish_v_f64}},
     {"softplus", 3, 0, {[1][0] = softplus_vss_f32, [1][1] = softplus_vss_f64}},
     {"log_sigmoid", 1, 0, {[1][0] = log_sigmoid_v_f32, [1][1] = log_sigmoid_v_f64}},
     {"gelu_erf", 1, 0, {[1][0] = gelu_erf_v_f32, [1][1] = gelu_erf_v_f64}},

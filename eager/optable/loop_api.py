@@ -17,14 +17,14 @@ from eager.dtypes import dtype
 
 NAMES = (
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 "
-    "erf erfc erfinv lgamma digamma floor ceil round trunc abs sign minimum maximum fmod remainder floordiv truncdiv pow "
+    "erf erfc erfinv lgamma digamma floor ceil round trunc abs sign minimum maximum fmod remainder floordiv truncdiv pow hypot "
     "where cast isnan isinf isfinite signbit copysign logical_and logical_or logical_not logical_xor bitwise_and "
     "bitwise_or bitwise_xor bitwise_not left_shift right_shift const"
 ).split()
 
 
 def _erfinv(x: Any) -> Any:
-    """Inverse error function: Giles' starting value, then two Newton steps in double precision.
+    """Inverse error function: Giles' starting value, then Newton steps in double precision, above one half on 1 - x.
 
     Source: M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011.
     """
@@ -39,17 +39,27 @@ def _erfinv(x: Any) -> Any:
     p = np.where(near, central[0], tail[0])
     for c, t in zip(central[1:], tail[1:], strict=True):
         p = np.where(near, c, t) + p * a
-    y = p * x64
+    size = np.abs(x64)
+    far = w + math.log(2.0)  # -log(1 - |x|) where |x| is close to one: erfc's leading term starts there
+    square = far
     for _ in range(2):
-        y = y - (_native_unary("erf", y) - x64) / (2.0 / math.sqrt(math.pi) * np.exp(-y * y))
+        square = far - 0.5 * np.log(np.pi * np.maximum(square, 1.0))
+    y = np.where(w < 16.0, p * size, np.sqrt(np.maximum(square, 0.0)))
+    for _ in range(3):
+        excess = np.where(size < 0.5, native_unary("erf", y) - size, (1.0 - size) - native_unary("erfc", y))
+        y = y - excess / (2.0 / math.sqrt(math.pi) * np.exp(-y * y))
+    y = np.copysign(y, x64)
     y = np.where(np.abs(x64) == 1.0, np.copysign(np.inf, x64), np.where(np.abs(x64) > 1.0, np.nan, y))
     return y.astype(np.asarray(x).dtype)
 
 
 def _digamma(x: Any) -> Any:
-    """Logarithmic derivative of gamma: recurrence up to 6, then the asymptotic series (A&S 6.3.18)."""
+    """Logarithmic derivative of gamma: recurrence up to 8, then the asymptotic series (A&S 6.3.18); reflection below 0.
+
+    The reflection takes the distance to the nearest pole, which is exact. Poles give nan, zeros an infinity.
+    """
     z = np.asarray(x, np.float64)
-    reflect = z < 0.5
+    reflect = z < 0.0
     w = np.where(reflect, 1.0 - z, z)
     result = np.zeros_like(w)
     for _ in range(8):
@@ -59,20 +69,18 @@ def _digamma(x: Any) -> Any:
     r = 1.0 / (w * w)
     series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r * (5 / 660 - r * (691 / 32760 - r / 12))))))
     result = result + np.log(w) - 0.5 / w - series
-    # pi*cot(pi*z) through the fractional part keeps its accuracy for large |z|; poles give nan, zero gives -inf
-    f = z - np.floor(z)
+    f = z - np.rint(z)
     result = np.where(reflect, result - np.pi / np.tan(np.pi * f), result)
     result = np.where(z == 0.0, np.copysign(np.inf, -z), np.where((f == 0.0) & (z < 0), np.nan, result))
     return result.astype(np.asarray(x).dtype)
 
 
-def _native_unary(name: str, x: Any) -> Any:
-    """A libm function over an array: computed in float32 for float32, else in float64."""
+def native_unary(name: str, x: Any) -> Any:
+    """A libm function over an array, computed in float64: libm's float32 forms are off by up to 2 units in the last place."""
     x = np.asarray(x)
-    kind = np.float32 if x.dtype == np.float32 else np.float64
-    source = np.ascontiguousarray(x, kind)
-    out = np.empty(x.shape, kind)
-    _native.libm(name, source.ctypes.data, out.ctypes.data, source.size, kind is np.float64)
+    source = np.ascontiguousarray(x, np.float64)
+    out = np.empty(x.shape, np.float64)
+    _native.libm(name, source.ctypes.data, out.ctypes.data, source.size, True)
     return out.astype(x.dtype, copy=False)
 
 
@@ -82,7 +90,7 @@ class ArrayLoop:
     def __init__(self, xp: Any, special: Any = None) -> None:
         self.xp, self.special = xp, special
         for name in ("exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc sign minimum "
-                     "maximum fmod remainder where isnan isinf isfinite signbit copysign logical_and logical_or "
+                     "maximum fmod hypot where isnan isinf isfinite signbit copysign logical_and logical_or "
                      "logical_not logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift").split():  # fmt: skip
             setattr(self, name, getattr(xp, name))
         renamed = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
@@ -93,6 +101,13 @@ class ArrayLoop:
 
     def rsqrt(self, x: Any) -> Any:
         return 1.0 / self.xp.sqrt(x)
+
+    def remainder(self, x: Any, y: Any) -> Any:
+        """x modulo y with the sign of y; of floats, a zero has the sign of x, as torch's."""
+        if np.asarray(x).dtype.kind != "f" and np.asarray(y).dtype.kind != "f":
+            return self.xp.remainder(x, y)
+        m = self.xp.fmod(x, y)
+        return self.xp.where((m != 0) & ((m < 0) != (self.xp.asarray(y) < 0)), m + y, m)
 
     def truncdiv(self, x: Any, y: Any) -> Any:
         return self.xp.trunc(x / y) if np.asarray(x).dtype.kind == "f" else (x - self.xp.fmod(x, y)) // y
@@ -105,7 +120,7 @@ class ArrayLoop:
 
     def _special(self, name: str, x: Any) -> Any:
         if self.xp is np:
-            return _native_unary(name, x)
+            return native_unary(name, x)
         if self.special is None:
             raise NotImplementedError(f"{name}: no special functions for {self.xp.__name__} arrays")
         return getattr(self.special, {"lgamma": "gammaln"}.get(name, name))(x)

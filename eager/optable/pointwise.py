@@ -10,7 +10,7 @@ import numpy as np
 
 from eager import _native, float8
 from eager.elements import check_element
-from eager.optable.loop_api import NUMPY
+from eager.optable.loop_api import NUMPY, ArrayLoop
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, Op, declare
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_strides, strides_like
@@ -91,6 +91,13 @@ def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
         xp.floor_divide(x, y, out=out)
 
 
+def _run_remainder(xp: Any, out: Any, x: Any, y: Any) -> None:
+    if out.dtype.kind == "f":
+        xp.copyto(out, (NUMPY if xp is np else ArrayLoop(xp)).remainder(x, y))
+    else:
+        xp.remainder(x, y, out=out)
+
+
 _CONSTANT_STEPS: Final[dict[str, Rule]] = {"x": _zero, "other": _zero}
 FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), _CONSTANT_STEPS, kernel=_whole(_floor_divide), fallible=True,
                       accepts="if", over_input=True, of_numbers=True)  # fmt: skip
@@ -98,7 +105,7 @@ TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), _CONSTAN
                       kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")))  # fmt: skip
 REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
                    {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)}, fallible=True, accepts="if",
-                   kernel=_whole(lambda xp, out, x, y: xp.remainder(x, y, out=out)), over_input=True)  # fmt: skip
+                   kernel=_whole(lambda xp, out, x, y: _run_remainder(xp, out, x, y)), over_input=True)  # fmt: skip
 FMOD = binary("fmod", lambda k, x, y: k.fmod(x, y),
               {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["trunc_divide"](x, other)}, fallible=True, accepts="if",
               kernel=_whole(lambda xp, out, x, y: xp.fmod(x, y, out=out)), over_input=True)  # fmt: skip
@@ -134,10 +141,24 @@ def _log_of_number(x: Any, y: Any) -> Any:
 
 
 
+# As torch: these numbers as exponents are roots, products and quotients of their own. At -0 and -inf the roots differ from `pow`.
+_NUMBER_POWERS: Final[dict[float, Rule]] = {
+    0.5: lambda k, x: k.sqrt(x), -0.5: lambda k, x: k.rsqrt(x), 2: lambda k, x: x * x, 3: lambda k, x: x * x * x,
+    -1: lambda k, x: 1.0 / x, -2: lambda k, x: 1.0 / (x * x),
+}  # fmt: skip
+
+
+def _pow_rule(k: Any, x: Any, y: Any) -> Any:
+    rule = _NUMBER_POWERS.get(y) if y.__class__ in (int, float) else None
+    return k.pow(x, y) if rule is None else rule(k, x)
+
+
 def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
-    if out.dtype.kind == "f" and y.__class__ in (int, float) and y == 3:  # as torch; a general power of negative numbers is slow
-        xp.multiply(xp.multiply(x, x), x, out=out)
+    if out.dtype.kind == "f" and y.__class__ in (int, float) and y in _NUMBER_POWERS:
+        xp.copyto(out, _NUMBER_POWERS[y](NUMPY if xp is np else ArrayLoop(xp), x))
         return
+    if out.dtype.kind == "f" and y.__class__ in (int, float):
+        y = xp.full((1,) * x.ndim, y, out.dtype)  # numpy has its own list of numbers, another one
     if out.dtype.kind not in "iu" or not xp.any(xp.less(y, 0)):
         xp.power(x, y, out=out)
         return
@@ -146,8 +167,8 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
     xp.copyto(out, xp.where(xp.less(y, 0), xp.where(xp.equal(x, 1), 1, xp.where(xp.equal(x, -1), 1 - 2 * (y & 1), 0)), powers))
 
 
-POW = binary("pow", lambda k, x, y: k.pow(x, y), {"x": _pow_base, "other": _pow_exponent}, kernel=_run_pow, over_input=True,
-             accepts="ifc")  # fmt: skip
+POW = binary("pow", _pow_rule, {"x": _pow_base, "other": _pow_exponent}, kernel=_run_pow, over_input=True, accepts="ifc",
+             numbers_as_given=True)  # fmt: skip
 
 
 def _share(g: Any, mine: Any, theirs: Any, loses: Any) -> Any:
@@ -175,7 +196,7 @@ ATAN2 = binary("atan2", lambda k, x, y: k.atan2(x, y),
                 "other": lambda g, x, other: _atan2_vjp(-g * x, x, other)}, ufunc="arctan2", promotion="float",
                accepts="bif")  # fmt: skip
 COPYSIGN = binary("copysign", lambda k, x, y: k.copysign(x, y),
-                  {"x": lambda g, x, y: g * x.sign() * y.sign(), "other": _zero}, ufunc="copysign", promotion="float",
+                  {"x": lambda g, x, y: OPS["where"](x == 0, 0, g * (y / x)), "other": _zero}, ufunc="copysign", promotion="float",
                   accepts="bif")  # fmt: skip
 
 # ---- comparison and logic ----
@@ -224,6 +245,19 @@ SIGNBIT = unary("signbit", lambda k, x: k.signbit(x), ufunc="signbit", promotion
 
 # ---- elementary functions ----
 
+
+def _through_float64(name: str) -> dict[str, Any]:
+    """The kernel of a numpy function whose float32 form is off by up to 2 units in the last place, or has no subnormal results."""
+
+    def kernel(xp: Any, out: Any, x: Any) -> None:
+        if xp is np and out.dtype == np.float32:
+            getattr(np, name)(x, out=out, dtype=np.float64, casting="same_kind")
+        else:
+            getattr(xp, name)(x, out=out)
+
+    return {"ufunc": name, "kernel": kernel, "over_input": True}
+
+
 NEG = unary("neg", lambda k, x: -x, lambda g: -g, ufunc="negative", promotion="default", accepts="ifc")
 ABS = unary("abs", lambda k, x: k.abs(x), lambda g, x: g * OPS["sgn"](x), ufunc="absolute", promotion="real", float8=True, accepts="ifc")
 
@@ -259,19 +293,19 @@ SIGN = unary("sign", lambda k, x: k.where(x == x, k.sign(x), 0), _zero, kernel=_
 SQUARE = unary("square", lambda k, x: x * x, lambda g, x: g * (x * 2), ufunc="square", promotion="default", accepts="ifc")
 RECIPROCAL = unary("reciprocal", lambda k, x: 1.0 / x, lambda g, y: -g * (y * y))
 EXP = unary("exp", lambda k, x: k.exp(x), lambda g, y: g * y, ufunc="exp")
-EXP2 = unary("exp2", lambda k, x: k.exp2(x), lambda g, y: g * (y * math.log(2)), ufunc="exp2")
+EXP2 = unary("exp2", lambda k, x: k.exp2(x), lambda g, y: g * (y * math.log(2)), **_through_float64("exp2"))
 EXPM1 = unary("expm1", lambda k, x: k.expm1(x), lambda g, y: g * (y + 1), ufunc="expm1")
 LOG = unary("log", lambda k, x: k.log(x), lambda g, x: g / x, ufunc="log")
-LOG2 = unary("log2", lambda k, x: k.log2(x), lambda g, x: g / (x * math.log(2)), ufunc="log2")
-LOG10 = unary("log10", lambda k, x: k.log10(x), lambda g, x: g / (x * math.log(10)), ufunc="log10")
+LOG2 = unary("log2", lambda k, x: k.log2(x), lambda g, x: g / (x * math.log(2)), **_through_float64("log2"))
+LOG10 = unary("log10", lambda k, x: k.log10(x), lambda g, x: g / (x * math.log(10)), **_through_float64("log10"))
 LOG1P = unary("log1p", lambda k, x: k.log1p(x), lambda g, x: g / (x + 1), ufunc="log1p")
 SQRT = unary("sqrt", lambda k, x: k.sqrt(x), lambda g, y: g / (y * 2), ufunc="sqrt")
 RSQRT = unary("rsqrt", lambda k, x: k.rsqrt(x), lambda g, y: g * (y * y * y) * -0.5)
 SIN = unary("sin", lambda k, x: k.sin(x), lambda g, x: g * x.cos(), ufunc="sin")
 COS = unary("cos", lambda k, x: k.cos(x), lambda g, x: -g * x.sin(), ufunc="cos")
-TAN = unary("tan", lambda k, x: k.tan(x), lambda g, y: g * (y * y + 1), ufunc="tan")
-ASIN = unary("asin", lambda k, x: k.asin(x), lambda g, x: g * (1 - x * x).rsqrt(), ufunc="arcsin")
-ACOS = unary("acos", lambda k, x: k.acos(x), lambda g, x: -g * (1 - x * x).rsqrt(), ufunc="arccos")
+TAN = unary("tan", lambda k, x: k.tan(x), lambda g, y: g * (y * y + 1), **_through_float64("tan"))
+ASIN = unary("asin", lambda k, x: k.asin(x), lambda g, x: g * (1 - x * x).rsqrt(), **_through_float64("arcsin"))
+ACOS = unary("acos", lambda k, x: k.acos(x), lambda g, x: -g * (1 - x * x).rsqrt(), **_through_float64("arccos"))
 ATAN = unary("atan", lambda k, x: k.atan(x), lambda g, x: g / (x * x + 1), ufunc="arctan")
 SINH = unary("sinh", lambda k, x: k.sinh(x), lambda g, x: g * x.cosh(), ufunc="sinh")
 COSH = unary("cosh", lambda k, x: k.cosh(x), lambda g, x: g * x.sinh(), ufunc="cosh")
@@ -321,12 +355,26 @@ LEAKY_RELU = unary("leaky_relu", lambda k, x, slope: k.where(x > 0, x, x * slope
                    piecewise_linear(lambda g, x, negative_slope: OPS["where"](x > 0, g, g * negative_slope)),
                    params=", Scalar negative_slope=0.01", promotion="default",
                    samples=lambda make: iter([(make(3, 4), 0.1)]), accepts="f")  # fmt: skip
-ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.minimum(x, 0))),
-            lambda g, x, alpha: OPS["where"](x <= 0, g * (alpha * OPS["exp"](x)), g),
+ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.where(x > 0, 0.0, x))),
+            lambda g, x, alpha: OPS["where"](x > 0, g, g * (alpha * OPS["exp"](x))),
             params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]), accepts="f")  # fmt: skip
+CELU = unary("celu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.where(x > 0, 0.0, x) / alpha)),
+             lambda g, x, alpha: OPS["where"](x > 0, g, g * OPS["exp"](x / alpha)),
+             params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]), accepts="f")  # fmt: skip
 HARDSWISH = unary("hardswish", lambda k, x: x * k.minimum(k.maximum(x + 3.0, 0.0), 6.0) / 6.0,
-                  lambda g, x: OPS["where"](x <= -3, 0, OPS["where"](x < 3, g * (x / 3 + 0.5), g)), accepts="f",
+                  lambda g, x: OPS["where"](x <= -3, 0, OPS["where"](x >= 3, g, g * (x / 3 + 0.5))), accepts="f",
                   samples=lambda make: iter([(make(3, 4, low=-2.9, high=2.9),), (make(3, 4, low=3.1, high=5.0),)]))  # fmt: skip
+HARDSIGMOID = unary("hardsigmoid", lambda k, x: k.minimum(k.maximum(x + 3.0, 0.0), 6.0) / 6.0,
+                    lambda g, x: OPS["where"]((x > -3) & (x < 3), g / 6, 0), accepts="f",
+                    samples=lambda make: iter([(make(3, 4, low=-2.9, high=2.9),), (make(3, 4, low=3.1, high=5.0),)]))  # fmt: skip
+
+
+def _mish_vjp(g: Any, x: Any) -> Any:
+    t = OPS["tanh"](OPS["softplus"](x, 1.0, 20.0))
+    return g * (t + x * x.sigmoid() * (1 - t * t))
+
+
+MISH = unary("mish", lambda k, x: x * k.tanh(k.log1p(k.exp(k.minimum(x, 20.0)))), _mish_vjp, accepts="f")
 SOFTPLUS = unary("softplus",
                  lambda k, x, beta, threshold: k.where(x * beta > threshold, x,
                                                        k.log1p(k.exp(k.minimum(x * beta, threshold))) / beta),

@@ -29,14 +29,15 @@ def _in_double(fn: Any) -> Any:
 
 # ---- extremes that ignore nan; distances and logarithms of sums ----
 
-FMAX = binary("fmax", lambda k, x, y: k.where(x != x, y, k.where(y != y, x, k.maximum(x, y))),
+# Of equal numbers, such as 0 and -0, the first: `maximum` gives the second.
+FMAX = binary("fmax", lambda k, x, y: k.where(x != x, y, k.where(y != y, x, k.maximum(y, x))),
               {"x": lambda g, x, other: OPS["where"](_wins(g, x, other, "ge"), g, 0),
                "other": lambda g, x, other: OPS["where"](_wins(g, x, other, "ge"), 0, g)}, accepts="bif",
-              kernel=lambda xp, out, x, y: xp.fmax(x, y, out=out), over_input=True)  # fmt: skip
-FMIN = binary("fmin", lambda k, x, y: k.where(x != x, y, k.where(y != y, x, k.minimum(x, y))),
+              kernel=lambda xp, out, x, y: xp.fmax(y, x, out=out), over_input=True)  # fmt: skip
+FMIN = binary("fmin", lambda k, x, y: k.where(x != x, y, k.where(y != y, x, k.minimum(y, x))),
               {"x": lambda g, x, other: OPS["where"](_wins(g, x, other, "le"), g, 0),
                "other": lambda g, x, other: OPS["where"](_wins(g, x, other, "le"), 0, g)}, accepts="bif",
-              kernel=lambda xp, out, x, y: xp.fmin(x, y, out=out), over_input=True)  # fmt: skip
+              kernel=lambda xp, out, x, y: xp.fmin(y, x, out=out), over_input=True)  # fmt: skip
 
 
 def _wins(g: Any, x: Any, other: Any, how: str) -> Any:
@@ -44,15 +45,7 @@ def _wins(g: Any, x: Any, other: Any, how: str) -> Any:
     return OPS["logical_or"](OPS[how](x, other), OPS["isnan"](other))
 
 
-def _hypot_rule(k: Any, x: Any, y: Any) -> Any:
-    """Scaled by the larger of the two, so that squares neither overflow nor vanish."""
-    a, b = k.abs(x), k.abs(y)
-    big, small = k.maximum(a, b), k.minimum(a, b)
-    ratio = small / k.where(big == 0, 1.0, big)
-    return k.where(k.logical_or(k.isinf(a), k.isinf(b)), math.inf, big * k.sqrt(1.0 + ratio * ratio))
-
-
-HYPOT = binary("hypot", _hypot_rule, {"x": lambda g, x, y: g * (x / y), "other": lambda g, other, y: g * (other / y)},
+HYPOT = binary("hypot", lambda k, x, y: k.hypot(x, y), {"x": lambda g, x, y: g * (x / y), "other": lambda g, other, y: g * (other / y)},
                kernel=lambda xp, out, x, y: xp.hypot(x, y, out=out), accepts="f", over_input=True)  # fmt: skip
 
 
@@ -143,7 +136,7 @@ RAD2DEG = unary("rad2deg", lambda k, x: x * (180 / math.pi), lambda g: g * (180 
 
 def _sinc_vjp(g: Any, x: Any) -> Any:
     z = x * math.pi
-    return g * OPS["where"](OPS["eq"](x, 0), 0.0, (z * OPS["cos"](z) - OPS["sin"](z)) / (z * x))
+    return g * OPS["where"](OPS["eq"](x, 0), 0.0, (z * OPS["cos"](z) - OPS["sin"](z)) / z / x)
 
 
 SINC = unary("sinc", lambda k, x: k.where(x == 0, 1.0, k.sin(x * math.pi) / (x * math.pi)), _sinc_vjp)

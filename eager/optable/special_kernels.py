@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from eager.optable.loop_api import NUMPY
+from eager.optable.loop_api import NUMPY, native_unary
 
-_ANGLES = 96  # points of the trapezoidal rule for Bessel's integrals: exact to double precision while |x| < 60
+_EULER = 0.57721566490153286
 
 _BLOCK = 1024  # arguments that a rule of integration works on at once: each needs a number per point of the rule, 38 kB for Airy's
 
@@ -40,7 +40,8 @@ def i0e(x: Any) -> Any:
 
 def i1e(x: Any) -> Any:
     """exp(-|x|) * I1(x)."""
-    return np.copysign(_modified_first(np.abs(x), 1), x) if np.size(x) else x
+    value = _modified_first(np.abs(x), 1)
+    return np.where(x < 0, -value, value)
 
 
 def i0(x: Any) -> Any:
@@ -76,92 +77,46 @@ def _modified_first(x: Any, order: int) -> Any:
 
 @_in_blocks
 def modified_bessel_second(x: Any, order: int, scaled: bool) -> Any:
-    """K_n(x), or exp(x) * K_n(x): the integral of exp(-x cosh t) cosh(nt), by the trapezoidal rule.
+    """K_n(x), or exp(x) * K_n(x) for n = 0, 1: the power series below 1, above it the integral of exp(-x cosh t) cosh(nt).
 
-    The integrand falls doubly exponentially, so that the rule converges faster than any power of the step.
-    Source: Abramowitz & Stegun, 9.6.24.
+    The integrand falls doubly exponentially, so that the trapezoidal rule converges faster than any power of the step.
+    Source: Abramowitz & Stegun, 9.6.10, 9.6.11, 9.6.24.
     """
     with np.errstate(all="ignore"):
-        positive = np.where(x > 0, x, 1.0)
-        end = np.arccosh(1 + 745.0 / positive)
+        far = np.where(x > 1, x, 1.0)
+        end = np.arccosh(1 + 745.0 / far)
         t = np.linspace(0.0, 1.0, 400)
         weights = np.full(400, 1 / 399.0)
         weights[0] = weights[-1] = 0.5 / 399.0
         angle = end[..., None] * t
-        value = np.sum(np.exp(-positive[..., None] * (np.cosh(angle) - 1)) * np.cosh(order * angle) * weights, -1) * end
-        if not scaled:
-            value = value * np.exp(-positive)
+        value = np.sum(np.exp(-2 * far[..., None] * np.sinh(angle / 2) ** 2) * np.cosh(order * angle) * weights, -1) * end
+        near = np.where((x > 0) & (x < 1), x, 0.5)
+        small = _modified_second_series(near, order)
+        value = np.where(x < 1, small * np.exp(near), value) if scaled else np.where(x < 1, small, value * np.exp(-far))
         value = np.where(np.isposinf(x), 0.0, value)
     return np.where(x == 0, np.inf, np.where(x > 0, value, np.nan))
 
 
-@_in_blocks
+def _modified_second_series(x: Any, order: int) -> Any:
+    """K_n(x) for 0 < x < 1 and n = 0, 1."""
+    quarter, logarithm = x * x / 4, np.log(x) - math.log(2.0)
+    term, total, digamma = np.ones_like(x) if order == 0 else x / 2, np.zeros_like(x), -_EULER if order == 0 else 0.5 - _EULER
+    for k in range(14):
+        total = total + (digamma - logarithm) * term if order == 0 else total + (logarithm - digamma) * term
+        digamma += 1 / (k + 1) if order == 0 else (1 / (k + 1) + 1 / (k + 2)) / 2
+        term = term * quarter / ((k + 1) * (k + 1 + order))
+    return total if order == 0 else 1 / x + total
+
+
 def bessel_first(x: Any, order: int) -> Any:
-    """J_n(x): Bessel's integral of a periodic function by the trapezoidal rule, and Hankel's expansion from 25 on.
-
-    Source: Abramowitz & Stegun, 9.1.21 and 9.2.5.
-    """
-    size = np.abs(x)
-    near = np.minimum(size, 25.0)
-    theta = np.arange(_ANGLES) * (2 * np.pi / _ANGLES)
-    integral = np.mean(np.cos(order * theta - near[..., None] * np.sin(theta)), -1)
-    p, q, far = _hankel(np.where(np.isinf(size), 25.0, size), order)
-    phase = far - (0.5 * order + 0.25) * np.pi
-    wave = np.sqrt(2 / (np.pi * far)) * (p * np.cos(phase) - q * np.sin(phase))
-    result = np.where(size < 25.0, integral, wave)
-    result = np.where(np.isinf(size), 0.0, np.where(np.isnan(x), np.nan, result))
-    return np.where(x < 0, -result, result) if order % 2 else result
-
-
-_EULER = 0.57721566490153286
+    """J_0(x) or J_1(x), from libm; nan at infinity, as torch's."""
+    return np.where(np.isfinite(x), native_unary(f"j{order}", x), np.nan)
 
 
 def bessel_second(x: Any, order: int) -> Any:
-    """Y_0(x) or Y_1(x): Neumann's series over J_0, J_1, ... from a backward recurrence, and Hankel's expansion from 25 on.
-
-    -inf at zero, nan below it and at infinity. Source: Abramowitz & Stegun, 9.1.88, 9.1.89, 9.12 and 9.2.6.
-    """
-    with np.errstate(all="ignore"):
-        x = np.asarray(x, np.float64)
-        near = np.clip(np.where(np.isnan(x), 1.0, x), 1e-8, 25.0)
-        above, now = np.zeros_like(near), np.full_like(near, 1e-280)
-        unit, series = np.zeros_like(near), np.zeros_like(near)
-        for k in range(90, 0, -1):  # J_k / 1e-280 c, for a c that J_0 + 2 (J_2 + J_4 + ...) = 1 tells at the end
-            if k % 2 == order and k > order:
-                half = k // 2
-                weight = 1 / half if order == 0 else k / (half * (half + 1))
-                series = series + (weight if half % 2 == 0 else -weight) * now
-            if k % 2 == 0:
-                unit = unit + 2 * now
-            above, now = now, 2 * k / near * now - above
-            scale = np.where(np.abs(now) > 1e100, 1e-100, 1.0)
-            above, now, unit, series = above * scale, now * scale, unit * scale, series * scale
-        unit = unit + now
-        logarithm = np.log(x / 2) + _EULER
-        if order == 0:
-            value = 2 / np.pi * logarithm * now / unit - 4 / np.pi * series / unit
-        else:
-            first = above / unit * (np.minimum(x, 25.0) / near)
-            value = -2 / (np.pi * x) * now / unit + 2 / np.pi * (logarithm - 1) * first - 2 / np.pi * series / unit
-        p, q, far = _hankel(np.where(np.isfinite(x), x, 25.0), order)
-        phase = far - (0.5 * order + 0.25) * np.pi
-        wave = np.sqrt(2 / (np.pi * far)) * (p * np.sin(phase) + q * np.cos(phase))
-        value = np.where(x < 25.0, value, wave)
-        return np.where(x == 0, -np.inf, np.where((x > 0) & np.isfinite(x), value, np.nan))
-
-
-def _hankel(size: Any, order: int) -> tuple[Any, Any, Any]:
-    """P and Q of Hankel's expansion of the Bessel functions, and what they are of: `size`, at least 25."""
-    far = np.maximum(size, 25.0)
-    mu, term, p, q = 4.0 * order * order, np.ones_like(far), np.ones_like(far), np.zeros_like(far)
-    for k in range(1, 16):
-        term = term * (mu - (2 * k - 1) ** 2) / (k * 8 * far)
-        sign = -1.0 if k % 4 in (2, 3) else 1.0
-        if k % 2:
-            q = q + sign * term
-        else:
-            p = p + sign * term
-    return p, q, far
+    """Y_0(x) or Y_1(x), from libm: -inf at zero, nan below it and at infinity."""
+    value = native_unary(f"y{order}", np.where(x > 0, x, 1.0))
+    return np.where(x == 0, -np.inf, np.where((x > 0) & np.isfinite(x), value, np.nan))
 
 
 _AIRY_ANGLES = np.linspace(0.0, 1.0, 1200)
@@ -195,13 +150,18 @@ def airy_ai(x: Any) -> Any:
 
 
 def erfcx(x: Any) -> Any:
-    """exp(x^2) * erfc(x); from 25 on its asymptotic series (A&S 7.1.23)."""
+    """exp(x^2) * erfc(x), with x^2 in two parts; from 10 on its asymptotic series (A&S 7.1.23)."""
     with np.errstate(all="ignore"):
-        near = np.minimum(x, 25.0)
-        direct = np.exp(near * near) * NUMPY.erfc(near)
-        far = np.maximum(x, 25.0)
+        near = np.minimum(x, 10.0)
+        head = np.rint(near * 2.0**20) / 2.0**20
+        head = np.where(np.abs(near) < 30, head, near)
+        direct = np.exp(head * head) * (NUMPY.erfc(near) * np.exp((near - head) * (near + head)))
+        far = np.maximum(x, 10.0)
         r = 1 / (2 * far * far)
-        return np.where(x < 25.0, direct, (1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r)))) / (far * math.sqrt(math.pi)))
+        series = np.ones_like(far)
+        for k in range(15, 0, -1):
+            series = 1 - (2 * k - 1) * r * series
+        return np.where(np.isneginf(x), np.inf, np.where(x < 10.0, direct, series / (far * math.sqrt(math.pi))))
 
 
 def log_ndtr(x: Any) -> Any:
@@ -213,7 +173,8 @@ def log_ndtr(x: Any) -> Any:
 
 
 def ndtri(p: Any) -> Any:
-    """The normal quantile of probability p: Newton's method on the logarithm, from the tail's leading term."""
+    """The normal quantile of probability p: Newton's method on the logarithm, from the tail's leading term; between the
+    quartiles through erfinv, which loses no digits near one half."""
     with np.errstate(all="ignore"):
         upper = p > 0.5
         q = np.where(upper, 1 - p, p)
@@ -225,7 +186,8 @@ def ndtri(p: Any) -> Any:
             slope = np.exp(-x * x / 2 - level) / math.sqrt(2 * math.pi)
             x = x - (level - target) / slope
         x = np.where(q == 0.5, 0.0, np.where(q == 0, -np.inf, np.where(q < 0, np.nan, x)))
-        return np.where(np.isnan(p), np.nan, np.where(upper, -x, x))
+        x = np.where(np.abs(p - 0.5) <= 0.25, math.sqrt(2) * NUMPY.erfinv(2 * p - 1), np.where(upper, -x, x))
+        return np.where(np.isnan(p), np.nan, x)
 
 
 # B_2k / (2k)! of the Euler-Maclaurin formula
@@ -236,7 +198,8 @@ _CORRECTIONS = tuple(b / math.factorial(2 * k) for k, b in enumerate(_BERNOULLI,
 def zeta(s: Any, q: Any) -> Any:
     """Hurwitz's zeta function: a sum of ten terms and the Euler-Maclaurin formula for the rest.
 
-    nan for s < 1, and for q < 0 where s is no integer; inf at s = 1 and at the poles q = 0, -1, -2, ...
+    nan for s < 1, for q < 0 where s is not an integer, and at q = inf, as torch's; inf at s = 1 and at the poles
+    q = 0, -1, -2, ...; at s = inf the largest term decides.
     Source: Abramowitz & Stegun, 23.1.30, applied to 23.2.
     """
     with np.errstate(all="ignore"):
@@ -256,21 +219,23 @@ def zeta(s: Any, q: Any) -> Any:
             total = total + c * factor * power
             factor = factor * (s + 2 * k - 1) * (s + 2 * k)
             power = power / (w * w)
+        nearest = np.abs(base)
+        nearest = np.where(q < 0, np.minimum(nearest, 1 - nearest), nearest)
+        total = np.where(np.isinf(s), np.where(nearest < 1, np.inf, np.where(nearest == 1, 1.0, np.nan)), total)
+        total = np.where(np.isposinf(q) | np.isnan(s) | np.isnan(q) | ((q < 0) & (s != np.floor(s))), np.nan, total)
         pole = (q <= 0) & (q == np.floor(q))
-        total = np.where(pole, np.inf, np.where((q < 0) & (s != np.floor(s)), np.nan, total))
-        total = np.where(np.isinf(q) & (q > 0), 0.0, total)
-        return np.where(s == 1, np.inf, np.where((s < 1) | np.isnan(s) | np.isnan(q), np.nan, total))
+        return np.where(s == 1, np.inf, np.where(s < 1, np.nan, np.where(pole, np.inf, total)))
 
 
 def polygamma(n: int, x: Any) -> Any:
-    """The n-th derivative of digamma, n >= 1, through zeta; trigamma of x < 1/2 by reflection."""
+    """The n-th derivative of digamma, n >= 1, through zeta; trigamma of x < 0 by reflection."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         if n == 1:
-            reflected = x < 0.5
+            reflected = x < 0
             value = zeta(2.0, np.where(reflected, 1 - x, x))
-            fraction = x - np.floor(x)
-            return np.where(reflected, (np.pi / np.sin(np.pi * fraction)) ** 2 - value, value)
+            value = np.where(reflected, (np.pi / np.sin(np.pi * (x - np.rint(x)))) ** 2 - value, value)
+            return np.where(np.isposinf(x), 0.0, value)
         return (-1.0) ** (n + 1) * math.factorial(n) * zeta(n + 1.0, x)
 
 
@@ -284,7 +249,9 @@ def gammainc(a: Any, x: Any, upper: bool) -> Any:
         a, x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
         valid = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
         b, y = np.where(valid, a, 1.0), np.where(valid, x, 1.0)
-        scale = np.exp(-y + b * np.log(y) - NUMPY.lgamma(b))
+        small = (b < 30) & (y < 600)  # there nothing overflows; the exponent of the other form is rounded
+        direct = np.power(y, b) * np.exp(-y) / native_unary("tgamma", np.where(small, b, 1.0))
+        scale = np.where(small, direct, np.exp(-y + b * np.log(y) - NUMPY.lgamma(b)))
         term = 1 / b
         series, k = term.copy(), b.copy()
         for _ in range(2000):
@@ -300,11 +267,11 @@ def gammainc(a: Any, x: Any, upper: bool) -> Any:
         result = q if upper else p
         zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
         result = np.where(valid, result, np.nan)
-        result = np.where((x == 0) & (a > 0), zero, result)
-        result = np.where((a == 0) & (x > 0), one, result)
-        result = np.where(np.isposinf(x) & np.isfinite(a) & (a >= 0), one, result)
-        result = np.where(np.isposinf(a) & np.isfinite(x) & (x >= 0), zero, result)
-        return np.where(np.isnan(a) | np.isnan(x), np.nan, result)
+        result = np.where(np.isposinf(x), one, result)  # torch's order of questions: a nan beside an infinity or a zero may not matter
+        result = np.where(np.isposinf(a), np.where(np.isposinf(x), np.nan, zero), result)
+        result = np.where(x == 0, zero, result)
+        result = np.where(a == 0, np.where(x > 0, one, np.nan), result)
+        return np.where((x < 0) | (a < 0), np.nan, result)
 
 
 def _gamma_fraction(a: Any, x: Any) -> Any:
@@ -313,6 +280,7 @@ def _gamma_fraction(a: Any, x: Any) -> Any:
     b = np.maximum(x, a + 1) + 1 - a
     c, d = np.full_like(b, 1 / tiny), 1 / b
     h = d.copy()
+    done = np.zeros(h.shape, bool)
     for i in range(1, 2000):
         an = -i * (i - a)
         b = b + 2
@@ -320,8 +288,10 @@ def _gamma_fraction(a: Any, x: Any) -> Any:
         d = 1 / np.where(np.abs(d) < tiny, tiny, d)
         c = b + an / c
         c = np.where(np.abs(c) < tiny, tiny, c)
-        h = h * d * c
-        if np.all(np.abs(d * c - 1) < 1e-16):
+        factor = d * c
+        h = np.where(done, h, h * factor)
+        done |= ~(np.abs(factor - 1) > 5e-16)  # further factors are ones and a rounding: their product would drift
+        if done.all():
             break
     return h
 
@@ -330,7 +300,8 @@ def _recurrence(first: Any, second: Any, step: Any) -> Any:
     """Values of polynomials of degrees n (an array) from those of degrees 0 and 1 and a three-term recurrence."""
 
     def evaluate(x: Any, n: Any) -> Any:
-        x, n = np.broadcast_arrays(np.asarray(x, np.float64), np.trunc(np.asarray(n, np.float64)))
+        n = np.asarray(n, np.float64)
+        x, n = np.broadcast_arrays(np.asarray(x, np.float64), np.where(np.isfinite(n), np.trunc(n), -1.0))
         before, now = first(x), second(x)
         result = np.where(n < 0, 0.0, np.where(n == 0, before, now))
         for k in range(1, int(np.max(n, initial=0))):

@@ -112,7 +112,8 @@ class Op(_native.OpBase):
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (), underived: bool = False,
                  casts_result: bool = False, dynamic_output: Callable[..., Any] | None = None,
                  over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
-                 fallible: bool = False, doc: str | None = None, in_opmath: bool | None = None) -> None:  # fmt: skip
+                 numbers_as_given: bool = False, fallible: bool = False, doc: str | None = None,
+                 in_opmath: bool | None = None) -> None:  # fmt: skip
         if in_opmath is None and (kind is not Kind.POINTWISE or promotion in ("raw", "select")):
             in_opmath = False  # else None: the gradient formulas alone compute halves in float32; True: the decomposition too
         self.schema: Schema = parse(schema)
@@ -142,6 +143,7 @@ class Op(_native.OpBase):
         self._restricted = len(self.accepts) < 4 and kind is not Kind.POINTWISE  # those look at the dtype of all inputs together
         self.float8 = float8 or kind is Kind.VIEW  # defined on the 8-bit floats
         self.of_numbers = of_numbers  # numbers may stand for all its tensors: the first then becomes one
+        self.numbers_as_given = numbers_as_given  # the scalar rule treats a number differently from a tensor of that value
         # Whether it raises may depend on data: then a compiler keeps it although nobody reads the result.
         self.fallible: bool = fallible or (base is not None and base.fallible)
         self.over_input = over_input  # the kernel may be handed its first input as its result as well

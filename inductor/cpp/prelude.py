@@ -12,16 +12,19 @@ from typing import Final
 from inductor.artifact import RUNTIME_ABI
 from inductor.cpp.vector_math import declaration, definitions, has_forms, used
 
-# IR operation -> libm name, for one argument (two for atan2 and pow). All have float and double forms; those with
-# vector forms in libmvec are declared so that loops over them vectorise.
-LIBM: Final = {
-    "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
-    "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
-    "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erf": "erf", "erfc": "erfc",
-    "lgamma": "lgamma",
-}  # fmt: skip
-LIBM_BINARY: Final = {"pow": "pow", "atan2": "atan2", "fmod": "fmod"}
-OWN: Final = frozenset({("erf", "f32")})  # of these, defined below
+# Operations of one argument that libm computes, by the same names. Some have vector forms in libmvec (`vector_math`).
+_LIBM: Final = (
+    "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+    "acosh", "atanh", "erf", "erfc", "lgamma",
+)  # fmt: skip
+_LIBM_BINARY: Final = ("pow", "atan2", "fmod", "hypot")
+# libmvec is off by up to 4 units in the last place, torch by at most 1. These stay below 1.7; the other operations on f32 compute
+# in f64 and round, those on f64 call libm itself.
+_VECTORS_OF_F32: Final = frozenset({"exp2", "pow", "atan2", "fmod"})
+_VECTORS_OF_F64: Final = frozenset({"exp2", "log", "log10", "pow", "atan2", "fmod"})
+_OWN: Final = frozenset({  # defined below
+    ("tanh", "f64"), *((f, "f32") for f in ("erf", "expm1", "hypot", "log", "log1p", "tanh")),
+})  # fmt: skip
 
 _TYPES: Final = """\
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
@@ -97,15 +100,53 @@ FI f64 fj_exp(f64 x) {
 }
 """
 
-# libmvec's erff costs as much as five of these divisions. x P(x^2) / Q(x^2), up to where the result rounds to one; the
-# coefficients are those of eager's own erf, at most 6 units in the last place off.
-_ERF: Final = """\
-FI f32 fj_erf(f32 x) {
-  f32 c = x < -3.9f ? -3.9f : x > 3.9f ? 3.9f : x, z = c * c;
-  f32 p = fj_fma(fj_fma(fj_fma(1.91113691e-08f, z, -1.94208151e-06f), z, 0.000147234889f), z, 0.00398851226f);
-  p = fj_fma(fj_fma(fj_fma(p, z, 0.0515184075f), z, 0.207077732f), z, 1.12837909f);
-  f32 q = fj_fma(fj_fma(fj_fma(0.00102060666f, z, 0.0149539106f), z, 0.117950938f), z, 0.516849119f);
-  return c * p / fj_fma(q, z, 1.0f);
+# The functions of eager/native/vecmath.h with explicit fused products: at most 1.2 units in the last place off.
+_ELEMENTARY: Final = """\
+FI f32 fj_expm1(f32 x) { /* 2^n expm1(r) + (2^n - 1), halved */
+  f32 c = x < -18.0f ? -18.0f : x > 89.0f ? 89.0f : x;
+  f32 shifted = fj_fma(c, 1.44269504f, 12582912.0f), quotient = shifted - 12582912.0f;
+  i32 n = (i32)(fj_bits(shifted) - 0x4b400000u);
+  f32 r = fj_fma(quotient, -1.42860677e-6f, fj_fma(quotient, -0.693145752f, c));
+  f32 p = fj_fma(fj_fma(0.0001984591f, r, 0.0013941042f), r, 0.008333391f);
+  p = fj_fma(fj_fma(fj_fma(p, r, 0.041666355f), r, 0.16666666f), r, 0.5f);
+  f32 s = fj_float((u32)(n + 126) << 23);
+  f32 few = fj_fma(p * (r * r), s, fj_fma(r, s, s - 0.5f)), many = fj_fma(fj_fma(p, r * r, r), s, -0.5f) + s;
+  f32 half = n > 6 ? many : few;
+  return __builtin_fabsf(x) < 2.98023224e-8f ? x : half + half;
+}
+FI f32 fj_log_of(f32 f, f32 n) { /* log(1 + f) + n log(2) for f in [-1/4, 1/2] */
+  f32 p = fj_fma(fj_fma(-0.04490958f, f, 0.104483284f), f, -0.13162231f);
+  p = fj_fma(fj_fma(fj_fma(p, f, 0.14482062f), f, -0.16647767f), f, 0.19990607f);
+  p = fj_fma(fj_fma(fj_fma(p, f, -0.25000054f), f, 0.33333454f), f, -0.5f);
+  return fj_fma(n, 0.693145752f, fj_fma(p, f * f, n * 1.42860677e-6f) + f);
+}
+FI f32 fj_log(f32 x) {
+  b8 tiny = x < 1.17549435e-38f;
+  f32 y = tiny ? x * 8388608.0f : x;
+  i32 i = (i32)(fj_bits(y) - 0x3f400000u);
+  f32 r = fj_log_of(fj_float((i & 0x007fffff) + 0x3f400000) - 1.0f, (f32)((i >> 23) - (tiny ? 23 : 0)));
+  r = x == 0.0f ? -__builtin_inff() : x < 0.0f ? __builtin_nanf("") : r;
+  return (x == __builtin_inff()) | (x != x) ? x : r;
+}
+FI f32 fj_log1p(f32 x) { /* 1 + x = 2^e (1 + f), f rounded once; s = 4 * 2^-e */
+  i32 k = (i32)(fj_bits(1.0f + x) - 0x3f400000u) & (i32)0xff800000;
+  f32 s = fj_float(0x40800000u - (u32)k), r = fj_log_of(fj_fma(x * 0.25f, s, fj_fma(s, 0.25f, -1.0f)), (f32)(k >> 23));
+  r = x == -1.0f ? -__builtin_inff() : x < -1.0f ? __builtin_nanf("") : r;
+  return (__builtin_fabsf(x) < 2.98023224e-8f) | (x == __builtin_inff()) | (x != x) ? x : r;
+}
+FI f32 fj_tanh(f32 x) {
+  f32 a = __builtin_fabsf(x), z = x * x, p = fj_fma(fj_fma(-0.00035845183f, z, 0.002301364f), z, -0.007946106f);
+  p = fj_fma(fj_fma(fj_fma(fj_fma(p, z, 0.021486657f), z, -0.0538798f), z, 0.13332345f), z, -0.33333296f);
+  f32 far = 1.0f - 2.0f / (fj_exp(a + a) + 1.0f);
+  return x != x ? x : __builtin_copysignf(a < 1.0f ? fj_fma(p, z * a, a) : far, x);
+}
+FI f32 fj_erf(f32 x) { /* x + x P(x^2) near zero, 1 - exp(P(|x|)) farther out (coefficients: N. Juffa, 2015) */
+  f32 t = __builtin_fabsf(x), s = x * x;
+  f32 r = fj_fma(fj_fma(-1.72853470e-5f, t, 3.83197126e-4f), s, fj_fma(-3.88396438e-3f, t, 2.42546219e-2f));
+  r = fj_fma(fj_fma(fj_fma(fj_fma(r, t, -1.06777877e-1f), t, -6.34846687e-1f), t, -1.28717512e-1f), t, -t);
+  f32 p = fj_fma(fj_fma(fj_fma(-5.96761703e-4f, s, 4.99119423e-3f), s, -2.67681349e-2f), s, 1.12819925e-1f);
+  p = fj_fma(fj_fma(p, s, -3.76125336e-1f), s, 1.28379166e-1f);
+  return t > 0.921875f ? __builtin_copysignf(1.0f - fj_exp(r), x) : fj_fma(p, x, x);
 }
 """
 
@@ -148,7 +189,12 @@ FI b8 fj_isfinite(T x) { return __builtin_fabs@(x) < (T)__builtin_inf(); }
 FI b8 fj_signbit(T x) { return __builtin_copysign@((T)1, x) < 0; }
 FI T fj_remainder(T a, T b) {
   T m = fj_fmod(a, b);
-  return (m != 0) & ((b < 0) != (m < 0)) ? m + b : m == 0 ? __builtin_copysign@((T)0, b) : m;
+  return (m != 0) & ((b < 0) != (m < 0)) ? m + b : m;
+}
+/* GCC's vectoriser replaces pow(x, 0.5) by sqrt(x), which is another number at -0 and -inf. */
+FI T fj_pow(T x, T y) {
+  if (__builtin_constant_p(y) && y == (T)0.5) return x == -(T)__builtin_inf() ? (T)__builtin_inf() : __builtin_sqrt@(x) + (T)0;
+  return fj_general_pow(x, y);
 }
 FI T fj_truncdiv(T a, T b) { return __builtin_trunc@(a / b); }
 FI T fj_floordiv(T a, T b) {
@@ -188,6 +234,10 @@ FI T fj_pow(T a, T b) {
 """
 
 _SPECIAL: Final = """\
+FI f64 fj_tanh(f64 x) { return __builtin_fabs(x) < 7.450580596923828e-9 ? x : tanh(x); } /* libm's is off by one there */
+FI f32 fj_hypot(f32 x, f32 y) { /* squares of f32 neither overflow nor vanish in f64 */
+  return fj_isinf(x) | fj_isinf(y) ? __builtin_inff() : (f32)__builtin_sqrt((f64)x * (f64)x + (f64)y * (f64)y);
+}
 FI i64 fj_floormod(i64 a, i64 b) { return fj_remainder(a, b); }
 /* A position that is out of range is noted where the segment will look, and replaced by one that is not. */
 FI i64 fj_check_index(i64 i, i64 n, i64 check, i64* failed) {
@@ -200,8 +250,7 @@ FI i64 fj_wrap_index(i64 i, i64 n, i64 check, i64* failed) {
 }
 FI i64 fj_min(i64 a, i64 b) { return a < b ? a : b; }
 FI i64 fj_max(i64 a, i64 b) { return a > b ? a : b; }
-/* Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then two Newton steps: on erfc above 1/2, where
-   the difference of erf and x would have lost its digits. */
+/* Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then three Newton steps, above one half on 1 - x. */
 FI f64 fj_erfinv(f64 x) {
   f64 w = -fj_log((1.0 - x) * (1.0 + x)), a, p, y, big = __builtin_fabs(x);
   b8 near = w < 5.0;
@@ -215,18 +264,19 @@ FI f64 fj_erfinv(f64 x) {
   p = (near ? -0.00417768164 : 0.00943887047) + p * a;
   p = (near ? 0.246640727 : 1.00167406) + p * a;
   p = (near ? 1.50140941 : 2.83297682) + p * a;
-  y = p * big;
-  for (int i = 0; i < 2; i++) {
-    f64 above = big > 0.5 ? (1.0 - big) - fj_erfc(y) : fj_erf(y) - big;
-    y = y - above / (1.1283791670955126 * fj_exp(-y * y));
-  }
-  return big == 1.0 ? __builtin_copysign(__builtin_inf(), x) : big > 1.0 ? __builtin_nan("") : __builtin_copysign(y, x);
+  f64 far = w + 0.6931471805599453, square = far; /* erfc's leading term at 1 - |x| */
+  for (int i = 0; i < 2; i++) square = far - 0.5 * fj_log(3.141592653589793 * fj_maximum(square, 1.0));
+  y = w < 16.0 ? p * big : __builtin_sqrt(fj_maximum(square, 0.0));
+  for (int i = 0; i < 3; i++) y = y - (big < 0.5 ? fj_erf(y) - big : (1.0 - big) - fj_erfc(y)) / (1.1283791670955126 * fj_exp(-y * y));
+  y = __builtin_copysign(y, x);
+  return big == 1.0 ? __builtin_copysign(__builtin_inf(), x) : big > 1.0 ? __builtin_nan("") : y;
 }
 FI f32 fj_erfinv(f32 x) { return (f32)fj_erfinv((f64)x); }
-/* Recurrence up to 8, then the asymptotic series (Abramowitz & Stegun 6.3.18); reflection below 1/2. */
+/* Recurrence up to 8, then the asymptotic series (Abramowitz & Stegun 6.3.18); reflection below 0, by the distance to the
+   nearest pole. */
 FI f64 fj_digamma(f64 z) {
-  b8 reflect = z < 0.5;
-  f64 w = reflect ? 1.0 - z : z, s = 0.0, f = z - __builtin_floor(z);
+  b8 reflect = z < 0.0;
+  f64 w = reflect ? 1.0 - z : z, s = 0.0, f = z - __builtin_rint(z);
   for (int i = 0; i < 8; i++) { b8 small = w < 8.0; s -= small ? 1.0 / w : 0.0; w += small ? 1.0 : 0.0; }
   f64 r = 1.0 / (w * w);
   f64 t = r * (1.0/12 - r * (1.0/120 - r * (1.0/252 - r * (1.0/240 - r * (5.0/660 - r * (691.0/32760 - r / 12))))));
@@ -279,22 +329,33 @@ template <int lanes, class T, class F> FI T fj_fold(const T* a, F f) {
 
 
 def _declarations(vector_functions: frozenset[str]) -> str:
+    """libm's functions, their vector forms and the wrappers."""
     lines = ['extern "C" {']
     wrappers = []
-    for table, arity in ((LIBM, 1), (LIBM_BINARY, 2)):
-        for op, name in table.items():
-            for double in (False, True):
-                t, symbol = ("f64", name) if double else ("f32", name + "f")
-                if has_forms(vector_functions, name, double, arity):
+    for table, arity in ((_LIBM, 1), (_LIBM_BINARY, 2)):
+        for op in table:
+            vectors = {t: has_forms(vector_functions, op, t == "f64", arity) for t in ("f32", "f64")}
+            for t, symbol in (("f32", op + "f"), ("f64", op)):
+                lines.append(f"{t} {symbol}({', '.join([t] * arity)}) noexcept;")
+                if vectors[t]:
                     lines.append(declaration(t, symbol, arity))
-                    symbol = f"fjv_{symbol}"
-                else:
-                    lines.append(f"{t} {symbol}({', '.join([t] * arity)}) noexcept;")
-                if (op, t) in OWN:
+            for t in ("f32", "f64"):
+                if (op, t) in _OWN:
                     continue
-                args = ", ".join(f"{t} {'xy'[i]}" for i in range(arity))
-                wrappers.append(f"FI {t} fj_{op}({args}) {{ return {symbol}({', '.join('xy'[:arity])}); }}")
+                wrappers.append(_wrapper(op, t, arity, vectors))
     return "\n".join([*lines, "}", *wrappers]) + "\n"
+
+
+def _wrapper(op: str, t: str, arity: int, vectors: dict[str, bool]) -> str:
+    """`fj_<op>` over libm, or over its vector forms where these are accurate. vectors: the types that have such forms."""
+    names = "xy"[:arity]
+    if t == "f32" and op not in _VECTORS_OF_F32:
+        call = f"(f32){'fjv_' if vectors['f64'] else ''}{op}({', '.join(f'(f64){x}' for x in names)})"
+    else:
+        accurate = op in (_VECTORS_OF_F32 if t == "f32" else _VECTORS_OF_F64)
+        call = f"{'fjv_' if vectors[t] and accurate else ''}{op}{'f' if t == 'f32' else ''}({', '.join(names)})"
+    own = "general_pow" if op == "pow" else op
+    return f"FI {t} fj_{own}({', '.join(f'{t} {x}' for x in names)}) {{ return {call}; }}"
 
 
 def _integers() -> str:
@@ -316,11 +377,11 @@ def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     floats = _substitute(_DIVIDE + _FLOAT, {"T": "f32"}).replace("@(", "f(")
     floats += _substitute(_DIVIDE + _FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
-    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ERF + declared + floats + _integers() + _SPECIAL + _FOLDS
+    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + _FOLDS
 
 
 def forms_used(text: str, head: str, vector_functions: tuple[str, ...] | frozenset[str]) -> str:
     """The definitions that a unit needs after its own `text`, which follows the prelude `head`."""
     names = used(text, head)
-    functions = {op: (name, 1) for op, name in LIBM.items()} | {op: (name, 2) for op, name in LIBM_BINARY.items()}
+    functions = {op: (op, 1) for op in _LIBM} | {op: (op, 2) for op in _LIBM_BINARY}
     return definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))

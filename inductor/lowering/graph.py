@@ -119,6 +119,8 @@ class _Lowering:
                 if isinstance(a, ir.Ref):
                     v = self.b.broadcast(a, p, spec.shape)
                     values.append(Scalar(v if i in as_given else cast_value(v, compute)))
+                elif op.numbers_as_given and isinstance(a, int | float) and compute.is_floating_point:
+                    values.append(a)
                 elif i in op._tensor_at and a is not None and (op.promotion not in ("raw", "select") or i not in as_given):
                     values.append(Scalar(number(a, compute)))
                 else:

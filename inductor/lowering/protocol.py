@@ -56,7 +56,7 @@ class Scalar:
         return binary("div", other, self)
 
     def __pow__(self, other: Any) -> Scalar:
-        return power(self, other)
+        return binary("pow", self, other)
 
     def __neg__(self) -> Scalar:
         return Scalar(ir.make_op("neg", (self.value,), self.dtype))
@@ -152,25 +152,6 @@ def compare(name: str, a: Any, b: Any) -> Scalar:
     return Scalar(ir.make_op(name, (as_value(a, d), as_value(b, d)), _BOOL))
 
 
-def power(a: Any, b: Any) -> Scalar:
-    """a ** b; small whole exponents as products, one half as a root.
-
-    An exponent that is a number is a constant here; a tensor of equal numbers is a load still.
-    """
-    if isinstance(b, Scalar) and isinstance(b.value, ir.Const):
-        b = b.value.value
-    if isinstance(a, Scalar) and isinstance(b, int | float) and a.dtype.category is Category.FLOAT:
-        if b == 2:
-            return a * a
-        if b == 1:
-            return a
-        if b == 0.5:
-            return Scalar(ir.make_op("sqrt", (a.value,), a.dtype))
-        if b == -1:
-            return 1.0 / a
-    return binary("pow", a, b)
-
-
 class Loop:
     """`k` in a scalar rule."""
 
@@ -191,7 +172,7 @@ class Loop:
         return Scalar(number(value, of))
 
     def pow(self, a: Any, b: Any) -> Scalar:
-        return power(a, b)
+        return binary("pow", a, b)
 
 
 def _unary_method(name: str) -> Any:
@@ -218,7 +199,7 @@ def _binary_method(name: str) -> Any:
 
 _PREDICATES: Final = "isnan isinf isfinite signbit logical_not logical_and logical_or logical_xor".split()
 _BINARY: Final = (
-    "maximum minimum fmod remainder floordiv truncdiv atan2 copysign bitwise_and bitwise_or bitwise_xor left_shift right_shift"
+    "maximum minimum fmod remainder floordiv truncdiv atan2 hypot copysign bitwise_and bitwise_or bitwise_xor left_shift right_shift"
 ).split()
 _UNARY: Final = (
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv "

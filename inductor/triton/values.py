@@ -47,7 +47,7 @@ CHECKS: Final = frozenset({"check_index", "wrap_index"})
 CHECKS_POINTER: Final = "checks_ptr"
 _LIBDEVICE: Final = frozenset(
     "expm1 log10 log1p tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf erfc erfinv lgamma digamma trunc fmod "
-    "pow signbit".split()
+    "pow hypot signbit".split()
 )
 _INTEGER: Final = {  # Triton divides towards zero
     "floordiv": "({0} // {1} - tl.where(({0} % {1} != 0) & (({0} < 0) != ({1} < 0)), 1, 0))",

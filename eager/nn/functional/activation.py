@@ -75,7 +75,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     if inplace:
         return _into(input, celu, alpha)
-    return where(input <= 0, OPS["expm1"](OPS["clamp"](input, None, 0) / alpha) * alpha, input)
+    return OPS["celu"](input, alpha)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -96,9 +96,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x))."""
     if inplace:
         return _into(input, mish)
-    if input.dtype.itemsize == 2 and input.dtype.is_floating_point:  # rounded once
-        return mish(input.float()).to(input.dtype)
-    return input * OPS["tanh"](OPS["softplus"](input, 1.0, 20.0))
+    return OPS["mish"](input)
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -135,13 +133,14 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     _floating("softshrink_cpu", input)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    return where(OPS["abs"](input) <= lambd, input.detach() * 0, where(input < 0, input + lambd, input - lambd))
+    return where(OPS["abs"](input) > lambd, where(input < 0, input + lambd, input - lambd), input.detach() * 0)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x, but zero where |x| <= lambd."""
     _floating("hardshrink_cpu", input)
-    return where(OPS["abs"](input) <= lambd, 0, input)
+    kept = input.detach()
+    return where(OPS["abs"](input) > lambd, input, where(OPS["isnan"](kept), kept, 0))
 
 
 def _integral_hardtanh(input: Tensor, min_val: float, max_val: float) -> Tensor:
@@ -160,8 +159,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         return _into(input, hardtanh, min_val, max_val)
     if input.dtype.is_integral:
         return _integral_hardtanh(input, min_val, max_val)
-    clamped = OPS["clamp"](input, min_val, max_val)
-    return where((input <= min_val) | (input >= max_val), clamped.detach(), input)
+    return where((input > min_val) & (input < max_val), input, OPS["clamp"](input.detach(), min_val, max_val))
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -178,7 +176,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     _floating("hardsigmoid_cpu", input)
     if inplace:
         return _into(input, hardsigmoid)
-    return OPS["clamp"](input + 3, 0, 6) / 6
+    return OPS["hardsigmoid"](input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -215,7 +213,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
                                f"{weight.numel()} and channel size = {channels}.")  # fmt: skip
         weight = weight.view(1, -1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else weight
-    return where(input > 0, input, weight * input)
+    above = input > 0
+    return where(above, input, weight * where(above, 0, input))  # an infinite input makes no nan of the weight's gradient
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:

@@ -75,7 +75,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 
     def rule(x: Tensor, t: Tensor) -> Tensor:
         d = OPS["abs"](x - t)
-        return OPS["where"](d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
+        far = d >= beta
+        near = OPS["where"](far, 0, d)  # the square of an infinite distance would have a gradient of nan
+        return OPS["where"](far, d - 0.5 * beta, near * near * (0.5 / beta))
 
     return _pairwise("smooth_l1_loss", input, target, rule, reduction)
 
@@ -88,7 +90,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
     def rule(x: Tensor, t: Tensor) -> Tensor:
         d = OPS["abs"](x - t)
-        return OPS["where"](d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
+        far = d > delta
+        near = OPS["where"](far, 0, d)
+        return OPS["where"](far, (d - 0.5 * delta) * delta, near * near * 0.5)
 
     return cast_to(_pairwise("huber_loss", input, target, rule, resolve_reduction(reduction), weight), input.dtype)
 

@@ -577,7 +577,7 @@ def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # 
     def turned(x: Any, by: int) -> Any:
         return OPS["roll"](x, (by,), (d,))
 
-    return _out(turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1), out)
+    return _out((turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1)).contiguous(), out)
 
 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:

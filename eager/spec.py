@@ -1,4 +1,12 @@
-"""TensorSpec: what is known of a tensor without its data, and the law of output strides."""
+"""TensorSpec: what is known of a tensor without its data, and the laws of output strides.
+
+The meta rule of each op names the law that its results follow, as torch's do:
+
+- `elementwise_strides`: the layout that the operands agree on, else dense in the order of their strides (pointwise ops).
+- `preserve_strides`: the input's layout if it is dense, else dense in the order of its strides (`clone`, `flip`, `sort`).
+- `suggested_strides`: channels-last where the input suggests it, else row-major (pooling, padding, resizing, norms of images).
+- `contiguous_strides`: row-major, whatever the input's layout (reductions, products, lookups).
+"""
 from __future__ import annotations
 
 import itertools
@@ -193,6 +201,55 @@ def channels_last_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 _RANKS: Final = {"channels_last": 4, "channels_last_3d": 5}
+
+
+def suggested_format(x: SpecLike) -> str:
+    """The memory format that the strides of `x` suggest: torch's `suggest_memory_format`.
+
+    It is channels-last if, from the channels over the spatial dims to the batch, each stride is at least the extent of the
+    dims before it; gaps between elements are allowed. Strides that fit both formats count as row-major: those of a row-major
+    tensor whose dims but the first have size 1, and those of channels that are expanded.
+    """
+    ndim = x.ndim
+    if ndim not in (4, 5):
+        return "contiguous"
+    shape, strides = x.shape, x.stride()
+    if strides[1] == 0:
+        return "contiguous"
+    extent: int = 0
+    for d in (1, *range(ndim - 1, 1, -1), 0):
+        if strides[d] < extent or (d == 0 and extent == strides[1]) or shape[d] == 0:
+            return "contiguous"
+        extent = strides[d] * shape[d] if shape[d] > 1 else strides[d]
+    return "channels_last" if ndim == 4 else "channels_last_3d"
+
+
+def is_channels_last(x: SpecLike) -> bool:
+    """Whether the strides of `x` suggest a channels-last format."""
+    return suggested_format(x) != "contiguous"
+
+
+def suggested_strides(x: SpecLike, shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a result of `shape` in the format that `x` suggests; row-major if `shape` has another number of dims."""
+    if len(shape) == x.ndim and is_channels_last(x):
+        return channels_last_strides(shape)
+    return contiguous_strides(shape)
+
+
+def as_image(x: SpecLike) -> TensorSpec:
+    """A (n, c, length) as (n, c, 1, length): torch computes convolutions and pooling of sequences on images of one row."""
+    n, c, length = x.shape
+    a, b, step = x.stride()
+    return TensorSpec((n, c, 1, length), x.dtype, (a, b, step * length, step), x.device)
+
+
+def image_strides(x: SpecLike, shape: Sequence[int]) -> tuple[int, ...]:
+    """`suggested_strides` of an op that takes a sequence for an image of one row."""
+    if x.ndim != 3:
+        return suggested_strides(x, shape)
+    n, c, length = shape
+    strides = suggested_strides(as_image(x), (n, c, 1, length))
+    return (*strides[:2], strides[3])
 
 
 def format_strides(shape: Sequence[int], name: str) -> tuple[int, ...]:

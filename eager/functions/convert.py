@@ -8,9 +8,8 @@ from eager.autograd.node import attach
 from eager.device import CPU, device
 from eager.dtypes import dtype
 from eager.fake import fake
-from eager.optable.shape import is_channels_last
 from eager.optable.table import OPS, array_module, empty
-from eager.spec import TensorSpec, preserve_strides
+from eager.spec import TensorSpec, format_strides, preserve_strides, suggested_format
 
 TensorBase = _native.TensorBase
 
@@ -76,10 +75,10 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _in_format(x: Any, fmt: Any, may_stay: bool) -> Any:
-    """`x` in a memory format. may_stay: as it is, if it has no other format than that, though it may not be dense."""
-    if fmt.name == "preserve" or (may_stay and fmt.name == "contiguous" and not is_channels_last(x)):
+    """`x` in a memory format. may_stay: `x` itself if its strides suggest that format, even if it is not dense."""
+    if fmt.name == "preserve" or (may_stay and suggested_format(x) == fmt.name):
         return x
-    return x.contiguous(memory_format=fmt)
+    return x if not may_stay and tuple(x.stride()) == format_strides(x.shape, fmt.name) else OPS["clone"](x, fmt.name)
 
 
 class _Move:

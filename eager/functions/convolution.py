@@ -5,6 +5,7 @@ from typing import Any
 
 from eager.autograd.record import owned
 from eager.optable.table import OPS
+from eager.spec import is_channels_last
 from eager.symint import as_count
 
 
@@ -105,9 +106,16 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     return OPS["squeeze"](y, (0,)) if input.ndim == 2 else y
 
 
-def _packed(x: Any, shape: tuple[int, ...]) -> Any:
-    """The elements of `x` in memory of their own, in row-major order, as `shape`."""
-    return owned(OPS["view"](OPS["clone"](x, "contiguous"), shape))
+def _packed(x: Any, parts: Any, shape: tuple[int, ...], channels: int) -> Any:
+    """The elements of `parts` as `shape`, in memory of their own, in the format that the input `x` suggests.
+
+    parts: a view of `x`, whose dims 1 to `channels` make up the channels of `shape` (0: x is no batch of images).
+    """
+    if not channels or not is_channels_last(x):
+        return owned(OPS["view"](OPS["clone"](parts, "contiguous"), shape))
+    order = (0, *range(1 + channels, parts.ndim), *range(1, 1 + channels))
+    inner = OPS["view"](OPS["clone"](OPS["permute"](parts, order), "contiguous"), (shape[0], *shape[2:], shape[1]))
+    return owned(OPS["permute"](inner, (0, len(shape) - 1, *range(1, len(shape) - 1))))
 
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
@@ -123,7 +131,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
                            f"input.size(-3)={c} is not divisible by {r * r}")  # fmt: skip
     k = len(lead)
     parts = input.reshape(*lead, c // (r * r), r, r, h, w).permute(*range(k), k, k + 3, k + 1, k + 4, k + 2)
-    return _packed(parts, (*lead, c // (r * r), h * r, w * r))
+    return _packed(input, parts, (*lead, c // (r * r), h * r, w * r), 1 if k == 1 else 0)
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
@@ -140,7 +148,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
                                f"divisible by {r}")  # fmt: skip
     k = len(lead)
     parts = input.reshape(*lead, c, h // r, r, w // r, r).permute(*range(k), k, k + 2, k + 4, k + 1, k + 3)
-    return _packed(parts, (*lead, c * r * r, h // r, w // r))
+    return _packed(input, parts, (*lead, c * r * r, h // r, w // r), 3 if k == 1 else 0)
 
 
 def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
@@ -150,7 +158,7 @@ def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
     b, c, *rest = input.shape
     if groups <= 0 or c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return _packed(input.reshape(b, groups, c // groups, *rest).transpose(1, 2), (b, c, *rest))
+    return _packed(input, input.reshape(b, groups, c // groups, *rest).transpose(1, 2), (b, c, *rest), 2)
 
 
 def native_channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002

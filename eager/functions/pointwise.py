@@ -9,6 +9,7 @@ import numpy as np
 from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, c_name, scalar_name
+from eager.optable.schema import is_number
 from eager.optable.table import OPS, Op, from_array, write_out
 from eager.overlap import check_no_overlap, check_out
 from eager.promotion import result_type
@@ -134,7 +135,12 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
     integral = isinstance(input, TensorBase) and input.dtype.is_integral
     if integral and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    return _out(OPS["pow"](input, exponent), out, input, exponent)
+    return _out(_power_of_number(input, exponent) if is_number(input) else OPS["pow"](input, exponent), out, input, exponent)
+
+
+def _power_of_number(base: Any, exponent: Any) -> Any:
+    """base ** exponent of a number and a tensor. It is row-major whatever the layout of the exponent, as torch's is."""
+    return OPS["pow"](base, exponent.contiguous() if isinstance(exponent, TensorBase) else exponent)
 
 
 def square(input: Any, *, out: Any = None) -> Any:
@@ -465,7 +471,7 @@ def _pow(self: Any, other: Any) -> Any:
 
 def _rpow(self: Any, other: Any) -> Any:
     other = operand(other)
-    return other if other is NotImplemented else OPS["pow"](other, self)
+    return other if other is NotImplemented else _power_of_number(other, self)
 
 
 METHODS.update(

@@ -5,6 +5,7 @@ import inspect
 from typing import Any
 
 from eager.functions.convolution import batched, spread
+from eager.optable.shape import in_suggested_format
 from eager.optable.table import OPS
 from eager.symint import as_count
 
@@ -131,7 +132,8 @@ def _max_unpool(n: int) -> Any:
             total *= m
         lead = tuple(x.shape[:2])
         flat = OPS["full"]((*lead, total), 0, x.dtype, x.device)
-        return _unbatched(OPS["scatter"](flat, 2, index.reshape(*lead, -1), x.reshape(*lead, -1)).reshape(*lead, *size), single)
+        y = OPS["scatter"](flat, 2, index.reshape(*lead, -1), x.reshape(*lead, -1)).reshape(*lead, *size)
+        return _unbatched(in_suggested_format(y, x) if n == 2 else y, single)
 
     max_unpool.__name__ = max_unpool.__qualname__ = who
     return max_unpool

@@ -14,7 +14,7 @@ import numpy as np
 from eager import dtypes
 from eager.dtypes import scalar_name
 from eager.functions import taps
-from eager.optable.shape import is_channels_last
+from eager.optable.shape import in_suggested_format
 from eager.optable.table import OPS
 from eager.symint import as_count
 
@@ -107,9 +107,9 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
     if any(n < 1 for n in (*wanted, *input.shape[2:])):
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input {list(input.shape[2:])} output "
                            f"{list(wanted)}")  # fmt: skip
-    result = OPS["adaptive_avg_pool"](input, wanted) if mode == "area" else _along_dims(
-        input, wanted, scales, mode, bool(align_corners), antialias)  # fmt: skip
-    return OPS["clone"](result, "channels_last") if is_channels_last(input) and input.ndim == 4 else result.contiguous()
+    if mode == "area":
+        return OPS["adaptive_avg_pool"](input, wanted)
+    return in_suggested_format(_along_dims(input, wanted, scales, mode, bool(align_corners), antialias), input)
 
 
 def _along_dims(x: Any, wanted: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Any:

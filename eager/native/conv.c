@@ -233,7 +233,7 @@ static bool read_steps(Conv *v, PyObject *stride, PyObject *padding, PyObject *d
 }
 
 /* Row-major tensors of 3 to 5 dims, none empty, of one dtype. (Others are laid out in eager.optable.conv, which says how.) */
-static bool is_image(const TensorObject *t) { return t && tensor_ndim(t) >= 3 && tensor_ndim(t) <= 5 && tensor_count(t) && is_row_major(t); }
+static bool is_image(const TensorObject *t) { return t && tensor_ndim(t) >= 3 && tensor_ndim(t) <= 5 && tensor_count(t) && is_plain_signal(t); }
 
 static PyObject *make_result(const Conv *v, int spatial, long channels, const long *sizes, int code)
 {

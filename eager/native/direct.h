@@ -53,6 +53,31 @@ static inline bool is_row_major(const TensorObject *t)
     return true;
 }
 
+/* Whether the strides suggest a channels-last format: `eager.spec.suggested_format`, which states the rule. */
+static inline bool suggests_channels_last(const TensorObject *t)
+{
+    const int ndim = tensor_ndim(t);
+    const int64_t *sizes = tensor_sizes(t), *strides = tensor_strides(t);
+    if ((ndim != 4 && ndim != 5) || strides[1] == 0) return false;
+    int64_t extent = 0;
+    for (int i = 0; i < ndim; i++) {
+        const int d = i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
+        if (strides[d] < extent || sizes[d] == 0 || (d == 0 && extent == strides[1])) return false;
+        extent = sizes[d] > 1 ? strides[d] * sizes[d] : strides[d];
+    }
+    return true;
+}
+
+/* Row-major, and no layout of an image with its channels innermost, as which strides of dims of size one may pass too. */
+static inline bool is_plain_image(const TensorObject *t) { return is_row_major(t) && !suggests_channels_last(t); }
+
+/* The same for what convolutions and pooling read: they take a sequence (n, c, length) for an image of one row. */
+static inline bool is_plain_signal(const TensorObject *t)
+{
+    const bool thin = tensor_ndim(t) == 3 && tensor_sizes(t)[1] == 1 && tensor_sizes(t)[2] > 1;
+    return is_plain_image(t) && !(thin && tensor_strides(t)[1] <= tensor_strides(t)[2]);
+}
+
 /* Row-major in every stride, those of dims of size one as well: what a copy of it would have. */
 static inline bool has_plain_strides(const TensorObject *t)
 {

@@ -132,7 +132,7 @@ static const struct {
 PyObject *kernel_to_dtype(PyObject *const *args)
 {
     const TensorObject *x = cpu_tensor(args[0]);
-    if (!x || !is_row_major(x)) return NULL;
+    if (!x || !has_plain_strides(x)) return NULL;
     for (size_t i = 0; i < sizeof casts / sizeof *casts; i++) {
         if (casts[i].from != code_of(x) || g_dtypes[casts[i].to] != args[1]) continue;
         TensorObject *out = new_tensor(casts[i].to, tensor_ndim(x), tensor_sizes(x));

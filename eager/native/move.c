@@ -89,7 +89,7 @@ PyObject *kernel_clone(PyObject *const *args)
     TensorObject *x = cpu_tensor(args[0]);
     if (!x) return NULL;
     const bool asked = PyUnicode_Check(args[1]) && PyUnicode_CompareWithASCIIString(args[1], "contiguous") == 0;
-    if (!asked && (args[1] != Py_None || !is_row_major(x))) return NULL;
+    if (!asked && (args[1] != Py_None || !has_plain_strides(x))) return NULL;
     if (g_itemsize[code_of(x)] > 8) return NULL;
     TensorObject *out = new_tensor(code_of(x), tensor_ndim(x), tensor_sizes(x));
     if (out && tensor_count(x))
@@ -111,7 +111,7 @@ static bool joined_sizes(PyObject *list, int dim, int64_t *sizes, int *ndim, int
         if (!t || (i && code_of(t) != *code)) return false;
         *code = code_of(t);
         if (is_legacy_empty(t)) continue;
-        *row_major = *row_major || is_row_major(t);
+        *row_major = *row_major || is_plain_image(t);
         if (*ndim < 0) {
             *ndim = tensor_ndim(t);
             memcpy(sizes, tensor_sizes(t), sizeof(int64_t) * (size_t)*ndim);

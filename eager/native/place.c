@@ -76,7 +76,7 @@ PyObject *kernel_roll(PyObject *const *args)
     uint64_t chosen;
     int count;
     if (!x || !read_dims(args[2], tensor_ndim(x), dims, &count, &chosen) || read_ints(args[1], by, EAGER_MAX_NDIM) != (count ? count : 1)) return NULL;
-    if (!count && !is_row_major(x)) return NULL;
+    if ((!count && !is_row_major(x)) || suggests_channels_last(x)) return NULL;
     TensorObject *out = new_tensor(code_of(x), tensor_ndim(x), tensor_sizes(x));
     if (!out || !(all = tensor_count(x))) return (PyObject *)out;
     Roll r = {tensor_sizes(x), tensor_strides(out), tensor_strides(x), shifts, tensor_ndim(x), g_itemsize[code_of(x)]};
@@ -142,7 +142,7 @@ PyObject *kernel_triu(PyObject *const *args) { return triangle(args, false); }
 
 /* ---- stack, constant_pad_nd ---- */
 
-/* stack(tensors, dim): of one dtype and shape */
+/* stack(tensors, dim): of one dtype and shape, one of them row-major at least if they are images */
 PyObject *kernel_stack(PyObject *const *args)
 {
     int64_t dim, sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM];
@@ -152,10 +152,13 @@ PyObject *kernel_stack(PyObject *const *args)
     const int ndim = first ? tensor_ndim(first) : EAGER_MAX_NDIM;
     if (ndim >= EAGER_MAX_NDIM || dim < -ndim - 1 || dim > ndim) return NULL;
     dim += dim < 0 ? ndim + 1 : 0;
+    bool channels_last = suggests_channels_last(first);
     for (Py_ssize_t i = 1; i < count; i++) {
         const TensorObject *t = cpu_tensor(PySequence_Fast_GET_ITEM(args[0], i));
         if (!t || code_of(t) != code_of(first) || !same_sizes(t, tensor_sizes(first), ndim)) return NULL;
+        channels_last = channels_last && suggests_channels_last(t);
     }
+    if (channels_last) return NULL;
     for (int d = 0, from = 0; d <= ndim; d++) sizes[d] = d == dim ? count : tensor_sizes(first)[from++];
     TensorObject *out = new_tensor(code_of(first), ndim + 1, sizes);
     if (!out || !tensor_count(first)) return (PyObject *)out;
@@ -184,10 +187,9 @@ PyObject *kernel_constant_pad_nd(PyObject *const *args)
     int64_t pad[2 * EAGER_MAX_NDIM], sizes[EAGER_MAX_NDIM], box[EAGER_MAX_NDIM], to = 0, from = 0;
     double value;
     const int count = x ? read_ints(args[1], pad, 2 * EAGER_MAX_NDIM) : -1;
-    if (count < 0 || count % 2 || count / 2 > tensor_ndim(x) || !read_real(args[2], &value) || !is_row_major(x)) return NULL;
+    if (count < 0 || count % 2 || count / 2 > tensor_ndim(x) || !read_real(args[2], &value) || !is_plain_image(x)) return NULL;
     const int ndim = tensor_ndim(x), itemsize = g_itemsize[code_of(x)];
     if ((value != 0 || signbit(value)) && (!float_tensor(args[0]) || beyond(value, code_of(x)))) return NULL;
-    if ((ndim == 4 || ndim == 5) && (tensor_sizes(x)[1] == 1 || count_elements(tensor_sizes(x) + 2, ndim - 2) == 1)) return NULL;
     memcpy(sizes, tensor_sizes(x), sizeof(int64_t) * (size_t)ndim);
     memcpy(box, sizes, sizeof(int64_t) * (size_t)ndim);
     for (int i = 0; i < count / 2; i++) {

@@ -214,7 +214,7 @@ static bool read_list(PyObject *o, int spatial, int64_t least, long missing, lon
 static const TensorObject *read_image(PyObject *o, Pool *p, long *sizes)
 {
     const TensorObject *t = float_tensor(o);
-    if (!t || tensor_ndim(t) < 3 || tensor_ndim(t) > 5 || !tensor_count(t) || !is_row_major(t)) return NULL;
+    if (!t || tensor_ndim(t) < 3 || tensor_ndim(t) > 5 || !tensor_count(t) || !is_plain_signal(t)) return NULL;
     p->spatial = tensor_ndim(t) - 2;
     p->images = (long)(tensor_sizes(t)[0] * tensor_sizes(t)[1]);
     for (int d = 0; d < 3; d++) sizes[d] = d < 3 - p->spatial ? 1 : (long)tensor_sizes(t)[2 + d - (3 - p->spatial)];

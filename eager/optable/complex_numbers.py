@@ -13,7 +13,7 @@ from typing import Any
 from eager.dtypes import dtype
 from eager.optable.shape import like
 from eager.optable.table import OPS, Kind, declare, zeros
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides
+from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides
 
 Geometry = tuple[tuple[int, ...], tuple[int, ...], int, dtype]
 
@@ -45,7 +45,7 @@ def _view_as_complex(x: SpecLike) -> Geometry:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % 2 for s in strides[:-1]):
+    if any(n != 1 and s % 2 for n, s in zip(x.shape[:-1], strides[:-1], strict=True)):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if _offset(x) % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
@@ -84,7 +84,13 @@ def _complex(x: Any, imag: Any) -> Any:
     """A complex tensor of its real and imaginary parts, which broadcast together."""
     _complex_check(x, imag)
     shape = broadcast_shapes(x.shape, imag.shape)
-    return OPS["view_as_complex"](OPS["stack"]([OPS["expand"](x, shape), OPS["expand"](imag, shape)], len(shape)))
+    parts = [OPS["expand"](x, shape), OPS["expand"](imag, shape)]
+    strides = elementwise_strides(shape, [x, imag])
+    if strides == contiguous_strides(shape):
+        return OPS["view_as_complex"](OPS["stack"](parts, len(shape)))
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    inner = OPS["stack"]([OPS["permute"](t, tuple(order)) for t in parts], len(shape))
+    return OPS["permute"](OPS["view_as_complex"](inner), tuple(order.index(d) for d in range(len(shape))))
 
 
 def _complex_check(x: SpecLike, imag: SpecLike) -> None:

@@ -14,9 +14,8 @@ import numpy as np
 
 from eager.dtypes import c_name, scalar_name
 from eager.optable.products import add_matmul, matmul
-from eager.optable.shape import is_channels_last
 from eager.optable.table import OPS, Kind, by_kernel, common_device, declare
-from eager.spec import SpecLike, TensorSpec, channels_last_strides
+from eager.spec import SpecLike, TensorSpec, as_image, image_strides, is_channels_last, is_contiguous
 
 _PATCH_BYTES = 32 << 20  # a chunk of the patch matrix stays near this size
 
@@ -65,11 +64,13 @@ def _check(x: SpecLike, weight: SpecLike, bias: SpecLike | None, stride: Sequenc
 
 
 def _result(x: SpecLike, weight: SpecLike, shape: tuple[int, ...]) -> TensorSpec:
-    """Channels-last where the input or the weight is, as in torch."""
+    """In the format that the input suggests, or else in that of the weight."""
     where = common_device("convolution", [x, weight])
-    if len(shape) in (4, 5) and (is_channels_last(x) or is_channels_last(weight)):
-        return TensorSpec(shape, x.dtype, channels_last_strides(shape), where)
-    return TensorSpec.contiguous(shape, x.dtype, where)
+    if x.ndim == 3:  # torch makes sequences row-major first
+        follows = is_contiguous(x.shape, x.stride()) and is_channels_last(as_image(x))
+    else:
+        follows = is_channels_last(x)
+    return TensorSpec(shape, x.dtype, image_strides(x if follows else weight, shape), where)
 
 
 def _meta(x: SpecLike, weight: SpecLike, bias: SpecLike | None, stride: Any, padding: Any, dilation: Any, transposed: bool,

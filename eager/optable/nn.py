@@ -395,7 +395,7 @@ NATIVE_LAYER_NORM = declare(
 
 def _rms_norm_meta(x: SpecLike, normalized_shape: Sequence[int], weight: Any, eps: float) -> TensorSpec:
     _check_normalized("rms_norm", x, normalized_shape, weight, None)
-    return TensorSpec.contiguous(tuple(x.shape), x.dtype, x.device)
+    return suggested_spec(x, x.shape)
 
 
 def _inverse_rms(wide: Any, dims: tuple[int, ...], eps: float) -> Any:
@@ -413,12 +413,13 @@ def _rms_norm_kernel(xp: Any, out: Any, x: Any, normalized_shape: Any, weight: A
     if x.size == 0:
         return
     rows = _rows(widen(x), len(normalized_shape))
-    t = out.reshape(rows.shape) if is_wide(out) else xp.empty(rows.shape, "f4")
+    direct = is_wide(out) and out.flags.c_contiguous
+    t = out.reshape(rows.shape) if direct else xp.empty(rows.shape, rows.dtype)
     r = total(xp, rows * rows, 1, mean=True) + rows.dtype.type(eps)
     xp.multiply(rows, 1.0 / xp.sqrt(r), out=t)
     if weight is not None:
         t *= widen(weight).reshape(-1)
-    if not is_wide(out):
+    if not direct:
         xp.copyto(out, t.reshape(out.shape), casting="unsafe")
 
 

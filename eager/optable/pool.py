@@ -9,10 +9,9 @@ import numpy as np
 
 from eager import dtypes
 from eager.optable.piecewise import piecewise_linear
-from eager.optable.shape import suggested_spec
 from eager.optable.sums import total, widen
 from eager.optable.table import OPS, Kind, declare, zeros
-from eager.spec import SpecLike, TensorSpec, contiguous_strides
+from eager.spec import SpecLike, TensorSpec, contiguous_strides, image_strides
 
 
 def pooled_size(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
@@ -43,6 +42,16 @@ def _check(who: str, x: SpecLike, kernel: Sequence[int], stride: Sequence[int], 
     return out
 
 
+def _pooled(x: SpecLike, shape: Sequence[int]) -> TensorSpec:
+    """A result of `shape` in the format that `x` suggests."""
+    return TensorSpec(tuple(shape), x.dtype, image_strides(x, shape), x.device)
+
+
+def _averaged(x: SpecLike, shape: Sequence[int]) -> TensorSpec:
+    """`_pooled`, but row-major for volumes: so torch has it for means of volumes and for adaptive pooling of them."""
+    return TensorSpec.contiguous(shape, x.dtype, x.device) if x.ndim == 5 else _pooled(x, shape)
+
+
 def _reads(tap: Sequence[int], out: Sequence[int], size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
            dilation: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:  # fmt: skip
     """For one window position: the output positions whose read falls inside the input, and what they read."""
@@ -71,8 +80,8 @@ def _flat_positions(xp: Any, size: Sequence[int], read: tuple[slice, ...]) -> An
 
 def _max_meta(x: SpecLike, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[TensorSpec, TensorSpec]:
     out = _check("max_pool", x, kernel, stride, padding, dilation, ceil_mode)
-    shape = (*x.shape[:2], *out)
-    return suggested_spec(x, shape), suggested_spec(x, shape, dtypes.int64)
+    values = _pooled(x, (*x.shape[:2], *out))
+    return values, TensorSpec(values.shape, dtypes.int64, values.strides, x.device)
 
 
 def _max_pool(xp: Any, outs: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> None:
@@ -135,7 +144,7 @@ def _avg_meta(x: SpecLike, kernel: Any, stride: Any, padding: Any, ceil_mode: bo
               divisor_override: int | None) -> TensorSpec:  # fmt: skip
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    return suggested_spec(x, (*x.shape[:2], *_check("avg_pool", x, kernel, stride, padding, (1,) * len(kernel), ceil_mode)))
+    return _averaged(x, (*x.shape[:2], *_check("avg_pool", x, kernel, stride, padding, (1,) * len(kernel), ceil_mode)))
 
 
 def _divisors(xp: Any, size: Any, out: Any, kernel: Any, stride: Any, padding: Any, count_include_pad: bool, override: int | None) -> Any:
@@ -209,7 +218,7 @@ AVG_POOL_BACKWARD = declare(
     "avg_pool_backward(Tensor grad, int[] size, int[] kernel, int[] stride, int[] padding, bool count_include_pad=True, "
     "int? divisor_override=None) -> Tensor",
     Kind.OPAQUE, kernel=_avg_backward,
-    meta=lambda grad, size, *options: suggested_spec(grad, tuple(size)), vjp={"grad": _avg_again},
+    meta=lambda grad, size, *options: _averaged(grad, tuple(size)), vjp={"grad": _avg_again},
     samples=lambda make: iter([(make(2, 3, 3, 7), (2, 3, 5, 6), (3, 2), (2, 1), (1, 1), False, None),
                                (make(2, 3, 3), (2, 3, 6), (2,), (2,), (0,), True, None)]))  # fmt: skip
 
@@ -252,7 +261,7 @@ def _adaptive_meta(x: SpecLike, size: Sequence[int]) -> TensorSpec:
     if any(n == 0 for n in x.shape[2:]):
         raise RuntimeError("adaptive_avg_pool: Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                            f"{list(x.shape)}")  # fmt: skip
-    return suggested_spec(x, (*x.shape[:2], *size))
+    return _averaged(x, (*x.shape[:2], *size))
 
 
 def _adaptive_avg_kernel(xp: Any, out: Any, x: Any, size: Sequence[int]) -> None:
@@ -291,7 +300,7 @@ def _adaptive_backward(xp: Any, out: Any, grad: Any, size: Any) -> None:
 
 ADAPTIVE_AVG_POOL_BACKWARD = declare(
     "adaptive_avg_pool_backward(Tensor grad, int[] size) -> Tensor", Kind.OPAQUE, kernel=_adaptive_backward,
-    meta=lambda grad, size: suggested_spec(grad, tuple(size)),
+    meta=lambda grad, size: _averaged(grad, tuple(size)),
     vjp={"grad": lambda g, grad_spec: OPS["adaptive_avg_pool"](g, tuple(grad_spec.shape[2:]))},
     samples=lambda make: iter([(make(2, 3, 2, 4), (2, 3, 5, 6)), (make(2, 3, 3), (2, 3, 6))]))  # fmt: skip
 
@@ -313,7 +322,7 @@ def _adaptive_max(xp: Any, outs: Any, x: Any, size: Sequence[int]) -> None:
 
 def _adaptive_max_meta(x: SpecLike, size: Sequence[int]) -> tuple[TensorSpec, TensorSpec]:
     spec = _adaptive_meta(x, size)
-    return spec, suggested_spec(x, spec.shape, dtypes.int64)
+    return spec, TensorSpec(spec.shape, dtypes.int64, spec.strides, x.device)
 
 
 ADAPTIVE_MAX_POOL = declare("adaptive_max_pool(Tensor x, int[] size) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_adaptive_max,

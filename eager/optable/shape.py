@@ -20,27 +20,19 @@ from eager.spec import (
     SpecLike,
     TensorSpec,
     channels_last_strides,
-    is_contiguous,
+    format_strides,
+    is_channels_last,
     is_dense,
     normalize_dim,
     preserve_strides,
+    suggested_format,
+    suggested_strides,
 )
 
 
-def is_channels_last(x: SpecLike) -> bool:
-    """Whether a 4-d or 5-d tensor is laid out with its channels innermost, and not also row-major."""
-    if x.ndim not in (4, 5) or is_contiguous(x.shape, x.stride()):
-        return False
-    wanted = channels_last_strides(x.shape)
-    return all(n == 1 or have == want for n, have, want in zip(x.shape, x.stride(), wanted, strict=True))
-
-
 def suggested_spec(x: SpecLike, shape: Sequence[int], dtype: Any = None) -> TensorSpec:
-    """A result of `shape` in row-major layout, or in channels-last where `x` is."""
-    shape = tuple(shape)
-    if len(shape) == x.ndim and is_channels_last(x):
-        return TensorSpec(shape, dtype or x.dtype, channels_last_strides(shape), x.device)
-    return TensorSpec.contiguous(shape, dtype or x.dtype, x.device)
+    """A result of `shape` in the memory format that `x` suggests."""
+    return TensorSpec(tuple(shape), dtype or x.dtype, suggested_strides(x, shape), x.device)
 
 
 def like(x: SpecLike) -> TensorSpec:
@@ -50,6 +42,12 @@ def like(x: SpecLike) -> TensorSpec:
 
 def row_major(x: SpecLike) -> TensorSpec:
     return TensorSpec.contiguous(tuple(x.shape), x.dtype, x.device)
+
+
+def in_suggested_format(y: Any, x: SpecLike) -> Any:
+    """`y` in the memory format that `x`, of as many dims, suggests: `y` itself if it has those strides, else a copy."""
+    name = suggested_format(x)
+    return y if tuple(y.stride()) == format_strides(y.shape, name) else OPS["clone"](y, name)
 
 
 # ---- copies with a part replaced ----
@@ -229,7 +227,7 @@ def _cat_meta(tensors: Sequence[SpecLike], dim: int) -> TensorSpec:
                                    f"but got size {t.shape[k]} for tensor number {i} in the list.")  # fmt: skip
         total += t.shape[dim]
     shape = (*first.shape[:dim], total, *first.shape[dim + 1 :])
-    if all(is_channels_last(t) for t in real):
+    if all(is_channels_last(t) for t in tensors):
         return suggested_spec(first, shape, d)
     return TensorSpec.contiguous(shape, d, first.device)
 
@@ -276,15 +274,24 @@ def _stack_meta(tensors: Sequence[SpecLike], dim: int) -> TensorSpec:
         if tuple(t.shape) != first:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                                f"{list(t.shape)} at entry {i}")  # fmt: skip
-    dim = normalize_dim(dim, len(first) + 1)
-    return TensorSpec.contiguous((*first[:dim], len(tensors), *first[dim:]), d, tensors[0].device)
+    count, dim = len(tensors), normalize_dim(dim, len(first) + 1)
+    shape = (*first[:dim], count, *first[dim:])
+    if dim == len(first):
+        columns = [TensorSpec((*first, 1), d, (*t.stride(), 1), t.device) for t in tensors]
+        return _cat_meta(columns, dim)
+    if not all(is_channels_last(t) for t in tensors):
+        return TensorSpec.contiguous(shape, d, tensors[0].device)
+    joined = channels_last_strides((*first[:dim], count * first[dim], *first[dim + 1 :]))
+    return TensorSpec(shape, d, (*joined[:dim], joined[dim] * first[dim], *joined[dim:]), tensors[0].device)
 
 
 def _stack(tensors: Sequence[Any], dim: int) -> Any:
-    """Equal tensors side by side along a new dim."""
-    _stack_meta(tensors, dim)
+    """Equal tensors side by side along a new dim. As torch, it joins them along the dim that follows, and splits that one."""
+    shape = _stack_meta(tensors, dim).shape
     dim = normalize_dim(dim, tensors[0].ndim + 1)
-    return OPS["cat"]([OPS["unsqueeze"](t, dim) for t in tensors], dim)
+    if dim == tensors[0].ndim:
+        return OPS["cat"]([OPS["unsqueeze"](t, dim) for t in tensors], dim)
+    return OPS["view"](OPS["cat"](tensors, dim), shape)
 
 
 def _stack_kernel(xp: Any, out: Any, tensors: Any, dim: int) -> None:
@@ -324,8 +331,12 @@ def padded_shape(x: SpecLike, pad: Sequence[int], who: str) -> tuple[int, ...]:
 
 
 def _constant_pad_meta(x: SpecLike, pad: Sequence[int], value: Any) -> TensorSpec:
+    """In the format that `x` suggests; in the layout of the part that is left if nothing is added, as torch copies that."""
     check_element(value, x.dtype)
-    return suggested_spec(x, padded_shape(x, pad, "constant_pad_nd"))
+    shape = padded_shape(x, pad, "constant_pad_nd")
+    if all(p <= 0 for p in pad) and 0 not in shape:
+        return like(TensorSpec(shape, x.dtype, tuple(x.stride()), x.device))
+    return suggested_spec(x, shape)
 
 
 def _constant_pad(xp: Any, out: Any, x: Any, pad: Sequence[int], value: Any) -> None:
@@ -405,7 +416,8 @@ def _pad_indexed_kernel(xp: Any, out: Any, x: Any, pad: Sequence[int], mode: str
 
 def _pad_indexed_meta(x: SpecLike, pad: Sequence[int], mode: str) -> TensorSpec:
     _check_pad(x, pad, mode)
-    return suggested_spec(x, padded_shape(x, pad, "pad"))
+    shape = padded_shape(x, pad, "pad")
+    return TensorSpec.contiguous(shape, x.dtype, x.device) if mode == "circular" else suggested_spec(x, shape)
 
 
 def _pad_indexed_vjp(g: Any, x_spec: SpecLike, pad: Sequence[int], mode: str) -> Any:
@@ -474,9 +486,17 @@ def _roll(xp: Any, out: Any, x: Any, shifts: Sequence[int], dims: Sequence[int])
         xp.copyto(out, xp.roll(x, tuple(shifts), tuple(dims)))
 
 
+def _roll_meta(x: SpecLike, shifts: Sequence[int], dims: Sequence[int]) -> TensorSpec:
+    """As torch, which joins the two parts of `x` by `cat`: a part without elements suggests no format."""
+    for d, shift in zip(dims, shifts, strict=False):
+        if not is_channels_last(x) or shift % x.shape[d] == 0:
+            return row_major(x)
+    return suggested_spec(x, x.shape) if dims else row_major(x)
+
+
 # With no dims the flattened tensor is rolled.
 ROLL = declare("roll(Tensor x, int[] shifts, int[] dims) -> Tensor", Kind.INDEXED, float8=True, kernel=_roll,
-               meta=lambda x, shifts, dims: row_major(x),
+               meta=_roll_meta,
                vjp={"x": lambda g, shifts, dims: OPS["roll"](g, tuple(-s for s in shifts), dims)},
                samples=_roll_samples)  # fmt: skip
 

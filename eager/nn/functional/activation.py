@@ -227,7 +227,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     if lower > upper:
         raise ValueError(f"Lower bound should be less than or equal to the upper bound: {lower} > {upper}")
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
+        return leaky_relu(input if inplace else input.contiguous(), (lower + upper) / 2, inplace)
     state = state_for(input.numel(), None, input.device)
     u = cast_to(OPS["philox_uniform"](state, tuple(input.shape), dtypes.float32), input.dtype)
     slope = u * (upper - lower) + lower

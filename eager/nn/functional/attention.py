@@ -10,6 +10,7 @@ from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
 from eager.optable.matmul import transpose_last
 from eager.optable.table import OPS, cast_to
+from eager.spec import preserve_strides
 
 Tensor = Any
 
@@ -35,7 +36,20 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         scale = 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
     if dropout_p > 0.0:
         return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale)
-    return OPS["attention"](query, key, value, attn_mask, is_causal, scale)[0]
+    y = OPS["attention"](query, key, value, attn_mask, is_causal, scale)[0]
+    return _as_query(y, query, key, value, attn_mask)
+
+
+def _as_query(y: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """The result of attention in the layout of the query, where torch computes it by the flash kernel of the CPU.
+
+    Models transpose the result back before they merge the heads, and this makes it a view there.
+    """
+    if query.is_contiguous() or query.ndim != 4 or tuple(query.shape) != tuple(y.shape) or y.numel() == 0:
+        return y
+    if any(t.ndim != 4 or t.stride()[-1] != 1 for t in (query, key, value)) or (mask is not None and mask.requires_grad):
+        return y
+    return y if tuple(y.stride()) == preserve_strides(query) else OPS["copy"](query.detach(), y)
 
 
 def _spread_heads(query: Tensor, t: Tensor) -> Tensor:

@@ -7,8 +7,9 @@ from typing import Any
 
 from eager import _native
 from eager.optable.nn import accumulator, check_parameter_dtypes
-from eager.optable.shape import is_channels_last
+from eager.optable.shape import in_suggested_format
 from eager.optable.table import OPS, cast_to
+from eager.spec import is_channels_last
 from eager.symint import times_ratio
 
 Tensor = Any
@@ -62,7 +63,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     width = input.numel() // max(n * num_groups, 1)
     grouped = input.reshape(n, num_groups, width)
     y = OPS["native_layer_norm"](grouped, (width,), None, None, eps)[0].view(tuple(input.shape))
-    return _affine(y, weight, bias)
+    return in_suggested_format(_affine(y, weight, bias), input)
 
 
 def _more_than_one_value(input: Tensor, count: int) -> None:

@@ -81,7 +81,6 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
      r"Tensor\.chalf)"),
 )  # fmt: skip
 _IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
-_PATTERNS: Final = tuple((reason, re.compile(pattern)) for reason, pattern in _TABLE)
 METHODS: Final = frozenset(
     "chalf const_data_ptr dequantize grad_dtype hash_tensor index int_repr ipu is_distributed map2_ module_load mtia name "
     "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme record_stream reinforce "
@@ -91,7 +90,7 @@ METHODS: Final = frozenset(
 
 def reason(name: str) -> str | None:
     """Why `name`, such as "torch.quantization.quantize", is not here; None for a name that no pattern knows."""
-    return next((why for why, pattern in _PATTERNS if pattern.fullmatch(name)), None)
+    return next((why for why, pattern in _TABLE if re.fullmatch(pattern, name)), None)  # compiled when first wanted
 
 
 def shown(torch_name: str) -> str:

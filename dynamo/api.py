@@ -35,6 +35,7 @@ __all__ = [
     "assume_constant_result",
     "compile",
     "disable",
+    "disallow_in_graph",
     "error_on_graph_break",
     "explain",
     "explain_guards",
@@ -49,6 +50,7 @@ __all__ = [
     "maybe_mark_dynamic",
     "nonstrict_trace",
     "optimize",
+    "optimize_assert",
     "register_backend",
     "reset",
     "run",
@@ -213,6 +215,11 @@ def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool
     return functools.partial(compile, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
 
 
+def optimize_assert(backend: Any, *, dynamic: bool | None = None) -> Any:
+    """`optimize` with nopython=True: a decorator whose functions raise where the graph would break."""
+    return optimize(backend, nopython=True, dynamic=dynamic)
+
+
 def run(fn: Any = None) -> Any:
     """Call `fn` so that what is compiled runs compiled, and nothing new is compiled. Usable as a decorator."""
     return run if fn is None else set_stance("eager_on_recompile")(fn)
@@ -232,6 +239,16 @@ def allow_in_graph(fn: Any) -> Any:
     if not callable(fn):
         raise TypeError(f"allow_in_graph: got a {type(fn).__name__}; allowed: a callable")
     trust.allow(fn)
+    return fn
+
+
+def disallow_in_graph(fn: Any) -> Any:
+    """End the graph at calls of `fn`, which run in Python. The reverse of `allow_in_graph`; takes functions and ops, or a list."""
+    if isinstance(fn, list | tuple):
+        return [disallow_in_graph(f) for f in fn]
+    if not callable(fn):
+        raise TypeError(f"disallow_in_graph: got a {type(fn).__name__}; allowed: a callable")
+    trust.disallow(fn)
     return fn
 
 

@@ -135,6 +135,8 @@ class Calls:
                 raise Unsupported(breaks.EXPLICIT, str(message[0]) if message and message[0] else "no reason given")
             reason = f" ({mark})" if isinstance(mark, str) else ""
             raise Unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable{reason}")
+        if trust.is_disallowed(real):
+            raise Unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disallow_in_graph")
         special = self.special_function(real)  # type: ignore[attr-defined]
         if special is not None:
             if not arity.function_takes(real, len(args), kwargs):
@@ -344,6 +346,8 @@ class Calls:
         fn = value.fn
         if getattr(fn, DISABLED, False) is True:
             raise Unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable")
+        if trust.is_disallowed(fn):
+            raise Unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disallow_in_graph")
         substitute = trust.substitute_of(fn)
         if substitute is not None:
             return self.call_substitute(substitute, args, kwargs)

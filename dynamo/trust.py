@@ -104,12 +104,24 @@ _QUERIES: Final = frozenset({
 })  # fmt: skip
 _allowed: dict[int, Any] = {}
 _constant_result: dict[int, Any] = {}
+_disallowed: dict[int, Any] = {}
 _substitutes: dict[int, Substitute] = {}
 
 
 def allow(fn: Any) -> None:
     """Make calls of `fn` nodes of the graph."""
+    _disallowed.pop(id(fn), None)
     _allowed[id(fn)] = fn
+
+
+def disallow(fn: Any) -> None:
+    """End the graph at calls of `fn`."""
+    _allowed.pop(id(fn), None)
+    _disallowed[id(fn)] = fn
+
+
+def is_disallowed(fn: Any) -> bool:
+    return id(fn) in _disallowed
 
 
 def assume_constant(fn: Any) -> None:

@@ -4,11 +4,9 @@ CLONES static void with_zero_slope_vv_f32(const Pointwise *ctx, long begin, long
 {
     float *out = ctx->out;
     const float *p0 = ctx->in[0];
-    const float *p1 = ctx->in[1];
     LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
-        const float x1 = p1[i];
         out[i] = x0;
     }
 }
@@ -17,11 +15,9 @@ CLONES static void with_zero_slope_vv_f64(const Pointwise *ctx, long begin, long
 {
     double *out = ctx->out;
     const double *p0 = ctx->in[0];
-    const double *p1 = ctx->in[1];
     LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
-        const double x1 = p1[i];
         out[i] = x0;
     }
 }
@@ -30,7 +26,6 @@ CLONES static void with_zero_slope_vs_f32(const Pointwise *ctx, long begin, long
 {
     float *out = ctx->out;
     const float *p0 = ctx->in[0];
-    const float x1 = (float)ctx->number[1];
     LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
@@ -42,7 +37,6 @@ CLONES static void with_zero_slope_vs_f64(const Pointwise *ctx, long begin, long
 {
     double *out = ctx->out;
     const double *p0 = ctx->in[0];
-    const double x1 = (double)ctx->number[1];
     LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
@@ -54,10 +48,8 @@ CLONES static void with_zero_slope_sv_f32(const Pointwise *ctx, long begin, long
 {
     float *out = ctx->out;
     const float x0 = (float)ctx->number[0];
-    const float *p1 = ctx->in[1];
     LOOP_APART
     for (long i = begin; i < end; i++) {
-        const float x1 = p1[i];
         out[i] = x0;
     }
 }
@@ -66,10 +58,8 @@ CLONES static void with_zero_slope_sv_f64(const Pointwise *ctx, long begin, long
 {
     double *out = ctx->out;
     const double x0 = (double)ctx->number[0];
-    const double *p1 = ctx->in[1];
     LOOP_APART
     for (long i = begin; i < end; i++) {
-        const double x1 = p1[i];
         out[i] = x0;
     }
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,10 +143,11 @@ class Loop:
     def text(self) -> str:
         t, truth = {"f32": "float", "f64": "double"}[self.suffix], self.op.promotion == "bool"
         lines = [f"    {'unsigned char' if truth else t} *out = ctx->out;"]
-        for i, kind in enumerate(self.given):
+        used = [i for i in range(len(self.given)) if re.search(rf"\bx{i}\b", " ".join(self.body))]
+        for i, kind in ((i, self.given[i]) for i in used):
             lines.append(f"    const {t} *p{i} = ctx->in[{i}];" if kind == "v" else
                          f"    const {t} x{i} = ({t})ctx->number[{i}];")  # fmt: skip
-        reads = [f"const {t} x{i} = p{i}[i];" for i, kind in enumerate(self.given) if kind == "v"]
+        reads = [f"const {t} x{i} = p{i}[i];" for i in used if self.given[i] == "v"]
         loop = "\n".join(f"        {line}" for line in (*reads, *self.body))
         return (f"CLONES static void {self.name}(const Pointwise *ctx, long begin, long end)\n{{\n" + "\n".join(lines)
                 + f"\n    LOOP_APART\n    for (long i = begin; i < end; i++) {{\n{loop}\n    }}\n}}\n")  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo import _native
+from dynamo import _native, trust
 from dynamo.errors import BackendFailed, FailOnRecompile, UnsupportedUnderFullgraph
 from eager import _logging, _settings, nn
 
@@ -336,6 +336,29 @@ def test_allow_in_graph_and_constant_results_and_substitutes() -> None:
         assert same(compiled(x23()), x23() * 3 + 4 + 5)
     assert len(calls) == 1
     assert [n.target for n in backend.graphs[0].graph.nodes if n.target is opaque]
+
+
+@pytest.mark.parametrize("kind", ["function", "op"])
+def test_disallow_in_graph_ends_the_graph_at_calls(kind: str) -> None:
+    def own(x):
+        return x * 3
+
+    called = own if kind == "function" else torch.digamma
+
+    def f(x):
+        return called(x + 1) - 1
+
+    dynamo.disallow_in_graph([called])
+    try:
+        backend = Recorder()
+        assert same(dynamo.compile(f, backend=backend)(x23()), f(x23()))
+        assert len(backend.graphs) == (3 if kind == "function" else 2)  # the function is captured by itself
+        with pytest.raises(torch._dynamo.exc.Unsupported, match="disallow_in_graph"):
+            dynamo.optimize_assert(Recorder())(f)(x23())
+    finally:
+        trust._disallowed.clear()
+    with pytest.raises(TypeError, match="disallow_in_graph: got a int"):
+        dynamo.disallow_in_graph(3)
 
 
 def test_explain_tells_graphs_breaks_and_guards() -> None:

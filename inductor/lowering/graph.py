@@ -114,7 +114,7 @@ class _Lowering:
         assert scalar is not None
 
         def at(p: Point) -> ir.Value:
-            values = []
+            values: list[Any] = []
             for i, a in enumerate(args):
                 if isinstance(a, ir.Ref):
                     v = self.b.broadcast(a, p, spec.shape)

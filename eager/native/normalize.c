@@ -25,17 +25,17 @@ typedef struct {
     {                                                                                                       \
         double totals[LANES] = {0};                                                                         \
         long i = 0;                                                                                         \
-        while (i + LANES <= (count)) {                                                                      \
+        for (; i + LANES * STEPS <= (count); i += LANES * STEPS) {                                          \
             T lanes[LANES] = {0};                                                                           \
-            const long whole = (count) - (count) % LANES, stop = i + LANES * STEPS < whole ? i + LANES * STEPS : whole; \
-            for (; i < stop; i += LANES)                                                                    \
-                for (int l = 0; l < LANES; l++) { const long at = i + l; lanes[l] += (expression); }        \
+            for (long j = i; j < i + LANES * STEPS; j += LANES)                                             \
+                for (int l = 0; l < LANES; l++) { const long at = j + l; lanes[l] += (expression); }        \
             for (int l = 0; l < LANES; l++) totals[l] += (double)lanes[l];                                  \
         }                                                                                                   \
-        for (int half = LANES / 2; half; half /= 2)                                                         \
-            for (int l = 0; l < half; l++) totals[l] += totals[l + half];                                   \
+        T lanes[LANES] = {0};                                                                               \
+        for (; i + LANES <= (count); i += LANES)                                                            \
+            for (int l = 0; l < LANES; l++) { const long at = i + l; lanes[l] += (expression); }            \
+        for (int l = 0; l < LANES; l++) acc += totals[l] + (double)lanes[l];                                \
         for (long at = i; at < (count); at++) acc += (double)(expression);                                  \
-        acc += totals[0];                                                                                   \
     }
 
 #define ROW_KERNELS(S, T)                                                                                   \

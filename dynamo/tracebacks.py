@@ -202,8 +202,8 @@ def _fresh_entries(error: BaseException) -> list[TracebackType]:
 
 
 def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
-    """The entries, and what follows the last of them, with those of generated functions replaced. skip: how many of the first
-    one's frames are left out.
+    """The traceback that begins with these entries, those of generated functions replaced. skip: how many frames of the first
+    entry are left out.
 
     What lies behind the last generated entry stays as it is, and a link that is right is not set again: setting one walks all
     that follows, in search of a loop.

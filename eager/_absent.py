@@ -146,7 +146,7 @@ class AnsweringLoader(SourceFileLoader):
 
 
 def _answer(module: types.ModuleType, torch_name: str, own: Callable[[str], Any] | None) -> Callable[[str], Any]:
-    """The `__getattr__` of a module: what its own one gives, a submodule that nobody has imported yet, or the reason."""
+    """The `__getattr__` of a module: finds the module's attribute, a submodule not imported yet, or raises the reason."""
     folders = getattr(module, "__path__", None)
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - its role

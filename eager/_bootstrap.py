@@ -67,7 +67,7 @@ def torch_name(real: str) -> str | None:
 
 
 def spec_of(real: str) -> ModuleSpec | None:
-    """The spec of our module, or None where there is none, or where its name is taken by something else.
+    """The spec of our module; None if there is no such module, or if something else has its name.
 
     `torch.tensor` is a function; that `eager/tensor.py` exists must not put a module in its place. A package may show a
     function in the place of the module of its own name that it comes from: both are found, as in torch.

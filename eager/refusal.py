@@ -74,7 +74,7 @@ def _is_ints(value: Any) -> bool:
 
 
 def _is_tensors(value: Any) -> bool:
-    return _is_tensor(value) or isinstance(value, (list, tuple))  # the body names an element that is no tensor
+    return _is_tensor(value) or isinstance(value, (list, tuple))  # the body reports an element that is not a tensor
 
 
 _FITS: Final[dict[str, Callable[[Any], bool]]] = {

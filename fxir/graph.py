@@ -265,7 +265,7 @@ class Graph:
         self._link(node, anchor)
 
     def is_effectful(self, node: Node) -> bool:
-        """Whether erasing a node of this graph may be noticed although nobody reads it."""
+        """Whether erasing a node without users could be noticed."""
         return is_effectful(node)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> int:
@@ -485,7 +485,7 @@ _EFFECT_KINDS = frozenset({"INPLACE", "EFFECT"})
 
 
 def is_effectful(node: Node) -> bool:
-    """Whether erasing `node` may be noticed although nobody reads it.
+    """Whether erasing `node`, which has no users, could be noticed.
 
     Ops tell by their kind (in-place and effect ones), methods by their name, modules by their `_is_impure`, as in torch.fx.
     Of other callables only Python's operators are known to be pure; anything else is kept.

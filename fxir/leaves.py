@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-SIDE_EFFECTS: Final[set[Callable[..., Any]]] = set()  # functions whose calls stay in a graph although nobody reads them
+SIDE_EFFECTS: Final[set[Callable[..., Any]]] = set()  # functions whose calls stay in a graph without users
 LEAVES: Final[set[tuple[str, str]]] = set()  # (module, name)
 
 

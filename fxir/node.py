@@ -278,7 +278,7 @@ class Node:
         return f'  File "{origin.file}", line {origin.line}, in {origin.function}\n    {origin.source_line}\n'
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether dead code elimination keeps this node although nobody reads it. impure_random: random ops count."""
+        """Whether dead code elimination keeps this node if it has no users. impure_random: random ops count."""
         kind = getattr(getattr(self.target, "kind", None), "name", None)
         return (impure_random and kind == "RANDOM") or self.graph.is_effectful(self)
 

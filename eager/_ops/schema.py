@@ -42,7 +42,7 @@ class Argument:
 
     @property
     def default_value(self) -> Any:
-        """None where there is no default."""
+        """None if the parameter has no default."""
         return None if self.default_text is None else _literal(self.default_text)
 
     @property
@@ -170,7 +170,7 @@ _TYPE: Final = re.compile(r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<rest>(?:\[
 
 @functools.lru_cache(maxsize=4096)
 def parse_schema(text: str) -> FunctionSchema:
-    """Read `ns::name.overload(type name=default, *, ...) -> results`. Raises: RuntimeError for text that is none."""
+    """Read `ns::name.overload(type name=default, *, ...) -> results`. Raises: RuntimeError for malformed text."""
     found = _HEAD.fullmatch(text.strip())
     if found is None:
         raise RuntimeError(f"parse_schema: cannot read {text!r}; expected name(type argument, ...) -> results")

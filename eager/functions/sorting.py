@@ -87,7 +87,7 @@ def _quantile(ignore_nan: bool) -> Any:
 
 
 def _check_quantile(x: Any, q: Any) -> None:
-    """Raise RuntimeError for an empty input and for fractions that are no vector in [0, 1] of the input's dtype."""
+    """Raise RuntimeError for an empty input, and unless the fractions are a vector in [0, 1] of the input's dtype."""
     if x.numel() == 0:
         raise RuntimeError("quantile() input tensor must be non-empty")
     if q.ndim > 1:

@@ -76,7 +76,7 @@ def definitions(functions: dict[str, tuple[str, int]], vector_functions: frozens
 
 
 def _forms(t: str, size: int, symbol: str, arity: int, filler: str) -> str:
-    """All forms of one function, by the widest one of the machine. filler: an argument of the lanes that nobody reads."""
+    """All forms of one function, by the widest one of the machine. filler: the argument of unused lanes."""
     text, word = "", "#if"
     for isa, (nbytes, macro, called) in _FORMS.items():
         lanes = nbytes // size

@@ -26,7 +26,7 @@ _STRINGS = ("'sum'", "'none'", "'bogus'", "1")
 _DTYPES = ("T.float64", "T.float32", "T.float16", "T.int64", "T.int32", "T.complex64", "T.bool", "None", "1")
 _LARGE = "300, 240"  # in place of a matrix of f4, where sums and scans lose digits
 _ACCUMULATE = re.compile(r"sum|mean|var|std|prod|norm|softmax|median|trapezoid|trapz|cov$|corrcoef|histc|loss|mm$|matmul|cdist|dist$")
-# These kill torch 2.13's process, or compare memory that nobody wrote.
+# These kill torch 2.13's process, or compare uninitialised memory.
 _LEFT_OUT = re.compile(r"lcm\(|gcd\(|T\.range\(|segment_reduce|batch_norm_update_stats|diagflat|cartesian_prod|T\.clone|\.new_|"
                        r"deep_?copy|T\.from_|embedding_renorm")
 
@@ -44,7 +44,7 @@ def _text(path: str, args: list[tuple[str, str]], keywords: frozenset[str], more
 
 
 def _tensor_forms(value: str) -> Iterator[str]:
-    """Other tensors in place of `value`: layouts, sizes, and what is none."""
+    """Other tensors in place of `value`: layouts, sizes, and values that are not tensors."""
     made = _MADE.match(value)
     if made is None:
         return

@@ -1,4 +1,4 @@
-"""Findings of `tests.keywords` that are meant, with the reason. Patterns match `Finding.where` from its beginning."""
+"""Findings of `tests.keywords` that are intended, with the reason. Patterns match `Finding.where` from its beginning."""
 from __future__ import annotations
 
 import re

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from dynamo import config  # reads the environment's TORCHDYNAMO_* variables
 from dynamo.api import (
     Explanation,
     allow_in_graph,
@@ -42,6 +43,7 @@ __all__ = [
     "allow_in_graph",
     "assume_constant_result",
     "compile",
+    "config",
     "disable",
     "disallow_in_graph",
     "error_on_graph_break",

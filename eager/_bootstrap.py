@@ -33,6 +33,7 @@ RENAMED = {
     "torch._dynamo": "dynamo",
     "torch._inductor": "inductor",
     "torch.export": "fxir.exported",
+    "torch.compiler.config": "dynamo.compiler_config",
     "torch._tensor": "eager.tensor",
     "torch.cpu.amp": "eager.amp.cpu",
 }

@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -157,7 +157,8 @@ class Capture:
     specialize_int: bool = _setting("FRAMEJIT_SPECIALIZE_INT", False, _flag, "An int argument that changes stays a constant.")
     specialize_float: bool = _setting("FRAMEJIT_SPECIALIZE_FLOAT", False, _flag, "A float argument that changes stays a constant.")
     automatic_dynamic: bool = _setting(
-        "FRAMEJIT_AUTOMATIC_DYNAMIC", True, _flag, "Make a dimension symbolic once it has been seen to change."
+        "FRAMEJIT_AUTOMATIC_DYNAMIC TORCH_DYNAMO_AUTOMATIC_DYNAMIC_SHAPES", True, _flag,
+        "Make a dimension symbolic once it has been seen to change."
     )
     scalar_outputs: bool = _setting(
         "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS", False, _flag, "Capture item() and its kin as numbers that data tells, instead of a break."
@@ -191,19 +192,19 @@ class Cpu:
     """How CPU code is generated and run."""
 
     cxx: str = _setting("FRAMEJIT_CXX CXX", "", str, "C++ compiler; empty: the first of g++, c++, clang++ on PATH.")
-    march: str = _setting("FRAMEJIT_MARCH", "native", str, "-march of generated code.")
+    march: str = _setting("FRAMEJIT_MARCH TORCHINDUCTOR_CPP_MARCH", "native", str, "-march of generated code.")
     threads: int = _setting("FRAMEJIT_THREADS OMP_NUM_THREADS", 0, _count, "Threads of native loops; 0: the cores.")
     blas: str = _setting(
         "FRAMEJIT_BLAS", "", str, "A CBLAS library to use for products; empty: numpy's own; 'none': numpy multiplies."
     )
     compile_workers: int = _setting(
-        "FRAMEJIT_COMPILE_WORKERS", 0, _count, "Compiler processes run at once; 0: the cores."
+        "FRAMEJIT_COMPILE_WORKERS TORCHINDUCTOR_COMPILE_THREADS", 0, _count, "Compiler processes run at once; 0: the cores."
     )
     compile_timeout_s: int = _setting(
         "FRAMEJIT_COMPILE_TIMEOUT_S", 120, _count, "Seconds after which a compiler run is given up."
     )
     max_autotune: bool = _setting(
-        "FRAMEJIT_MAX_AUTOTUNE", False, _flag, "Autotune in every mode, as mode='max-autotune' does."
+        "FRAMEJIT_MAX_AUTOTUNE TORCHINDUCTOR_MAX_AUTOTUNE", False, _flag, "Autotune in every mode, as mode='max-autotune' does."
     )
     autotune_budget_s: int = _setting(
         "FRAMEJIT_AUTOTUNE_BUDGET_S", 30, _count, "Seconds that one graph may spend on measuring variants."
@@ -225,9 +226,9 @@ class Gpu:
 class Cache:
     """Where compiled artifacts and downloaded models are kept."""
 
-    enabled: bool = _setting("FRAMEJIT_CACHE", True, _flag, "Keep compiled artifacts on disk.")
+    enabled: bool = _setting("FRAMEJIT_CACHE TORCHINDUCTOR_FX_GRAPH_CACHE", True, _flag, "Keep compiled artifacts on disk.")
     dir: Path = _setting(
-        "FRAMEJIT_CACHE_DIR", _default_cache_dir, _path, "The artifact folder; $XDG_CACHE_HOME/framejit by default."
+        "FRAMEJIT_CACHE_DIR TORCHINDUCTOR_CACHE_DIR", _default_cache_dir, _path, "The artifact folder; $XDG_CACHE_HOME/framejit by default."
     )
     limit_bytes: int = _setting(
         "FRAMEJIT_CACHE_LIMIT", 4 << 30, _size, "Size at which the artifacts used longest ago are removed."
@@ -246,7 +247,8 @@ class Debug:
         "TORCH_COMPILE_DEBUG_DIR", lambda: Path("torch_compile_debug"), _path, "Where TORCH_COMPILE_DEBUG=1 writes."
     )
     full_traceback: bool = _setting(
-        "FRAMEJIT_FULL_TRACEBACK", False, _flag, "Show this library's own frames in tracebacks, which otherwise hold the user's only."
+        "FRAMEJIT_FULL_TRACEBACK TORCHDYNAMO_VERBOSE", False, _flag,
+        "Show this library's own frames in tracebacks, which otherwise hold the user's only."
     )
     verify: bool = _setting("FRAMEJIT_VERIFY", False, _flag, "Verify the graph after every pass (the tests do).")
 
@@ -324,6 +326,13 @@ _lock = RLock()
 _current: Settings = _read(os.environ)
 
 
+def variables(prefixes: tuple[str, ...], names: Collection[str]) -> list[tuple[str, str]]:
+    """Environment variables that are set, begin with a prefix or are among `names`, and are no settings: (name, value)."""
+    known = {n for cls in _GROUPS.values() for f in fields(cls) for n in f.metadata["source"].env}
+    return [(name, value) for name, value in os.environ.items()
+            if value and (name in names or name.startswith(prefixes)) and name not in known]  # fmt: skip
+
+
 def current() -> Settings:
     """The settings in force: the environment's at import time, with every open `scope` on top."""
     return _current
@@ -352,6 +361,8 @@ def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
             raise TypeError(
                 f"settings.scope: {name}={value!r} is a {type(value).__name__}; allowed: {accepted.__name__}"
             )
+        if accepted is int and value < 0:
+            raise ValueError(f"settings.scope: {name}={value!r}; allowed: a whole number, 0 or more")
         by_group.setdefault(group, {})[field_name] = value
     changed = {group: replace(getattr(base, group), **values) for group, values in by_group.items()}
     return replace(base, **changed)

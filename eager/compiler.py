@@ -141,6 +141,8 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+__path__: list[str] = []  # `import torch.compiler.config` asks for a package
+
 # Names of torch.compiler that this project has no counterpart of, and why.
 _MISSING = {
     **dict.fromkeys(("save_cache_artifacts", "load_cache_artifacts"), "the cache is a folder (FRAMEJIT_CACHE_DIR) that can be copied"),
@@ -154,7 +156,7 @@ _MISSING = {
 
 def __getattr__(name: str) -> Any:
     if name == "config":
-        return importlib.import_module("dynamo.config")
+        return importlib.import_module("dynamo.compiler_config")
     if name not in _MISSING:
         raise AttributeError(f"module 'eager.compiler' has no attribute {name!r}")
 

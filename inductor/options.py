@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from eager.config_module import Config, Only, Setting
+from eager.config_module import Config, Only, Setting, Values
 from inductor import config as _config
 
 # What a compilation can have otherwise than the process. `packing`: keep weights packed between calls.
@@ -58,8 +58,12 @@ def check_options(options: Mapping[str, Any]) -> None:
         if name not in config.names() and name not in _OWN:
             raise RuntimeError(f"Unexpected optimization option {given}, known options are {list_options()}")
         present = _OWN[name] if name in _OWN else config.read(name)
-        if present is not None and value is not None and type(value) is not type(present):
-            raise RuntimeError(f"Unexpected type of attr {given}, got {type(value).__name__} should be {type(present).__name__}")
+        accepted = Values(present, (type(present),)) if name in _OWN else config.entry(name).values()
+        try:
+            accepted.check(given, value)
+        except (TypeError, ValueError) as error:
+            raise RuntimeError(f"Unexpected type of attr {given}, got {type(value).__name__} should be "
+                               f"{type(present).__name__}: {error}") from None  # fmt: skip
         if name in _OWN or name in _AUTOTUNE:
             continue
         entry = config.entry(name)

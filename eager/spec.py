@@ -2,7 +2,8 @@
 
 The meta rule of each op names the law that its results follow, as torch's do:
 
-- `elementwise_strides`: the layout that the operands agree on, else dense in the order of their strides (pointwise ops).
+- `elementwise_strides`: the layout that the operands agree on, else dense in the order of their strides (pointwise ops). A number
+  or a 0-d tensor is an operand; an op whose numbers are plain parameters in torch names them in `scalars` (eager/optable/table.py).
 - `preserve_strides`: the input's layout if it is dense, else dense in the order of its strides (`clone`, `flip`, `sort`).
 - `suggested_strides`: channels-last where the input suggests it, else row-major (pooling, padding, resizing, norms of images).
 - `contiguous_strides`: row-major, whatever the input's layout (reductions, products, lookups).
@@ -90,8 +91,21 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     expected = 1
     for i in range(len(shape) - 1, -1, -1):
         if strides[i] != expected and shape[i] != 1:  # in this order: of symbolic ones the first is mostly provable
-            return 0 in shape[i:]
+            return 0 in shape
         expected *= shape[i]
+    return True
+
+
+_CHANNELS_INNERMOST: Final = (1, 3, 2, 0)
+
+
+def _is_packed(shape: Sequence[int], strides: Sequence[int], order: Sequence[int]) -> bool:
+    """Whether the dims in `order`, innermost first, leave no gap; the strides of dims of size 1 are free."""
+    expected = 1
+    for d in order:
+        if strides[d] != expected and shape[d] != 1:
+            return False
+        expected *= shape[d]
     return True
 
 
@@ -157,16 +171,23 @@ def _order_of_dims(shape: tuple[int, ...], operands: list[tuple[int, ...]]) -> l
     return order
 
 
-def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike]) -> tuple[int, ...]:
-    """Strides of an elementwise result of `shape`: the law that every elementwise op follows.
+def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike], *, number: bool = False) -> tuple[int, ...]:
+    """Strides of an elementwise result of `shape`: torch's TensorIterator.
 
-    Inputs that agree on a dense layout keep it; otherwise dims are ordered as the inputs' strides
-    are, and the result is dense in that order.
+    Operands that all have `shape` and are all row-major, all channels-last, or dense with the same strides pass that layout on.
+    Otherwise the dims are ordered as the operands' strides order them, and the result is dense in that order. The difference
+    shows in dims of size 1, whose strides take part in the order but not in the first test: a row-major (1, 3) with strides
+    (1, 1) gives `exp(x)` the strides (3, 1) and `x + 1` the strides (1, 1).
+
+    number: one operand is a Python number, which counts as a 0-d tensor.
     """
     tensors = [x for x in inputs if x.ndim]
-    if all(same_shape(x.shape, shape) for x in tensors):
+    scalars = number or len(tensors) < len(inputs)
+    if all(same_shape(x.shape, shape) for x in tensors) and not (scalars and any(n in (0, 1) for n in shape)):
         if all(is_contiguous(shape, x.stride()) for x in tensors):
             return contiguous_strides(shape)
+        if len(shape) == 4 and all(_is_packed(shape, x.stride(), _CHANNELS_INNERMOST) for x in tensors):
+            return channels_last_strides(shape)
         first = tuple(tensors[0].stride())
         if all(tuple(x.stride()) == first for x in tensors) and is_dense(shape, first):
             return first
@@ -178,10 +199,13 @@ def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike]) -> t
         operands.append(
             (0,) * pad + tuple(0 if sizes[i] == 1 and shape[pad + i] != 1 else strides[i] for i in range(x.ndim))
         )
+    order = _order_of_dims(shape, operands)
+    if order == list(range(ndim - 1, -1, -1)):
+        return contiguous_strides(shape)
     result, step = [0] * ndim, 1
-    for dim in _order_of_dims(shape, operands):
+    for dim in order:
         result[dim] = step
-        step *= max(shape[dim], 1)
+        step *= shape[dim]
     return tuple(result)
 
 
@@ -261,6 +285,13 @@ def format_strides(shape: Sequence[int], name: str) -> tuple[int, ...]:
     if len(shape) != _RANKS[name]:
         raise RuntimeError(f"required rank {_RANKS[name]} tensor to use {name} format")
     return channels_last_strides(shape)
+
+
+def in_format(x: SpecLike, name: str) -> tuple[int, ...]:
+    """Strides of `x.contiguous(memory_format=name)`: x's own if it has that format, whatever its dims of size 1 have."""
+    shape, strides = tuple(x.shape), tuple(x.stride())
+    order = range(x.ndim - 1, -1, -1) if name == "contiguous" else (1, *range(x.ndim - 1, 1, -1), 0)
+    return strides if _is_packed(shape, strides, order) else format_strides(shape, name)
 
 
 def strides_like(x: SpecLike, memory_format: Any) -> tuple[int, ...]:

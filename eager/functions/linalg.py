@@ -9,6 +9,7 @@ from eager.autograd.record import owned
 from eager.functions.pointwise import kept
 from eager.functions.views import transpose
 from eager.optable.matmul import transpose_last
+from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 
@@ -150,7 +151,7 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:  # noqa: A002
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     d = normalize_dim(dim, input.ndim)
     norms = OPS["vector_norm"](input, float(p), tuple(i for i in range(input.ndim) if i != d), True)
-    return input.contiguous() * OPS["where"](norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return in_rows(input.contiguous() * OPS["where"](norms > maxnorm, maxnorm / (norms + 1e-7), 1.0))
 
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:  # noqa: A002

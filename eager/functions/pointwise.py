@@ -10,6 +10,7 @@ from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, c_name, scalar_name
 from eager.optable.schema import is_number
+from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS, Op, from_array, write_out
 from eager.overlap import check_no_overlap, check_out
 from eager.promotion import result_type
@@ -257,7 +258,8 @@ def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None,
         limit = 3.3895313892515355e38
     x = OPS["where"](OPS["isnan"](input), nan, input)
     x = OPS["where"](OPS["logical_and"](OPS["isinf"](input), input > 0), limit if posinf is None else posinf, x)
-    return OPS["where"](OPS["logical_and"](OPS["isinf"](input), input < 0), -limit if neginf is None else neginf, x)
+    y = OPS["where"](OPS["logical_and"](OPS["isinf"](input), input < 0), -limit if neginf is None else neginf, x)
+    return in_layout_of(y, input)
 
 
 def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:

@@ -11,6 +11,7 @@ from eager.dtypes import scalar_name
 from eager.functions.creation import check_layout, empty_strided, finish
 from eager.functions.views import given_sizes, sizes_of
 from eager.optable.asserting import demand
+from eager.optable.shape import in_rows
 from eager.optable.table import OPS
 from eager.random import state_for
 from eager.spec import strides_like
@@ -132,14 +133,15 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
             raise TypeError("normal(): with numbers for mean and std, size must be given")
         shape = tuple((mean + std).shape)
         drawn = randn(shape, generator=generator, dtype=like.dtype, device=like.device)
-    return finish(drawn * std + mean, requires_grad, out, pin_memory)
+    return finish(in_rows(drawn * std + mean), requires_grad, out, pin_memory)
 
 
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     """1 with probability input (or p), else 0. Raises RuntimeError for a probability outside [0, 1]."""
     _probability("bernoulli", input if p is None else p)
     u = rand(tuple(input.shape), generator=generator, dtype=input.dtype if input.is_floating_point() else None, device=input.device)
-    return OPS["to_dtype"](u < (input if p is None else p), input.dtype)
+    below = u < (input if p is None else p)
+    return OPS["to_dtype"](in_rows(below) if p is None else below, input.dtype)
 
 
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:

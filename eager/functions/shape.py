@@ -108,7 +108,7 @@ def diag(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A00
     if input.ndim == 1:
         return _out(OPS["diag_embed"](input, diagonal, -2, -1), out)
     if input.ndim == 2:
-        return _out(OPS["clone"](OPS["diagonal"](input, diagonal, 0, 1), None), out)
+        return _out(OPS["clone"](OPS["diagonal"](input, diagonal, 0, 1), "contiguous"), out)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
 from eager.optable.asserting import demand
+from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out, zeros
 from eager.overlap import check_out
 from eager.spec import TensorSpec, normalize_dim
@@ -193,7 +194,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         else:
             at = OPS["clamp"](OPS["searchsorted"](ranked, elements, False, False), None, n - 1)
             found = OPS["index"](ranked, [at]) == elements
-    return ~found if invert else found
+    return in_rows(~found if invert else found)
 
 
 # ---- scans ----

@@ -71,13 +71,6 @@ static inline bool suggests_channels_last(const TensorObject *t)
 /* Row-major, and no layout of an image with its channels innermost, as which strides of dims of size one may pass too. */
 static inline bool is_plain_image(const TensorObject *t) { return is_row_major(t) && !suggests_channels_last(t); }
 
-/* The same for what convolutions and pooling read: they take a sequence (n, c, length) for an image of one row. */
-static inline bool is_plain_signal(const TensorObject *t)
-{
-    const bool thin = tensor_ndim(t) == 3 && tensor_sizes(t)[1] == 1 && tensor_sizes(t)[2] > 1;
-    return is_plain_image(t) && !(thin && tensor_strides(t)[1] <= tensor_strides(t)[2]);
-}
-
 /* Row-major in every stride, those of dims of size one as well: what a copy of it would have. */
 static inline bool has_plain_strides(const TensorObject *t)
 {
@@ -87,6 +80,22 @@ static inline bool has_plain_strides(const TensorObject *t)
         expected *= tensor_sizes(t)[i] > 1 ? tensor_sizes(t)[i] : 1;
     }
     return true;
+}
+
+static inline bool has_unit_dim(const TensorObject *t)
+{
+    for (int i = 0; i < tensor_ndim(t); i++)
+        if (tensor_sizes(t)[i] == 1) return true;
+    return false;
+}
+
+/* The same for what convolutions and pooling read: they take a sequence (n, c, length) for an image of one row. */
+static inline bool is_plain_signal(const TensorObject *t)
+{
+    if (!is_plain_image(t)) return false;
+    if (tensor_ndim(t) != 3) return true;
+    if (tensor_sizes(t)[2] == 1) return has_plain_strides(t);
+    return tensor_sizes(t)[1] != 1 || tensor_strides(t)[1] > tensor_strides(t)[2];
 }
 
 static inline bool same_sizes(const TensorObject *t, const int64_t *sizes, int ndim)

@@ -465,11 +465,13 @@ typedef struct {
 CHOOSE(f32, float)
 CHOOSE(f64, double)
 
-/* An operand of the condition's sizes, as a new row-major reference, or a number. */
+/* An operand of the condition's sizes, as a new row-major reference, or a number. A row-major condition makes the result so;
+ * where it has dims of size 1, all operands must be tensors and row-major (`elementwise_strides` in eager/spec.py). */
 static bool read_operand(PyObject *o, const TensorObject *condition, int *code, TensorObject **t, double *number)
 {
-    if (!PyObject_TypeCheck(o, &TensorBase_Type)) return read_real(o, number);
+    if (!PyObject_TypeCheck(o, &TensorBase_Type)) return read_real(o, number) && (has_plain_strides(condition) || !has_unit_dim(condition));
     TensorObject *given = float_tensor(o);
+    if (given && !is_row_major(given) && has_unit_dim(condition)) return false;
     if (!given || (*code >= 0 && code_of(given) != *code) || !same_sizes(given, tensor_sizes(condition), tensor_ndim(condition))) return false;
     *code = code_of(given);
     return (*t = as_row_major(given)) != NULL;

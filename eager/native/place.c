@@ -158,7 +158,7 @@ PyObject *kernel_stack(PyObject *const *args)
         if (!t || code_of(t) != code_of(first) || !same_sizes(t, tensor_sizes(first), ndim)) return NULL;
         channels_last = channels_last && suggests_channels_last(t);
     }
-    if (channels_last) return NULL;
+    if (channels_last || (dim == ndim && has_unit_dim(first) && !has_plain_strides(first))) return NULL;
     for (int d = 0, from = 0; d <= ndim; d++) sizes[d] = d == dim ? count : tensor_sizes(first)[from++];
     TensorObject *out = new_tensor(code_of(first), ndim + 1, sizes);
     if (!out || !tensor_count(first)) return (PyObject *)out;
@@ -180,7 +180,8 @@ static void fill(TensorObject *t, double value)
     else for (int64_t i = 0; i < count; i++) ((double *)t->data)[i] = value;
 }
 
-/* constant_pad_nd(x, pad, value): of zeros, or of floats; a layout of images is left to others */
+/* constant_pad_nd(x, pad, value): of zeros, or of floats; a layout of images is left to others, and so is a part of x that
+ * has dims of size 1, which keeps their strides */
 PyObject *kernel_constant_pad_nd(PyObject *const *args)
 {
     TensorObject *x = movable(args[0]);
@@ -192,12 +193,16 @@ PyObject *kernel_constant_pad_nd(PyObject *const *args)
     if ((value != 0 || signbit(value)) && (!float_tensor(args[0]) || beyond(value, code_of(x)))) return NULL;
     memcpy(sizes, tensor_sizes(x), sizeof(int64_t) * (size_t)ndim);
     memcpy(box, sizes, sizeof(int64_t) * (size_t)ndim);
+    bool adds = false, unit = has_unit_dim(x);
     for (int i = 0; i < count / 2; i++) {
         const int d = ndim - 1 - i;
+        adds = adds || pad[2 * i] > 0 || pad[2 * i + 1] > 0;
         sizes[d] += pad[2 * i] + pad[2 * i + 1];
+        unit = unit || sizes[d] == 1;
         for (int side = 0; side < 2; side++) box[d] += pad[2 * i + side] < 0 ? pad[2 * i + side] : 0;
         if (sizes[d] < 0 || box[d] < 0) return NULL;
     }
+    if (!adds && unit) return NULL;
     TensorObject *out = new_tensor(code_of(x), ndim, sizes);
     if (!out) return NULL;
     for (int i = 0; i < count / 2; i++) {

@@ -4,6 +4,7 @@
 KERNEL_FILE
 #include "pointwise.h"
 #include "calls.h"
+#include "direct.h"
 #include "vecmath.h"
 #include <string.h>
 
@@ -146,7 +147,7 @@ static int kind_of(const Shape *r, const TensorObject *t, long *columns)
 }
 
 /* Whether an operand's layout leaves the result row-major. One of the result's shape does. Beside a broadcast, the strides of
- * all dims order those of the result, of dims of size 1 too unless they are spread (`_order_of_dims` in eager/spec.py). */
+ * all dims order those of the result, of dims of size 1 too unless they are spread (`elementwise_strides` in eager/spec.py). */
 static bool keeps_rows(const Shape *r, const TensorObject *t)
 {
     int64_t expected = 1;
@@ -225,9 +226,12 @@ static bool read_operands(PyObject *const *args, Rows *rows, const TensorObject 
         if (!broadcast(shape, t)) return false;
     }
     if (!first) return false;
-    bool whole = true, rows_kept = true;
+    bool whole = true, rows_kept = true; /* a number counts as a 0-d tensor, which is spread */
     for (int i = 0; i < rows->arity; i++) {
-        if (!tensors[i]) continue;
+        if (!tensors[i]) {
+            whole = false;
+            continue;
+        }
         whole = whole && is_whole(shape, tensors[i]);
         rows_kept = rows_kept && keeps_rows(shape, tensors[i]);
     }
@@ -358,14 +362,19 @@ PyObject *py_pointwise_number(PyObject *Py_UNUSED(self), PyObject *name)
 }
 
 /* uniform_floats(args): the first tensor of a tuple in which all tensors are row-major CPU tensors of one
- * shape and one of float32 and float64, and all else are Python floats and ints; otherwise None. */
+ * shape and one of float32 and float64, and all else are Python floats and ints; otherwise None. Beside a number the strides
+ * of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in eager/spec.py). */
 PyObject *py_uniform_floats(PyObject *Py_UNUSED(self), PyObject *args)
 {
     TensorObject *first = NULL;
+    bool numbers = false;
     if (!PyTuple_CheckExact(args)) Py_RETURN_NONE;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
         PyObject *a = PyTuple_GET_ITEM(args, i);
-        if (PyFloat_CheckExact(a) || PyLong_CheckExact(a)) continue;
+        if (PyFloat_CheckExact(a) || PyLong_CheckExact(a)) {
+            numbers = true;
+            continue;
+        }
         TensorObject *t = (TensorObject *)a;
         if (!PyObject_TypeCheck(a, &TensorBase_Type)) Py_RETURN_NONE;
         int code = EAGER_META_DTYPE(t->meta);
@@ -379,5 +388,6 @@ PyObject *py_uniform_floats(PyObject *Py_UNUSED(self), PyObject *args)
         if ((first->meta ^ t->meta) & 0xff0000ff || memcmp(first->dims, t->dims, sizeof(int64_t) * 2 * (size_t)tensor_ndim(t)))
             Py_RETURN_NONE;
     }
+    if (first && numbers && !has_plain_strides(first)) Py_RETURN_NONE;
     return Py_NewRef(first ? (PyObject *)first : Py_None);
 }

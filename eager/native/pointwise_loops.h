@@ -2774,54 +2774,6 @@ CLONES static void heaviside_sv_f64(const Pointwise *ctx, long begin, long end)
     }
 }
 
-CLONES static void deg2rad_v_f32(const Pointwise *ctx, long begin, long end)
-{
-    float *out = ctx->out;
-    const float *p0 = ctx->in[0];
-    LOOP_APART
-    for (long i = begin; i < end; i++) {
-        const float x0 = p0[i];
-        const float t0 = x0 * 0.017453292519943295f;
-        out[i] = t0;
-    }
-}
-
-CLONES static void deg2rad_v_f64(const Pointwise *ctx, long begin, long end)
-{
-    double *out = ctx->out;
-    const double *p0 = ctx->in[0];
-    LOOP_APART
-    for (long i = begin; i < end; i++) {
-        const double x0 = p0[i];
-        const double t0 = x0 * 0.017453292519943295;
-        out[i] = t0;
-    }
-}
-
-CLONES static void rad2deg_v_f32(const Pointwise *ctx, long begin, long end)
-{
-    float *out = ctx->out;
-    const float *p0 = ctx->in[0];
-    LOOP_APART
-    for (long i = begin; i < end; i++) {
-        const float x0 = p0[i];
-        const float t0 = x0 * 57.29577951308232f;
-        out[i] = t0;
-    }
-}
-
-CLONES static void rad2deg_v_f64(const Pointwise *ctx, long begin, long end)
-{
-    double *out = ctx->out;
-    const double *p0 = ctx->in[0];
-    LOOP_APART
-    for (long i = begin; i < end; i++) {
-        const double x0 = p0[i];
-        const double t0 = x0 * 57.29577951308232;
-        out[i] = t0;
-    }
-}
-
 CLONES static void special_entr_v_f32(const Pointwise *ctx, long begin, long end)
 {
     float *out = ctx->out;
@@ -2920,7 +2872,5 @@ static const PointwiseOp pointwise_ops[] = {
     {"xlogy", 2, 0, {[3][0] = xlogy_vv_f32, [3][1] = xlogy_vv_f64, [1][0] = xlogy_vs_f32, [1][1] = xlogy_vs_f64, [2][0] = xlogy_sv_f32, [2][1] = xlogy_sv_f64}},
     {"xlog1py", 2, 0, {[3][0] = xlog1py_vv_f32, [3][1] = xlog1py_vv_f64, [1][0] = xlog1py_vs_f32, [1][1] = xlog1py_vs_f64, [2][0] = xlog1py_sv_f32, [2][1] = xlog1py_sv_f64}},
     {"heaviside", 2, 0, {[3][0] = heaviside_vv_f32, [3][1] = heaviside_vv_f64, [1][0] = heaviside_vs_f32, [1][1] = heaviside_vs_f64, [2][0] = heaviside_sv_f32, [2][1] = heaviside_sv_f64}},
-    {"deg2rad", 1, 0, {[1][0] = deg2rad_v_f32, [1][1] = deg2rad_v_f64}},
-    {"rad2deg", 1, 0, {[1][0] = rad2deg_v_f32, [1][1] = rad2deg_v_f64}},
     {"special_entr", 1, 0, {[1][0] = special_entr_v_f32, [1][1] = special_entr_v_f64}},
 };

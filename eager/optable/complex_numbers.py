@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager.dtypes import dtype
-from eager.optable.shape import like
+from eager.optable.shape import in_rows, laid_out, like
 from eager.optable.table import OPS, Kind, declare, zeros
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides
 
@@ -87,10 +87,11 @@ def _complex(x: Any, imag: Any) -> Any:
     parts = [OPS["expand"](x, shape), OPS["expand"](imag, shape)]
     strides = elementwise_strides(shape, [x, imag])
     if strides == contiguous_strides(shape):
-        return OPS["view_as_complex"](OPS["stack"](parts, len(shape)))
-    order = sorted(range(len(shape)), key=lambda d: -strides[d])
-    inner = OPS["stack"]([OPS["permute"](t, tuple(order)) for t in parts], len(shape))
-    return OPS["permute"](OPS["view_as_complex"](inner), tuple(order.index(d) for d in range(len(shape))))
+        return in_rows(OPS["view_as_complex"](in_rows(OPS["stack"](parts, len(shape)))))
+    order = sorted(range(len(shape)), key=lambda d: (-strides[d], -shape[d]))
+    inner = in_rows(OPS["stack"]([OPS["permute"](t, tuple(order)) for t in parts], len(shape)))
+    y = OPS["permute"](OPS["view_as_complex"](inner), tuple(order.index(d) for d in range(len(shape))))
+    return laid_out(y, strides)
 
 
 def _complex_check(x: SpecLike, imag: SpecLike) -> None:

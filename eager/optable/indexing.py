@@ -18,6 +18,7 @@ from eager.dtypes import scalar_name
 from eager.elements import check_element, element
 from eager.optable.shape import like, row_major
 from eager.optable.table import OPS, Kind, common_device, declare, sum_to, zeros
+from eager.optable.views import view_strides
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dim
 
 # ---- kernels' tools ----
@@ -514,12 +515,14 @@ def _index_meta(x: SpecLike, indices: Sequence[Any]) -> TensorSpec:
     steps = x.stride()
     moved = tuple(steps[i] for i in rest)
     operands = [TensorSpec(full, x.dtype, (*moved[:at], *([0] * len(shape)), *moved[at:]), where)]
-    after = len(rest) - at
+    aligned = (*(1,) * at, *shape, *(1,) * (len(rest) - at))
     for i in dims:
         t = indices[i]
         lead = len(shape) - t.ndim
-        own = tuple(0 if n == 1 and m != 1 else s for n, s, m in zip(t.shape, t.stride(), shape[lead:], strict=True))
-        operands.append(TensorSpec(full, t.dtype, (*([0] * (at + lead)), *own, *([0] * after)), where))
+        spread = tuple(0 if n == 1 and m != 1 else s for n, s, m in zip(t.shape, t.stride(), shape[lead:], strict=True))
+        steps = view_strides(shape, (*(0,) * lead, *spread), aligned)
+        assert steps is not None  # only dims of size 1 are added
+        operands.append(TensorSpec(aligned, t.dtype, steps, where))
     return TensorSpec(full, x.dtype, elementwise_strides(full, operands), where)
 
 

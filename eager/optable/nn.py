@@ -14,10 +14,19 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
-from eager.optable.shape import suggested_spec
 from eager.optable.sums import moments, total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare
-from eager.spec import SpecLike, TensorSpec, normalize_dim
+from eager.spec import (
+    SpecLike,
+    TensorSpec,
+    contiguous_strides,
+    elementwise_strides,
+    in_format,
+    is_contiguous,
+    normalize_dim,
+    suggested_format,
+    suggested_strides,
+)
 
 
 def is_wide(a: Any) -> bool:
@@ -395,7 +404,12 @@ NATIVE_LAYER_NORM = declare(
 
 def _rms_norm_meta(x: SpecLike, normalized_shape: Sequence[int], weight: Any, eps: float) -> TensorSpec:
     _check_normalized("rms_norm", x, normalized_shape, weight, None)
-    return suggested_spec(x, x.shape)
+    shape = tuple(x.shape)
+    scale = TensorSpec.contiguous((*shape[: x.ndim - len(normalized_shape)], *(1,) * len(normalized_shape)), x.dtype)
+    product = TensorSpec(shape, x.dtype, elementwise_strides(shape, [x, scale]), x.device)
+    if weight is not None:
+        product = TensorSpec(shape, x.dtype, elementwise_strides(shape, [product, weight]), x.device)
+    return TensorSpec(shape, x.dtype, in_format(product, suggested_format(x)), x.device)
 
 
 def _inverse_rms(wide: Any, dims: tuple[int, ...], eps: float) -> Any:
@@ -457,10 +471,17 @@ def _per_channel(t: Any, ndim: int) -> Any:
     return OPS["view"](t, (1, -1, *(1,) * (ndim - 2))) if ndim > 2 else t
 
 
+def batch_norm_strides(x: SpecLike) -> tuple[int, ...]:
+    """Row-major for a row-major input, else in the format that it suggests."""
+    shape = tuple(x.shape)
+    return contiguous_strides(shape) if is_contiguous(shape, x.stride()) else suggested_strides(x, shape)
+
+
 def _batch_norm_meta(x: SpecLike, weight: Any, bias: Any, eps: float) -> Any:
     require_floating("batch_norm", x.dtype)
     stat = TensorSpec.contiguous((x.shape[1],), accumulator(x.dtype), x.device)
-    return suggested_spec(x, x.shape), stat, stat
+    shape = tuple(x.shape)
+    return TensorSpec(shape, x.dtype, batch_norm_strides(x), x.device), stat, stat
 
 
 def _batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:

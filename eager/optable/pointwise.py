@@ -168,7 +168,7 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
 
 
 POW = binary("pow", _pow_rule, {"x": _pow_base, "other": _pow_exponent}, kernel=_run_pow, over_input=True, accepts="ifc",
-             numbers_as_given=True)  # fmt: skip
+             numbers_as_given=True, scalars=("x", "other"))  # fmt: skip
 
 
 def _share(g: Any, mine: Any, theirs: Any, loses: Any) -> Any:
@@ -447,7 +447,7 @@ CLAMP = declare("clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor",
                          (x < min) if max is None else (x < min) & (min < max), g, 0),
                      "max": lambda g, x, min, max: OPS["where"](
                          (x > max) if min is None else (x > max) | (max < min), g, 0)},
-                inplace=True, samples=_clamp_samples, accepts="bif")  # fmt: skip
+                inplace=True, samples=_clamp_samples, accepts="bif", scalars=("min", "max"))  # fmt: skip
 
 
 def _cast_meta(x: SpecLike, dtype: Any) -> TensorSpec:

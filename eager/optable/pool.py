@@ -261,7 +261,10 @@ def _adaptive_meta(x: SpecLike, size: Sequence[int]) -> TensorSpec:
     if any(n == 0 for n in x.shape[2:]):
         raise RuntimeError("adaptive_avg_pool: Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                            f"{list(x.shape)}")  # fmt: skip
-    return _averaged(x, (*x.shape[:2], *size))
+    shape = (*x.shape[:2], *size)
+    if all(n == 1 for n in size):  # means, which torch gives the strides of the input's format
+        return TensorSpec(shape, x.dtype, image_strides(x, shape), x.device)
+    return _averaged(x, shape)
 
 
 def _adaptive_avg_kernel(xp: Any, out: Any, x: Any, size: Sequence[int]) -> None:

@@ -15,16 +15,20 @@ from eager import dtypes, float8
 from eager.elements import check_element
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, zeros
+from eager.optable.views import view_strides
 from eager.spec import (
     Fresh,
     SpecLike,
     TensorSpec,
     channels_last_strides,
+    contiguous_strides,
+    elementwise_strides,
     format_strides,
     is_channels_last,
     is_dense,
     normalize_dim,
     preserve_strides,
+    same_shape,
     suggested_format,
     suggested_strides,
 )
@@ -48,6 +52,35 @@ def in_suggested_format(y: Any, x: SpecLike) -> Any:
     """`y` in the memory format that `x`, of as many dims, suggests: `y` itself if it has those strides, else a copy."""
     name = suggested_format(x)
     return y if tuple(y.stride()) == format_strides(y.shape, name) else OPS["clone"](y, name)
+
+
+def laid_out(y: Any, strides: tuple[int, ...]) -> Any:
+    """`y`, a fresh result, with dense `strides`: itself, a view of it if only dims of size 1 differ, else a copy."""
+    shape, have = tuple(y.shape), tuple(y.stride())
+    if have == strides:
+        return y
+    if all(n == 1 or a == b for n, a, b in zip(shape, have, strides, strict=True)):
+        return OPS["as_strided"](y, shape, strides, None)
+    memory = OPS["full"]((y.numel(),), 0, y.dtype, y.device)
+    return OPS["copy"](OPS["as_strided"](memory, shape, strides, 0), y)
+
+
+def in_layout_of(y: Any, x: SpecLike) -> Any:
+    """An elementwise `y` with the strides of `empty_like(x)`, where torch's kernel writes into such a tensor.
+
+    The law of elementwise results gives these strides already, but for dims of size 1.
+    """
+    return laid_out(y, preserve_strides(x)) if any(n == 1 for n in y.shape) and same_shape(y.shape, x.shape) else y
+
+
+def in_unary_layout(y: Any, x: SpecLike) -> Any:
+    """An elementwise `y` of `x` alone, made by ops that have other operands, with the strides of `exp(x)`."""
+    return laid_out(y, elementwise_strides(tuple(x.shape), [x])) if any(n == 1 for n in y.shape) else y
+
+
+def in_rows(y: Any) -> Any:
+    """A row-major `y` with row-major strides in dims of size 1 too."""
+    return laid_out(y, contiguous_strides(tuple(y.shape)))
 
 
 # ---- copies with a part replaced ----
@@ -165,11 +198,8 @@ def _as_strided_scatter(xp: Any, out: Any, x: Any, src: Any, size: Any, stride: 
 
 
 def _in_layout(g: Any, spec: SpecLike) -> Any:
-    """`g` copied into the dense layout of `spec`, so that positions in memory mean the same in both."""
-    if tuple(g.stride()) == tuple(spec.stride()):
-        return g
-    flat = OPS["full"]((spec.numel(),), 0, g.dtype, g.device)
-    return OPS["copy"](OPS["as_strided"](flat, tuple(spec.shape), tuple(spec.stride()), 0), g)
+    """`g` in the dense layout of `spec`, so that positions in memory mean the same in both."""
+    return laid_out(g, tuple(spec.stride()))
 
 
 # Positions count from the first element of `x`; overlapping ones are written in row-major order of `src`.
@@ -281,8 +311,10 @@ def _stack_meta(tensors: Sequence[SpecLike], dim: int) -> TensorSpec:
         return _cat_meta(columns, dim)
     if not all(is_channels_last(t) for t in tensors):
         return TensorSpec.contiguous(shape, d, tensors[0].device)
-    joined = channels_last_strides((*first[:dim], count * first[dim], *first[dim + 1 :]))
-    return TensorSpec(shape, d, (*joined[:dim], joined[dim] * first[dim], *joined[dim:]), tensors[0].device)
+    joined = (*first[:dim], count * first[dim], *first[dim + 1 :])
+    strides = view_strides(joined, channels_last_strides(joined), shape)
+    assert strides is not None  # one dim is cut in two
+    return TensorSpec(shape, d, strides, tensors[0].device)
 
 
 def _stack(tensors: Sequence[Any], dim: int) -> Any:
@@ -334,7 +366,7 @@ def _constant_pad_meta(x: SpecLike, pad: Sequence[int], value: Any) -> TensorSpe
     """In the format that `x` suggests; in the layout of the part that is left if nothing is added, as torch copies that."""
     check_element(value, x.dtype)
     shape = padded_shape(x, pad, "constant_pad_nd")
-    if all(p <= 0 for p in pad) and 0 not in shape:
+    if all(p <= 0 for p in pad):
         return like(TensorSpec(shape, x.dtype, tuple(x.stride()), x.device))
     return suggested_spec(x, shape)
 

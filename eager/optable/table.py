@@ -112,7 +112,7 @@ class Op(_native.OpBase):
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (), underived: bool = False,
                  casts_result: bool = False, dynamic_output: Callable[..., Any] | None = None,
                  over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
-                 numbers_as_given: bool = False, fallible: bool = False, doc: str | None = None,
+                 numbers_as_given: bool = False, scalars: Sequence[str] = (), fallible: bool = False, doc: str | None = None,
                  in_opmath: bool | None = None) -> None:  # fmt: skip
         if in_opmath is None and (kind is not Kind.POINTWISE or promotion in ("raw", "select")):
             in_opmath = False  # else None: the gradient formulas alone compute halves in float32; True: the decomposition too
@@ -144,6 +144,8 @@ class Op(_native.OpBase):
         self.float8 = float8 or kind is Kind.VIEW  # defined on the 8-bit floats
         self.of_numbers = of_numbers  # numbers may stand for all its tensors: the first then becomes one
         self.numbers_as_given = numbers_as_given  # the scalar rule treats a number differently from a tensor of that value
+        # Where a number counts as a 0-d tensor among the operands: in all tensor parameters but `scalars`.
+        self._number_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor and p.name not in scalars)
         # Whether it raises may depend on data: then a compiler keeps it although nobody reads the result.
         self.fallible: bool = fallible or (base is not None and base.fallible)
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
@@ -353,7 +355,8 @@ class Op(_native.OpBase):
         if not all(same_shape(x.shape, shape) for x in operands[1:]):
             shape = broadcast_shapes(*(x.shape for x in operands))
         d = self.result_dtype(self.compute_dtype(*args))
-        return TensorSpec(shape, d, elementwise_strides(shape, operands), common_device(self.name, operands))
+        number = any(args[i] is not None and not hasattr(args[i], "stride") for i in self._number_at)
+        return TensorSpec(shape, d, elementwise_strides(shape, operands, number=number), common_device(self.name, operands))
 
     def _check_operands(self, args: tuple[Any, ...]) -> None:
         """Raise TypeError unless one operand is a tensor and those that are none are numbers, or left out where they may be."""

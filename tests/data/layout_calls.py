@@ -213,8 +213,8 @@ CALLS: dict[str, str] = {
         T.nn.LSTMCell(x.shape[-1], 3)(x) | T.nn.RNNCell(x.shape[-1], 3)(x)
         F.cross_entropy(x, T.zeros(x.shape[0], dtype=T.int64), reduction="none")
         F.batch_norm(x, T.zeros(x.shape[1]), T.ones(x.shape[1])) | F.batch_norm(x, None, None, training=True)
-        T.outer(x[0], x[1]) | T.corrcoef(x) | T.cov(x) | x.diag() | x.trace() | F.pdist(x) | x.clone().fill_diagonal_(1.0)
-        T.block_diag(x) | T.combinations(x[0]) | T.addmv(rows(x.shape[0]), x, rows(x.shape[1])) | T.cartesian_prod(x[0], x[1])
+        T.outer(x[0], x[-1]) | T.corrcoef(x) | T.cov(x) | x.diag() | x.trace() | F.pdist(x) | x.clone().fill_diagonal_(1.0)
+        T.block_diag(x) | T.combinations(x[0]) | T.addmv(rows(x.shape[0]), x, rows(x.shape[1])) | T.cartesian_prod(x[0], x[-1])
     """,
     # normalisation and losses over any number of dims
     "2345   ": """
@@ -234,8 +234,8 @@ CALLS: dict[str, str] = {
 }  # fmt: skip
 
 SHAPES: dict[int, dict[str, Shape]] = {
-    2: {"": (4, 6)},
-    3: {"": (2, 4, 6), "one channel": (2, 1, 6)},
+    2: {"": (4, 6), "one row": (1, 6), "one column": (4, 1)},
+    3: {"": (2, 4, 6), "one channel": (2, 1, 6), "one step": (2, 4, 1)},
     4: {"": (2, 4, 6, 4), "one channel": (2, 1, 6, 4), "one image": (1, 4, 6, 4), "one pixel": (2, 4, 1, 1), "one row": (2, 4, 1, 6)},
     5: {"": (2, 4, 2, 4, 2), "one channel": (2, 1, 2, 4, 2), "one pixel": (2, 4, 1, 1, 1)},
 }
@@ -303,12 +303,15 @@ LAYOUTS = {
 }
 
 
+SPECIAL = {2: ("rows", "swapped"), 3: ("rows", "swapped"), 4: ("rows", "last", "reversed"), 5: ("rows", "last")}
+
+
 def inputs() -> Iterator[tuple[int, str, Shape]]:
-    """Number of dims, layout and shape of each input; the special shapes come in rows and channels-last only."""
+    """Number of dims, layout and shape of each input; the shapes with dims of size 1 come in the layouts of `SPECIAL` only."""
     for ndim, shapes in SHAPES.items():
         for which, shape in shapes.items():
             for layout in LAYOUTS[ndim]:
-                if not which or layout in ("rows", "last", "swapped" if ndim == 3 else ""):
+                if not which or layout in SPECIAL[ndim]:
                     yield ndim, layout, shape
 
 
@@ -357,5 +360,5 @@ class Case:
 
 
 def geometry(y: Any) -> tuple[list[int], list[int]]:
-    """Shape, and the strides that mean something: none of an empty tensor, and none of dims of size 1."""
-    return list(y.shape), [s for n, s in zip(y.shape, y.stride(), strict=True) if n != 1] if y.numel() else []
+    """Shape and strides, those of dims of size 1 and of empty tensors included."""
+    return list(y.shape), list(y.stride())

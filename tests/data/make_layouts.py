@@ -1,7 +1,7 @@
 """Write layouts.json.gz: shapes and strides that torch gives for the calls of layout_calls.py.
 
 Run with a Python that has torch (2.13 made the committed file): `python tests/data/make_layouts.py`.
-`strides` lists the different outcomes, each a list of (shape, strides of the dims that are not 1) or the class of an error;
+`strides` lists the different outcomes, each a list of (shape, strides) or the class of an error;
 `calls` gives, for each number of dims and each call, the outcome's number for each input that `inputs()` yields.
 """
 from __future__ import annotations

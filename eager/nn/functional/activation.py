@@ -7,6 +7,7 @@ from typing import Any
 from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, scalar_name
+from eager.optable.shape import in_layout_of, in_unary_layout
 from eager.optable.table import OPS, cast_to
 from eager.random import state_for
 
@@ -158,8 +159,9 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if inplace:
         return _into(input, hardtanh, min_val, max_val)
     if input.dtype.is_integral:
-        return _integral_hardtanh(input, min_val, max_val)
-    return where((input > min_val) & (input < max_val), input, OPS["clamp"](input.detach(), min_val, max_val))
+        return in_layout_of(_integral_hardtanh(input, min_val, max_val), input)
+    y = where((input > min_val) & (input < max_val), input, OPS["clamp"](input.detach(), min_val, max_val))
+    return in_layout_of(y, input)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -194,7 +196,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def _above(input: Tensor, bound: float, value: float) -> Tensor:
     """x where above the bound, else value."""
-    return cast_to(where(input <= bound, value, input), input.dtype)
+    return in_unary_layout(cast_to(where(input <= bound, value, input), input.dtype), input)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
@@ -214,7 +216,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                                f"{weight.numel()} and channel size = {channels}.")  # fmt: skip
         weight = weight.view(1, -1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else weight
     above = input > 0
-    return where(above, input, weight * where(above, 0, input))  # an infinite input makes no nan of the weight's gradient
+    y = where(above, input, weight * where(above, 0, input))  # an infinite input makes no nan of the weight's gradient
+    return in_layout_of(y, input)
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:

@@ -9,6 +9,7 @@ from eager.callers import warn
 from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
 from eager.optable.matmul import transpose_last
+from eager.optable.shape import laid_out
 from eager.optable.table import OPS, cast_to
 from eager.spec import preserve_strides
 
@@ -45,11 +46,11 @@ def _as_query(y: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor
 
     Models transpose the result back before they merge the heads, and this makes it a view there.
     """
-    if query.is_contiguous() or query.ndim != 4 or tuple(query.shape) != tuple(y.shape) or y.numel() == 0:
+    if query.ndim != 4 or tuple(query.stride()) == tuple(y.stride()) or tuple(query.shape) != tuple(y.shape) or y.numel() == 0:
         return y
     if any(t.ndim != 4 or t.stride()[-1] != 1 for t in (query, key, value)) or (mask is not None and mask.requires_grad):
         return y
-    return y if tuple(y.stride()) == preserve_strides(query) else OPS["copy"](query.detach(), y)
+    return laid_out(y, preserve_strides(query))
 
 
 def _spread_heads(query: Tensor, t: Tensor) -> Tensor:

@@ -6,9 +6,10 @@ from typing import Any
 
 from eager import dtypes
 from eager.dtypes import scalar_name
+from eager.optable.shape import laid_out
 from eager.optable.table import OPS
 from eager.random import state_for
-from eager.spec import preserve_strides
+from eager.spec import TensorSpec, contiguous_strides, elementwise_strides, preserve_strides
 
 Tensor = Any
 
@@ -24,9 +25,19 @@ def _keep(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     if like.is_contiguous():
         return OPS["philox_uniform"](state, shape, dtypes.float32) >= p
     strides = preserve_strides(like)
-    order = sorted(range(len(shape)), key=lambda d: strides[d], reverse=True)
+    order = sorted(range(len(shape)), key=lambda d: (-strides[d], -shape[d]))
     drawn = OPS["philox_uniform"](state, tuple(shape[d] for d in order), dtypes.float32) >= p
     return OPS["permute"](drawn, tuple(order.index(d) for d in range(len(shape))))
+
+
+def _products(input: Tensor, shape: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Strides that `count` operations give of a tensor of `shape`, the noise, with the input and what comes of it."""
+    full = tuple(input.shape)
+    x: Any = input
+    noise = TensorSpec(shape, input.dtype, preserve_strides(input) if shape == full else contiguous_strides(shape))
+    for _ in range(count):
+        x = TensorSpec(full, input.dtype, elementwise_strides(full, [x, noise]))
+    return tuple(x.stride())
 
 
 def _drop(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool) -> Tensor:
@@ -39,6 +50,8 @@ def _drop(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpla
         if input.dtype.is_integral:
             raise RuntimeError(f"result type Float can't be cast to the desired output type {scalar_name(input.dtype)}")
         result = OPS["where"](_keep(input, shape, p), input * (1.0 / (1.0 - p)), 0)
+        if any(n == 1 for n in input.shape):
+            result = laid_out(result, _products(input, shape, 1))
     return OPS["copy_"](input, result) if inplace else result
 
 
@@ -94,6 +107,8 @@ def _alpha_drop(input: Tensor, shape: tuple[int, ...], p: float, training: bool,
         a = 1.0 / math.sqrt((_ALPHA_PRIME**2 * p + 1.0) * (1.0 - p))
         b = -a * _ALPHA_PRIME * p
         result = OPS["where"](_keep(input, shape, p), input, _ALPHA_PRIME) * a + b
+        if any(n == 1 for n in input.shape):
+            result = laid_out(result, _products(input, shape, 2))
     return OPS["copy_"](input, result) if inplace else result
 
 

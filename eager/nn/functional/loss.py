@@ -11,6 +11,7 @@ from eager.dtypes import scalar_name
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import pairwise_distance
 from eager.optable.asserting import demand
+from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS, cast_to
 from eager.spec import broadcast_shapes
 
@@ -92,7 +93,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         d = OPS["abs"](x - t)
         far = d > delta
         near = OPS["where"](far, 0, d)
-        return OPS["where"](far, (d - 0.5 * delta) * delta, near * near * 0.5)
+        return in_layout_of(OPS["where"](far, (d - 0.5 * delta) * delta, near * near * 0.5), x)
 
     return cast_to(_pairwise("huber_loss", input, target, rule, resolve_reduction(reduction), weight), input.dtype)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.optable.nn import accumulator, check_parameter_dtypes
-from eager.optable.shape import in_suggested_format
+from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes
+from eager.optable.shape import in_suggested_format, laid_out
 from eager.optable.table import OPS, cast_to
 from eager.spec import is_channels_last
 from eager.symint import times_ratio
@@ -130,10 +130,11 @@ def _batch_norm_eval(input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | 
         scale = scale * weight
     shift = -mean * scale if bias is None else bias - mean * scale
     shape = (1, -1, *(1,) * (input.ndim - 2))
+    strides = batch_norm_strides(input)
     if not is_channels_last(input):  # the only other layout that the result may have
         input = input.contiguous()
     y = cast_to(input, scale.dtype) * scale.view(shape) + shift.view(shape)
-    return cast_to(y, input.dtype)
+    return laid_out(cast_to(y, input.dtype), strides)
 
 
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,

@@ -8,10 +8,13 @@ from typing import Any as _Any
 
 from eager import _absent as _absent
 from eager import _bootstrap as _bootstrap
+
+_no_collection = _bootstrap.NoCollection()  # until the end of this file
+
 from eager import _host as _host
 from eager import _logging as _logging
 from eager import _native as _native
-from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization, sparse  # noqa: E402
+from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization, sparse
 from eager import dtypes as _dtypes
 from eager.amp import GradScaler
 from eager.amp.autocast_mode import (
@@ -90,7 +93,7 @@ from eager.numerics import (
 from eager.printing import set_printoptions
 from eager.promotion import result_type
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from eager.serialization import PyTorchFileReader, load, save  # noqa: E402
+from eager.serialization import PyTorchFileReader, load, save
 from eager.tensor import Size, Tensor
 from eager.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from eager.tracebacks import filter_frames_of as _filter_frames_of
@@ -177,3 +180,4 @@ def __getattr__(name: str) -> _Any:
 
 
 _filter_frames_of("eager")
+del _no_collection

@@ -150,6 +150,8 @@ def _answer(module: types.ModuleType, torch_name: str, own: Callable[[str], Any]
     folders = getattr(module, "__path__", None)
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - its role
+        if own is None and name.startswith("__"):  # the import system asks every module for `__path__`
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name)
         if own is not None:
             try:
                 return own(name)

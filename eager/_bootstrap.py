@@ -8,6 +8,7 @@ Imported before everything else.
 """
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.machinery
 import importlib.util
@@ -16,8 +17,8 @@ import sys
 import types
 import warnings
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from typing import Any
 
 from eager import _absent
 
@@ -46,6 +47,24 @@ def real_name(fullname: str) -> str:
         head, _, last = head.rpartition(".")
         tail = f".{last}{tail}"
     return RENAMED[head] + tail
+
+
+class NoCollection:
+    """Keeps the garbage collector off until the object dies, then counts everything among the old objects.
+
+    What an import makes stays. Young collections would scan it again and again, for a tenth of the import's time.
+    """
+
+    def __init__(self) -> None:
+        self._was_on = gc.isenabled()
+        gc.disable()
+
+    def __del__(self) -> None:
+        if not gc.get_freeze_count():  # else the program keeps objects frozen, which `unfreeze` would release
+            gc.freeze()
+            gc.unfreeze()  # they go to the oldest generation
+        if self._was_on:
+            gc.enable()
 
 
 _TORCH_NAMES = {"fxir.exported": "torch.export", "fxir": "torch.fx", "eager": "torch"}
@@ -87,7 +106,7 @@ def spec_of(real: str) -> ModuleSpec | None:
         return None
 
 
-class SameModule(Loader):
+class SameModule:
     """Loads a name by importing our module: no second copy, and its own spec stays on it."""
 
     def __init__(self, real: str) -> None:
@@ -109,10 +128,11 @@ def alias_spec(fullname: str, real: str) -> ModuleSpec | None:
     own = importlib.util.find_spec(real) if is_renamed else spec_of(real)
     if own is None:
         return None
-    return ModuleSpec(fullname, SameModule(real), origin=own.origin, is_package=own.submodule_search_locations is not None)
+    loader: Any = SameModule(real)
+    return ModuleSpec(fullname, loader, origin=own.origin, is_package=own.submodule_search_locations is not None)
 
 
-class Aliases(MetaPathFinder):
+class Aliases:
     """Answers for `eager.*` where torch's name is not ours, and for all names below the other names of `eager`."""
 
     def __init__(self) -> None:
@@ -131,7 +151,7 @@ class Aliases(MetaPathFinder):
 _PREFIXES = tuple(f"{package}." for package in PACKAGES)
 
 
-class OwnPackages(MetaPathFinder):
+class OwnPackages:
     """Answers for our four packages with the folder that `eager` came from. A package of that name elsewhere is reported."""
 
     def find_spec(

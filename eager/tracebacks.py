@@ -10,14 +10,13 @@ Source: CPython's Objects/exception_handling_notes.txt (the exception table) and
 from __future__ import annotations
 
 import dis
-import functools
 import inspect
 import os
 import sys
 import sysconfig
 import types
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from eager import _native, _settings
@@ -69,19 +68,6 @@ def _read_table(table: bytes) -> list[_Entry]:
             zip(values[::4], values[1::4], values[2::4], values[3::4], strict=True)]  # fmt: skip
 
 
-def _write_table(entries: Iterable[_Entry]) -> bytes:
-    table = bytearray()
-    for e in entries:
-        first = len(table)
-        for value in (e.start, e.stop - e.start, e.target, e.depth_and_lasti):
-            groups = [value & 63]
-            while value := value >> 6:
-                groups.append(value & 63 | 64)
-            table += bytes(reversed(groups))
-        table[first] |= 128
-    return bytes(table)
-
-
 class _Handler:
     """The bytecode of `except: drop_own_frames(); raise`, as this interpreter's compiler writes it."""
 
@@ -97,7 +83,10 @@ class _Handler:
         at = next(i for i in range(begin, len(code.co_code) // 2)
                   if code.co_code[2 * i] == loads and code.co_consts[code.co_code[2 * i + 1]] == 0.5)  # fmt: skip
         self.before, self.after = code.co_code[2 * begin : 2 * at], code.co_code[2 * at + 2 :]
-        self.table = [_Entry(*((n - begin + (n > at)) for n in e[:3]), e.depth_and_lasti) for e in table]  # type: ignore[call-arg]
+        # Its rows of an exception table: every number fits in one group of six bits.
+        moved = ([n - begin + (n > at) for n in e[:3]] for e in table)
+        self.table = b"".join(bytes([128 | start, stop - start, target, e.depth_and_lasti])
+                              for (start, stop, target), e in zip(moved, table, strict=True))  # fmt: skip
         self.stack = code.co_stacksize
         self.units = (len(self.before) + len(self.after)) // 2 + 2
         # Entries of a line table that say that these instructions have no line.
@@ -113,7 +102,7 @@ _HANDLER: Final = _Handler()
 _RESUME: Final = dis.opmap["RESUME"]
 # Modules that no user calls: the public functions made of theirs are found in `eager` and in Tensor.
 _BELOW: Final = ("eager.optable", "eager.functions", "eager._settings", "eager._logging", "eager.native", "eager.spec", "eager.dispatch")
-_filtering: dict[types.CodeType, types.CodeType] = {}  # code of ours, without and with the handler
+_filtering: dict[int, tuple[types.CodeType, types.CodeType]] = {}  # by id: code of ours, without and with the handler
 
 
 def _first_unit(code: bytes) -> int:
@@ -143,54 +132,48 @@ def with_handler(code: types.CodeType) -> types.CodeType:
     if has_handler(code) or len(code.co_consts) >= 1 << 16:
         return code
     body, constants = code.co_code, code.co_consts
-    if any(c.__class__ is types.CodeType for c in constants):
-        constants = tuple(with_handler(c) if isinstance(c, types.CodeType) and _is_function(c) else c for c in constants)
+    for constant in constants:
+        if constant.__class__ is types.CodeType:
+            constants = tuple(with_handler(c) if isinstance(c, types.CodeType) and _is_function(c) else c for c in constants)
+            break
+    end = len(body) // 2
     return code.replace(
         co_code=body + _HANDLER.text(len(constants)), co_consts=(*constants, _native.drop_own_frames),
-        co_exceptiontable=_table(code.co_exceptiontable, _first_unit(body), len(body) // 2),
+        co_exceptiontable=_native.cover(code.co_exceptiontable, _first_unit(body), end, _HANDLER.table),
         co_stacksize=max(code.co_stacksize, _HANDLER.stack), co_linetable=code.co_linetable + _HANDLER.locations)  # fmt: skip
 
 
-@functools.cache
-def _table(table: bytes, begin: int, end: int) -> bytes:
-    """The exception table of a body whose units from `begin` to `end` have these entries, with the handler at `end`."""
-    entries, at = _read_table(table), begin
-    uncovered = []
-    for e in (*entries, _Entry(end, end, 0, 0)):
-        if e.start > at:
-            uncovered.append(_Entry(at, e.start, end, 0))
-        at = max(at, e.stop)
-    entries = sorted([*entries, *uncovered])
-    entries += [_Entry(e.start + end, e.stop + end, e.target + end, e.depth_and_lasti) for e in _HANDLER.table]
-    return _write_table(entries)
+def _public_functions(module: types.ModuleType) -> Iterator[types.FunctionType]:
+    """The public functions in a module's namespace, and the public methods of the classes defined there."""
+    namespace, name = vars(module).copy(), module.__name__
+    members = [namespace, *(dict(vars(value)) for value in namespace.values()
+                            if isinstance(value, type) and value.__module__ == name)]  # fmt: skip
+    for named in members:
+        for key, value in named.items():
+            kind = value.__class__
+            if (kind in _HOLDERS or kind is types.FunctionType) and (key[0] != "_" or key[:2] == key[-2:] == "__"):
+                found = (value,) if kind is types.FunctionType else _HOLDERS[kind](value)
+                yield from (fn for fn in found if isinstance(fn, types.FunctionType))
 
 
-def _functions(namespace: Iterable[Any]) -> Iterator[types.FunctionType]:
-    for value in namespace:
-        for fn in (value.fget, value.fset, value.fdel) if isinstance(value, property) else (getattr(value, "__func__", value),):
-            if isinstance(fn, types.FunctionType):
-                yield fn
-
-
-def _is_public(name: str) -> bool:
-    return not name.startswith("_") or (name.startswith("__") and name.endswith("__"))
+_HOLDERS: Final[dict[type, Callable[[Any], tuple[Any, ...]]]] = {
+    property: lambda value: (value.fget, value.fset, value.fdel),
+    **dict.fromkeys((classmethod, staticmethod, types.MethodType), lambda value: (value.__func__,)),
+}
 
 
 def filter_frames_of(package: str) -> None:
     """Give the public functions and methods of a package's loaded modules the handler."""
+    below = package + "."
     for name, module in list(sys.modules.items()):
-        if (name != package and not name.startswith(package + ".")) or name.startswith(_BELOW):
+        if (name != package and not name.startswith(below)) or name.startswith(_BELOW):
             continue
-        for key, value in list(vars(module).items()):
-            members: Iterable[Any] = (value,) if _is_public(key) else ()
-            if isinstance(value, type) and value.__module__ == name:
-                members = (member for of, member in vars(value).items() if _is_public(of))
-            for fn in _functions(members):
-                code = fn.__code__
-                if code.co_filename.startswith(_OUR_DIRS) and not has_handler(code):
-                    if (changed := _filtering.get(code)) is None:
-                        changed = _filtering[code] = with_handler(code)
-                    fn.__code__ = changed
+        for fn in _public_functions(module):
+            code = fn.__code__
+            if not has_handler(code) and code.co_filename.startswith(_OUR_DIRS):
+                # By identity: the hash of a code object reads all of its instructions.
+                _, changed = _filtering.get(id(code)) or _filtering.setdefault(id(code), (code, with_handler(code)))
+                fn.__code__ = changed
 
 
 _native.set_frame_filter(owner_of, _shows_all)

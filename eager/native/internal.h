@@ -88,6 +88,7 @@ PyObject *py_bind_op(PyObject *self, PyObject *args);
 PyObject *py_overlap(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* assign.c */
 PyObject *py_drop_own_frames(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* traceback.c */
 PyObject *py_set_frame_filter(PyObject *self, PyObject *args);
+PyObject *py_cover(PyObject *self, PyObject *args); /* exctable.c */
 PyObject *py_run_kernel(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 
 /* record.c */

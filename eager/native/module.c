@@ -163,6 +163,7 @@ static PyMethodDef methods[] = {
     {"bind_op", py_bind_op, METH_VARARGS, "bind_op(op, name): the short ways that C has for it"},
     {"overlap", (PyCFunction)(void *)py_overlap, METH_FASTCALL, "overlap(target, args): 0 none, 1 the very same elements, 2 in part"},
     {"drop_own_frames", (PyCFunction)(void *)py_drop_own_frames, METH_FASTCALL, "drop_own_frames(error=the one being handled)"},
+    {"cover", py_cover, METH_VARARGS, "cover(table, begin, end, handler): an exception table with a handler for every unit of a body"},
     {"set_frame_filter", py_set_frame_filter, METH_VARARGS, "set_frame_filter(owner_of, shows_all)"},
     {"run_kernel", (PyCFunction)(void *)py_run_kernel, METH_FASTCALL, "run_kernel(op, args): by the op's native loop or kernel, or None"},
     {"softmax", (PyCFunction)(void *)py_softmax, METH_FASTCALL, "softmax(out, x, log) -> whether it could run"},

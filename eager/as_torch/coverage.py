@@ -2,8 +2,8 @@
 
 A census is a table of tab-separated columns api, kind, repos, files, calls: `torch.nn.Linear` is a name,
 `.backward` a method of some object. A name counts if it resolves through the alias as a user's import would
-resolve it; a method counts if one of the classes that users hold objects of has it. What stands outside the
-project's scope is not counted, but listed with its weight (`EXCLUDED`).
+resolve it; a method counts if one of the classes that users hold objects of has it. A name that does not resolve, and
+whose reason stands in the table of absent names, is listed with its weight under that reason.
 """
 from __future__ import annotations
 
@@ -15,40 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# Why a name is left out of the count -> prefixes (a trailing dot: only what is below) that it applies to.
-EXCLUDED: dict[str, tuple[str, ...]] = {
-    "CUDA and other devices": (
-        "torch.cuda", "torch.backends.cuda", "torch.backends.cudnn", "torch.xpu", "torch.mps", "torch.accelerator", "torch.Stream",
-        "torch.Event", ".cuda", "torch.backends.mps", "torch.npu", "torch.mtia", "torch.hpu",
-    ),
-    "distributed": (
-        "torch.distributed", "torch.nn.parallel", "torch.utils.data.distributed", "torch.utils.data.DistributedSampler",
-        "torch.nn.SyncBatchNorm", "torch.distributed_c10d", "torch.futures", "torch.multiprocessing.spawn",
-    ),
-    "hub": ("torch.hub", "torch.utils.model_zoo"),
-    "jit": ("torch.jit", "torch.utils.jit", "torch.utils.mobile_optimizer", "torch._jit_internal"),
-    "onnx": ("torch.onnx",),
-    "visualisation and profiling": (
-        "torch.utils.tensorboard", "torch.profiler", "torch.autograd.profiler", "torch.utils.viz", "torch.utils.benchmark",
-        "torch.utils.flop_counter",
-    ),
-    "quantisation, sparse and nested layouts": (
-        "torch.quantization", "torch.ao", "torch.qint8", "torch.qint32", "torch.quint8", "torch.quint4x2", "torch.quantize", "torch.sparse",
-        "torch.nested", "torch.spmm",
-        "torch._ops.ops.quantized", "torch.ops.quantized", ".to_sparse", ".sparse_mask", ".coalesce", "torch.backends.quantized",
-        ".dequantize", ".int_repr", ".q_scale", ".q_zero_point", ".to_dense",
-    ),
-    "C++ extensions": ("torch.utils.cpp_extension", "torch.classes", "torch.ops.load_library"),
-    "torch's internals": (
-        "torch._C", "torch._guards", "torch._subclasses", "torch._functorch", "torch._ops", "torch._logging", "torch._inductor.",
-        "torch._dynamo.", "torch.testing._internal", "torch.fx.experimental", "torch.fx.passes", "torch._prims", "torch._refs",
-        "torch._decomp", "torch._higher_order_ops", "torch._export", "torch._library", "torch._utils_internal", "torch._utils",
-        "torch._six", "torch.utils._sympy", "torch.utils._python_dispatch", "torch.utils._debug_mode", "torch.utils._stats",
-        "torch.utils._triton", "torch.utils._ordered_set", "torch.utils._device", "torch.utils._mode_utils", "torch._lazy",
-        "torch._custom_ops", "torch._namedtensor_internals", "torch._meta_registrations", "torch._environment", "torch.ops.",
-        "torch.utils._config_module", "torch.utils._thunk", "torch._strobelight", "torch._numpy", "torch._native", "torch._opaque_base",
-    ),
-}  # fmt: skip
+from eager import _absent
+
+_PRIVATE = "a name with an underscore is torch's own machinery"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +56,9 @@ def read_census(path: Path) -> list[Row]:
 
 
 def reason_to_exclude(api: str) -> str | None:
-    """Why a name does not count, or None where it does."""
-    for reason, prefixes in EXCLUDED.items():
-        for prefix in prefixes:
-            if api == prefix or api.startswith(prefix.removesuffix(".") + "."):
-                return reason
-    return None
+    """Why a name that does not resolve is left out of the count; None for one that is missing."""
+    name = f"torch.Tensor{api}" if api.startswith(".") else api if api.startswith("torch.") else f"torch.{api}"
+    return _absent.reason(name) or (_PRIVATE if any(part.startswith("_") for part in name.split(".")) else None)
 
 
 # Modules whose classes' objects users call methods of.
@@ -131,14 +97,13 @@ def measure(rows: Iterable[Row]) -> Coverage:
     resolved, missing = [], []
     excluded: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        reason = reason_to_exclude(row.api)
-        if reason is not None:
-            excluded[reason].append(row)
-        elif row.api[1:] in methods if row.api.startswith(".") else resolves(row.api):
+        if row.api[1:] in methods if row.api.startswith(".") else resolves(row.api):
             resolved.append(row)
+        elif reason := reason_to_exclude(row.api):
+            excluded[reason].append(row)
         else:
             missing.append(row)
-    return Coverage(tuple(resolved), tuple(missing), {reason: tuple(excluded[reason]) for reason in EXCLUDED})
+    return Coverage(tuple(resolved), tuple(missing), {reason: tuple(rows) for reason, rows in sorted(excluded.items())})
 
 
 def _weight(rows: Sequence[Row]) -> int:

@@ -178,13 +178,13 @@ def test_spawned_workers_find_the_alias(tmp_path: Path) -> None:
 def test_coverage_counts_resolved_missing_and_excluded_by_weight(tmp_path: Path) -> None:
     census = tmp_path / "census.tsv"
     rows = [("torch.nn.Linear", 6), ("torch.nn.functional", 1), (".backward", 2), ("torch.no_such_function", 1), (".no_such_method", 2),
-            ("torch.distributed.all_reduce", 50), ("torch.cuda.is_available", 9)]  # fmt: skip
+            ("torch.distributed.rpc.rpc_sync", 50), ("torch.cuda.is_available", 9)]  # fmt: skip
     census.write_text("api\tkind\trepos\tfiles\tcalls\n" + "".join(f"{api}\tfunction\t{n}\t1\t1\n" for api, n in rows))
     done = run("-m", "eager.as_torch", "--coverage", str(census))
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "75.0% of the census resolves, weighted by projects: 9 of 12 (3 of 5 names)"
-    assert "  distributed: 1, 50" in lines and "  CUDA and other devices: 1, 9" in lines
+    assert lines[0] == "85.7% of the census resolves, weighted by projects: 18 of 21 (4 of 6 names)"
+    assert "  framejit runs in one process; torch.distributed.is_available() is False: 1, 50" in lines
     assert lines[lines.index("missing, by weight:") + 1 :] == ["     2  .no_such_method", "     1  torch.no_such_function"]
 
 
@@ -199,10 +199,10 @@ def test_a_census_without_the_columns_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("api", "reason"),
-    [("torch.cuda.amp.autocast", "CUDA and other devices"), ("torch.cudart", None), ("torch.jit.script", "jit"),
-     (".cuda", "CUDA and other devices"),
-     ("torch._inductor.config", "torch's internals"), ("torch._inductor", None), ("torch.nn.Linear", None),
-     ("torch.qint8", "quantisation, sparse and nested layouts")],
+    [("torch.cuda.nvtx.mark", "CUDA goes through CuPy"), ("torch.cudart", None), ("torch.jit.interface", "TorchScript is not"),
+     (".record_stream", "CUDA goes through CuPy"), ("torch._inductor.fx_passes", "a name with an underscore"),
+     ("torch.nn.Nowhere", None), ("torch.qint8", "quantization is not part")],
 )  # fmt: skip
 def test_exclusions_go_by_whole_names(api: str, reason: str | None) -> None:
-    assert reason_to_exclude(api) == reason
+    found = reason_to_exclude(api)
+    assert found == reason if reason is None else (found or "").startswith(reason)

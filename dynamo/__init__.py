@@ -16,6 +16,7 @@ from dynamo.api import (
     error_on_graph_break,
     explain,
     explain_guards,
+    forbid_in_graph,
     graph_break,
     is_compiling,
     list_backends,
@@ -30,10 +31,13 @@ from dynamo.api import (
     optimize_assert,
     register_backend,
     reset,
+    reset_code_caches,
     run,
     set_stance,
+    skip_frame,
     substitute_in_graph,
 )
+from dynamo.exporting import export
 from dynamo.module import OptimizedModule
 from eager.tracebacks import filter_frames_of
 
@@ -49,8 +53,11 @@ __all__ = [
     "error_on_graph_break",
     "explain",
     "explain_guards",
+    "export",
+    "forbid_in_graph",
     "graph_break",
     "is_compiling",
+    "is_dynamo_supported",
     "list_backends",
     "lookup_backend",
     "mark_dynamic",
@@ -63,12 +70,19 @@ __all__ = [
     "optimize_assert",
     "register_backend",
     "reset",
+    "reset_code_caches",
     "run",
     "set_stance",
+    "skip_frame",
     "substitute_in_graph",
 ]
 
-_ON_FIRST_USE = frozenset({"config", "exc", "testing", "utils"})
+_ON_FIRST_USE = frozenset({"backends", "exc", "testing", "utils"})
+
+
+def is_dynamo_supported() -> bool:
+    """Whether `compile` captures programs here: it does on every Python that the package installs on."""
+    return True
 
 
 def __getattr__(name: str) -> Any:

@@ -39,6 +39,7 @@ __all__ = [
     "error_on_graph_break",
     "explain",
     "explain_guards",
+    "forbid_in_graph",
     "graph_break",
     "is_compiling",
     "list_backends",
@@ -53,8 +54,10 @@ __all__ = [
     "optimize_assert",
     "register_backend",
     "reset",
+    "reset_code_caches",
     "run",
     "set_stance",
+    "skip_frame",
     "substitute_in_graph",
 ]
 
@@ -232,6 +235,13 @@ def graph_break(msg: str = "") -> None:
 setattr(graph_break, DISABLED, breaks.EXPLICIT)
 
 
+def skip_frame(msg: str = "") -> None:
+    """Run the function that is being captured, with all that called it in the capture, eagerly; nothing otherwise."""
+
+
+setattr(skip_frame, DISABLED, breaks.SKIPPED)
+
+
 def allow_in_graph(fn: Any) -> Any:
     """Put calls of `fn` into the graph as they are. `fn` must take and give tensors and constants only."""
     if isinstance(fn, list | tuple):
@@ -249,6 +259,19 @@ def disallow_in_graph(fn: Any) -> Any:
     if not callable(fn):
         raise TypeError(f"disallow_in_graph: got a {type(fn).__name__}; allowed: a callable")
     trust.disallow(fn)
+    return fn
+
+
+def forbid_in_graph(fn: Any) -> Any:
+    """Make a call of `fn` in a captured program an error, where `disallow_in_graph` would end the graph; takes a list too.
+
+    Raises: AssertionError for something that cannot be called.
+    """
+    if isinstance(fn, list | tuple):
+        return [forbid_in_graph(f) for f in fn]
+    if not callable(fn):
+        raise AssertionError("forbid_in_graph applies only to callables")
+    trust.forbid(fn)
     return fn
 
 
@@ -315,10 +338,15 @@ def _check_same_parameters(original: Any, replacement: types.FunctionType) -> No
 
 def reset() -> None:
     """Forget everything compiled in this process, and which breaks and warnings were reported."""
-    for region in all_regions():
-        region.reset()
+    reset_code_caches()
     breaks.forget_sites()
     _logging.forget_warnings()
+
+
+def reset_code_caches() -> None:
+    """Forget everything compiled in this process, but not which breaks and warnings were reported."""
+    for region in all_regions():
+        region.reset()
 
 
 _STANCES: Final = {

@@ -60,6 +60,7 @@ UNKNOWN_CALL: Final = _cause(
 DISABLED_CALL: Final = _cause(
     "disabled-call", "a call of a function marked with disable", "remove the mark if the callee can be captured"
 )
+SKIPPED: Final = _cause("skip-frame", "torch._dynamo.skip_frame() was called", "remove the call")
 EXPLICIT: Final = _cause("explicit", "torch._dynamo.graph_break() was called", "remove the call")
 AUTOGRAD: Final = _cause(
     "autograd-call",

@@ -17,7 +17,7 @@ from dynamo import arity, breaks, trust
 from dynamo.attributes import namespace_held
 from dynamo.cached import CACHED, call_cached
 from dynamo.decode import CO_GENERATOR_LIKE
-from dynamo.errors import Raised, Unsupported
+from dynamo.errors import GiveUp, Raised, Unsupported
 from dynamo.opcodes.table import Return, Yield
 from dynamo.sources import ConstSource, module_of, type_attribute
 from dynamo.symbolic import Frame
@@ -129,10 +129,12 @@ class Calls:
     def _without_following(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value | None:
         real = fn.real
         assert real is not None
+        trust.refuse_forbidden(real)
         if mark := getattr(real, DISABLED, False):
-            if mark is breaks.EXPLICIT:
+            if mark is breaks.EXPLICIT or mark is breaks.SKIPPED:
                 message = [self.realize(a).as_constant() for a in (*args, *kwargs.values())]  # type: ignore[attr-defined]
-                raise Unsupported(breaks.EXPLICIT, str(message[0]) if message and message[0] else "no reason given")
+                steer = Unsupported if mark is breaks.EXPLICIT else GiveUp
+                raise steer(mark, str(message[0]) if message and message[0] else "no reason given")
             reason = f" ({mark})" if isinstance(mark, str) else ""
             raise Unsupported(breaks.DISABLED_CALL, f"{fn.name} is marked with disable{reason}")
         if trust.is_disallowed(real):
@@ -344,6 +346,7 @@ class Calls:
         """A C function by the table, or as a node, or a break."""
         self._chain = False
         fn = value.fn
+        trust.refuse_forbidden(fn)
         if getattr(fn, DISABLED, False) is True:
             raise Unsupported(breaks.DISABLED_CALL, f"{value.describe()} is marked with disable")
         if trust.is_disallowed(fn):

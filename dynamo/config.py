@@ -104,7 +104,7 @@ _REFUSED: Table = (
         "compiled_autograd": False, "compiled_autograd_kwargs_override": {},
     }),
     ("a compiled function is not a file; torch.export.save writes a program", {"caching_precompile": False, "strict_precompile": False}),
-    ("tlparse, cProfile and record files are torch's; torch._dynamo.utils.compile_times() and TORCH_LOGS report compilations", {
+    ("tlparse, cProfile and record files are torch's; TORCH_LOGS=dynamo reports compilations", {
         "cprofile": False, "dynamo_profiler": optional(bool, str, default=False), "generate_pycode": False,
         "log_graph_in_out_metadata": False, "record_compile_time_instruction_count": False, "replay_record_enabled": False,
     }),

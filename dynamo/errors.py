@@ -64,6 +64,10 @@ class FailOnRecompile(CaptureError):
     """A call needed a new compilation under `set_stance("fail_on_recompile")`."""
 
 
+class ForbiddenCall(CaptureError, AssertionError):
+    """A captured program calls a function that `forbid_in_graph` names."""
+
+
 class Steering(Exception):
     """Internal: base of those that steer the executor. None of them reaches the user."""
 

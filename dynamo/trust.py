@@ -18,6 +18,7 @@ from typing import Any, Final
 import eager
 import eager.nn
 import eager.nn.functional
+from dynamo.errors import ForbiddenCall
 from eager import refusal
 from eager._ops import OpOverload, OpOverloadPacket
 from eager.optable.table import OPS, Op
@@ -105,6 +106,7 @@ _QUERIES: Final = frozenset({
 _allowed: dict[int, Any] = {}
 _constant_result: dict[int, Any] = {}
 _disallowed: dict[int, Any] = {}
+_forbidden: dict[int, Any] = {}
 _substitutes: dict[int, Substitute] = {}
 
 
@@ -118,6 +120,17 @@ def disallow(fn: Any) -> None:
     """End the graph at calls of `fn`."""
     _allowed.pop(id(fn), None)
     _disallowed[id(fn)] = fn
+
+
+def forbid(fn: Any) -> None:
+    """Make a captured call of `fn` an error."""
+    _forbidden[id(fn)] = fn
+
+
+def refuse_forbidden(fn: Any) -> None:
+    """Raises: ForbiddenCall if calls of `fn` are."""
+    if id(fn) in _forbidden:
+        raise ForbiddenCall(f"Attempt to trace forbidden callable {fn!r}")
 
 
 def is_disallowed(fn: Any) -> bool:

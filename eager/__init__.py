@@ -165,7 +165,7 @@ _ON_FIRST_USE = {
 
 _FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations",
                     "ScriptModule": "jit", "ScriptFunction": "jit", "cond": "_higher_order_ops",
-                    "while_loop": "_higher_order_ops", "ops": "_ops", "Tag": "_ops",
+                    "while_loop": "_higher_order_ops", "Tag": "_ops",
                     "DisableTorchFunction": "overrides", "DisableTorchFunctionSubclass": "overrides", "DispatchKey": "_C",
                     "DispatchKeySet": "_C"}  # fmt: skip
 

@@ -58,6 +58,20 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
      r"torch\.utils\.swap_tensors"),
     ("exported programs have here what torch.export lists; passes and archives of torch's own are not part of this project",
      r"torch\.export(\..*)?"),
+    ("this is a part of torch's own compiler; programs use torch.compile, torch._dynamo and torch.fx as their documents list them",
+     r"torch\._dynamo\.(GenerationTracker|TensorifyState|allow_c_slot|aot_compile\w*|bytecode_\w+|cache_size|callback|compiled_autograd|"
+     r"comprehension_graph_break|comptime|convert_frame|create_parameter_op|current_scope_id|debug_utils|decorators|device_interface|"
+     r"disable_nested_graph_breaks|distributed|dont_skip_tracing|dynamo_profiler|eval_frame|external_utils|funcname_cache|functional_export|"
+     r"[gs]et_recursion_limit|graph_\w+|hooks|is_dynamo_disable_recursive|is_inductor_supported|logging|metrics_context|"
+     r"mutation_guard|on_compile_\w+|output_graph|override_\w+|package|patch_dynamo_config|pgo|polyfills|register_hook_\w+|replay\w*|"
+     r"reset_code|reset_code_state|reset_frame_count|reset_recompile_user_contexts|resume_execution|side_effects|source|step_unsupported|"
+     r"symbolic_convert|trace_rules|types|variables)(\..*)?|torch\._dynamo\.(utils|testing|exc|backends)\.[\w.]+|torch\._functorch\.(aot_autograd|partitioners)\.\w+|"
+     r"torch\._inductor\.(CompiledArtifact|analysis|aot_compile|aoti_\w+|cache_key|codecache|codegen|compile|compile_fx|compile_worker|"
+     r"config_comms|cpp_builder|cpu_vec_isa|cudagraph_\w+|custom_graph_pass|dtype_propagation|exc|freezing_utils|fx_passes|inductor_prims|"
+     r"ir|lowering|graph|scheduler|metrics|ops_handler|output_code|remote_cache|runtime|shape_propagation|standalone_compile|"
+     r"test_operators|triton_bundler|utils|virtualized)(\..*)?|torch\.compiler\.(CacheInfo|NestedCompileRegionOptions)|"
+     r"functorch\.(dim|einops|experimental|_src)(\..*)?|functorch\.compile\.(draw_graph\w*|default_decompositions|minifier|nnc_jit|"
+     r"pythonkey_decompose|get_\w+)"),
     ("torch's own compiler passes are not part of this project; the graph is passed to a backend of yours, or through fxir.passes",
      r"torch\.fx(\..*)?|torch\.compiler\.config(\..*)?"),
     ("this part of torch's profiler is not part of this project; torch.profiler.profile records ops and regions",
@@ -96,7 +110,7 @@ def reason(name: str) -> str | None:
 def shown(torch_name: str) -> str:
     """The name as the program at hand writes it: `torch.nn` under the alias, else `eager.nn`."""
     is_alias = sys.modules.get("torch") is sys.modules.get("eager")
-    return torch_name if is_alias else torch_name.replace("torch", "eager", 1)
+    return torch_name if is_alias or not torch_name.startswith("torch") else torch_name.replace("torch", "eager", 1)
 
 
 def refuse(module: str, name: str, importer: types.FrameType) -> NoReturn:

@@ -34,7 +34,14 @@ RENAMED = {
     "torch._dynamo": "dynamo",
     "torch._inductor": "inductor",
     "torch.export": "fxir.exported",
+    "torch.export.graph_signature": "fxir.exported.signature",
+    "torch.export.exported_program": "fxir.exported.program",
+    "torch.export.dynamic_shapes": "fxir.exported.dims",
     "torch.compiler.config": "dynamo.compiler_config",
+    "torch._functorch.aot_autograd": "dynamo.functorch.compile",
+    "torch._functorch.partitioners": "dynamo.functorch.compile",
+    "torch.ops": "eager._ops.ops",
+    "functorch": "dynamo.functorch",
     "torch._tensor": "eager.tensor",
     "torch.cpu.amp": "eager.amp.cpu",
 }
@@ -67,7 +74,11 @@ class NoCollection:
             gc.enable()
 
 
-_TORCH_NAMES = {"fxir.exported": "torch.export", "fxir": "torch.fx", "eager": "torch"}
+_TORCH_NAMES = {"fxir.exported": "torch.export", "fxir": "torch.fx", "dynamo.functorch": "functorch", "dynamo": "torch._dynamo",
+                "inductor": "torch._inductor", "eager": "torch"}  # fmt: skip
+# Modules of dynamo and inductor that programs import under torch's names; the others are no faces of torch's.
+_COMPILER_FACES = frozenset("dynamo dynamo.backends dynamo.backends.common dynamo.backends.registry dynamo.exc dynamo.functorch "
+                            "dynamo.functorch.compile dynamo.testing dynamo.utils inductor".split())  # fmt: skip
 # Parts of torch whose modules say why a name of torch's is not here.
 _PUBLIC = frozenset(
     "accelerator amp ao autograd backends compiler cpu cuda distributed distributions export fft func functional futures fx hub jit "
@@ -82,6 +93,8 @@ def torch_name(real: str) -> str | None:
         if real == ours or real.startswith(f"{ours}."):
             name = theirs + real[len(ours) :]
             parts = name.split(".")
+            if theirs in ("torch._dynamo", "torch._inductor", "functorch"):
+                return name
             return name if len(parts) == 1 or (parts[1] in _PUBLIC and not any(p.startswith("_") for p in parts)) else None
     return None
 
@@ -182,6 +195,8 @@ def _of_package(fullname: str, path: Sequence[str]) -> ModuleSpec | None:
 def _answering(spec: ModuleSpec | None) -> ModuleSpec | None:
     """A spec whose module says why a name of torch's is not there."""
     name = torch_name(spec.name) if spec is not None and type(spec.loader) is SourceFileLoader else None
+    if spec is not None and spec.name.startswith(("dynamo", "inductor")) and spec.name not in _COMPILER_FACES:
+        return spec
     if spec is not None and name is not None and isinstance(spec.loader, SourceFileLoader):
         spec.loader = _absent.AnsweringLoader(spec.name, spec.loader.path, name)
     return spec

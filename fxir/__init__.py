@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 _PUBLIC = {
-    "Graph": "graph", "GraphModule": "graph_module", "Interpreter": "interpreter", "Node": "node", "Proxy": "proxy",
+    "CodeGen": "codegen", "Graph": "graph", "GraphModule": "graph_module", "Interpreter": "interpreter", "Node": "node", "Proxy": "proxy",
     "Tracer": "tracer", "Transformer": "transformer", "map_arg": "node", "replace_pattern": "subgraph_rewriter",
     "symbolic_trace": "tracer", "wrap": "leaves", "has_side_effect": "leaves", "PH": "tracer",
 }  # fmt: skip

@@ -6,15 +6,17 @@ Owns `Graph` and `GraphSignature`. A graph is a straight line: every node reads 
 from __future__ import annotations
 
 import builtins
+import copy
 import inspect
 import keyword
 import operator
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fxir.codegen import CodeGen, TransformCode
 from fxir.expr import Sym
 from fxir.leaves import SIDE_EFFECTS
 from fxir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
@@ -66,6 +68,7 @@ class Graph:
         self.shapes: ShapeEnv | None = None
         self.version = 0
         self._tracer_cls: type | None = None  # who traced it
+        self._codegen = CodeGen()
         self._names: set[str] = set()
         self._counters: dict[str, int] = {}
         self._len = 0
@@ -134,6 +137,39 @@ class Graph:
         if root_module != "self":
             raise NotImplementedError(f"Graph.python_code: root_module={root_module!r}; allowed: 'self'")
         return print_python(self)
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Write the graph as `codegen` does from now on, and lay out the inputs and outputs of its runs so."""
+        self._codegen = codegen
+        self.touch()
+
+    def on_generate_code(self, make_transformer: Callable[[TransformCode | None], TransformCode]) -> AbstractContextManager[None]:
+        """Pass the lines of the function's body through what `make_transformer` returns, each time they are written.
+
+        make_transformer: is called with the present transformer, or None. Result: a context manager that sets the present
+        one again at its end; without `with` the new one stays.
+        """
+        codegen, before = self._codegen, self._codegen._body_transformer
+        codegen._body_transformer = make_transformer(before)
+        self.touch()
+
+        @contextmanager
+        def restore() -> Iterator[None]:
+            try:
+                yield
+            finally:
+                codegen._body_transformer = before
+                self.touch()
+
+        return restore()
+
+    def process_inputs(self, *args: Any) -> Any:
+        """The values of the placeholders, from the arguments of a run."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """The result of a run, from the output node's value."""
+        return self._codegen.process_outputs(out)
 
     def print_tabular(self) -> None:
         """Print the nodes as a table: opcode, name, target, args, kwargs."""
@@ -334,6 +370,7 @@ class Graph:
             new.output(value, info=last.info)
         new.signature = self.signature
         new.symbols, new.shapes = dict(self.symbols), self.shapes
+        new._codegen = copy.copy(self._codegen)
         return new
 
     # -- symbols -----------------------------------------------------------------------------------------------

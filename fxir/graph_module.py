@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import os
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from types import MethodType
 from typing import Any, Final
 
 from eager.nn import Module, Parameter
 from eager.tensor import Tensor
+from fxir.codegen import CodeGen
+from fxir.folder import write_folder
 from fxir.graph import Graph
 from fxir.pickling import pack, unpack
 from fxir.printer import PythonCode, print_python
@@ -56,8 +60,11 @@ class _Parts(Module):
 _OWN: Final = frozenset("_graph name _code _forward _version".split())
 
 
-def _unpickled(root: Any, nodes: Any, name: str) -> GraphModule:
-    return GraphModule(root, unpack(nodes, {} if isinstance(root, Module) else root), name)
+def _unpickled(root: Any, nodes: Any, name: str, codegen: CodeGen | None = None) -> GraphModule:
+    graph = unpack(nodes, {} if isinstance(root, Module) else root)
+    if codegen is not None:
+        graph.set_codegen(codegen)
+    return GraphModule(root, graph, name)
 
 
 class GraphModule(Module):
@@ -148,6 +155,15 @@ class GraphModule(Module):
             print(text)
         return text
 
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Write the module as a package: `from folder import FxModule` gives its class, which loads the values it carries.
+
+        Warns of the submodules that are stored as pickles. Raises: NotImplementedError if the source reads a value that
+        has no importable name.
+        """
+        code = print_python(self.graph, attributes=isinstance(self.graph.root, _Carried))
+        write_folder(self, code, None if isinstance(self.graph.root, _Carried) else dict(self.graph.root), Path(folder), module_name)
+
     def add_submodule(self, target: str, m: Module) -> bool:
         """Put `m` under the dotted name `target`, where call_module nodes find it; False where the way is barred."""
         if not isinstance(self.graph.root, _Carried):
@@ -216,7 +232,9 @@ class GraphModule(Module):
         """By the nodes and what they name. The module's own parts, where it has any, go with it."""
         root = self.graph.root
         carried: Any = _Parts(self) if isinstance(root, _Carried) else dict(root)
-        return _unpickled, (carried, pack(self.graph), self.name)
+        codegen = self.graph._codegen
+        own = () if type(codegen) is CodeGen and codegen._body_transformer is None else (codegen,)
+        return _unpickled, (carried, pack(self.graph), self.name, *own)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled()(self, *args, **kwargs)

@@ -37,10 +37,13 @@ class Interpreter:
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         """The graph's output for `args`, one per placeholder (defaults fill in for missing ones).
 
-        initial_env: values that nodes have already; these do not run. enable_io_processing: there is none to switch off.
+        initial_env: values that nodes have already; these do not run. enable_io_processing: whether the graph's CodeGen lays
+        out the arguments and the result.
 
         Raises: TypeError for a wrong number of arguments; whatever a node raises.
         """
+        if enable_io_processing:
+            args = tuple(self.graph.process_inputs(*args))
         n_inputs = len(self.graph.placeholders)
         if len(args) > n_inputs:
             raise TypeError(f"Interpreter.run: the graph takes {n_inputs} arguments, {len(args)} were given")
@@ -57,7 +60,7 @@ class Interpreter:
                 self.node = node
                 value = self.run_node(node)
                 if node.op == "output":
-                    return value
+                    return self.graph.process_outputs(value) if enable_io_processing else value
                 self.env[node] = value
                 for used in self._dead.get(node, ()) if self.garbage_collect_values else ():
                     del self.env[used]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from eager.fake import fake
+from fxir.leaves import has_side_effect  # noqa: F401 - torch.fx.node has it
 
 if TYPE_CHECKING:
     from eager.spec import TensorSpec
@@ -74,6 +75,20 @@ def map_instances(arg: Any, kind: type[T], fn: Callable[[T], Any]) -> Any:
     if isinstance(arg, slice):
         return slice(*(map_instances(a, kind, fn) for a in (arg.start, arg.stop, arg.step)))
     return arg
+
+
+def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
+    """Rebuild `a` with every value in its tuples, lists, dicts and slices replaced by fn(value)."""
+    if isinstance(a, tuple):
+        items = [map_aggregate(item, fn) for item in a]
+        return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+    if isinstance(a, list):
+        return [map_aggregate(item, fn) for item in a]
+    if isinstance(a, dict):
+        return {key: map_aggregate(value, fn) for key, value in a.items()}
+    if isinstance(a, slice):
+        return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
+    return fn(a)
 
 
 def walk_nodes(arg: Argument) -> Iterator[Node]:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import eager
+from fxir.codegen import CodeGen, Source
 from fxir.expr import Expr, Sym, mul
 from fxir.expr_print import PYTHON, to_source
 from fxir.floats import FloatExpr, to_text
@@ -33,13 +35,13 @@ class PythonCode:
     globals: dict[str, Any] = field(default_factory=dict)
 
 
-def print_python(graph: Graph, *, annotate: bool = False, free: bool = False) -> PythonCode:
+def print_python(graph: Graph, *, annotate: bool = False, free: bool = False, attributes: bool = False) -> PythonCode:
     """Print `graph` as an import header and a function `forward(self, <placeholders>)`.
 
     annotate: add specs and user lines as comments. free: drop each value after its last use, as a running
-    graph should, at the price of noise.
+    graph should, at the price of noise. attributes: read the values that the graph names as attributes of `self`.
     """
-    return _Printer(graph, annotate, free).run()
+    return _Printer(graph, annotate, free, attributes).run()
 
 
 def format_spec(spec: Spec) -> str:
@@ -91,8 +93,9 @@ def dotted_name(value: Any) -> tuple[str, str] | None:
 
 
 class _Printer:
-    def __init__(self, graph: Graph, annotate: bool, free: bool) -> None:
+    def __init__(self, graph: Graph, annotate: bool, free: bool, attributes: bool = False) -> None:
         self.graph = graph
+        self.attributes = attributes
         self.annotate = annotate
         self.free = free
         self.imports: set[str] = set()
@@ -110,22 +113,31 @@ class _Printer:
             origin = node.info.origin if self.annotate else None
             if origin is not None and str(origin) != place:
                 place = str(origin)
-                lines.append(f"    # {place}: {origin.source_line.strip()}")
+                lines.append(f"# {place}: {origin.source_line.strip()}")
             text = self._statement(node)
             dead = last_use.get(node, ())
             if dead and node.op != "output":
                 text += "".join(f"; {n.name} = None" for n in dead)
             if self.annotate and node.info.spec is not None:
                 text += f"  # {format_spec(node.info.spec)}"
-            lines.append("    " + text)
-        if not lines:
-            lines = ["    pass"]
-        head = f"def forward({', '.join(self._parameters())}):"
+            lines.append(text)
+        head, body = self._function(lines or ["pass"])
         tables = {"eager.optable.table": "from eager.optable.table import OPS\n"}
         imports = "".join(tables.get(m, f"import {m}\n") for m in sorted(self.imports))
         if imports:
             imports += "\n\n"
-        return PythonCode(f"{imports}{head}\n" + "\n".join(lines) + "\n", self.globals)
+        return PythonCode(f"{imports}{head}\n{body}\n", self.globals)
+
+    def _function(self, lines: list[str]) -> tuple[str, str]:
+        """The definition line and the body, as the graph's CodeGen writes them."""
+        codegen = self.graph._codegen
+        if type(codegen) is not CodeGen:
+            self.globals.update({"torch": eager, "inf": math.inf, "nan": math.nan, "NoneType": type(None), "device": eager.device})
+            self.globals.update(codegen.additional_globals())
+        if codegen._body_transformer is not None:
+            lines = "".join(codegen._body_transformer([f"{line}\n" for line in lines])).splitlines()
+        head = codegen.gen_fn_def(self._parameters(), "")
+        return head.lstrip("\n"), "\n".join(f"    {line}" if line else line for line in lines)
 
     def _symbol_lines(self) -> list[str]:
         """Each symbol read from the input that tells it."""
@@ -136,7 +148,7 @@ class _Printer:
                 self.symbols[s] = names[source.input]
                 continue
             self.symbols[s] = name = self._free_name(s.name)
-            lines.append(f"    {name} = {source.text(names[source.input])}")
+            lines.append(f"{name} = {source.text(names[source.input])}")
         return lines
 
     def _free_name(self, name: str) -> str:
@@ -145,7 +157,7 @@ class _Printer:
         return name
 
     def _parameters(self) -> list[str]:
-        parameters = ["self"]
+        parameters = []
         for node in self.graph.placeholders:
             text = node.name
             if self.annotate and node.info.spec is not None:
@@ -157,13 +169,22 @@ class _Printer:
 
     def _statement(self, node: Node) -> str:
         if node.op == "output":
-            return f"return {self.value(node.args[0])}"
+            return self.graph._codegen.generate_output(Source(self.value(node.args[0])))
         if node.op == "get_attr":
-            return f"{node.name} = self.root[{node.target!r}]"
+            return f"{node.name} = {self._carried(str(node.target))}"
         if node.op == "call_method":
             return f"{node.name} = {self.value(node.args[0])}.{node.target}({self._call(node.args[1:], node.kwargs)})"
-        callee = f"self.root[{node.target!r}]" if node.op == "call_module" else self.target(node.target)
+        callee = self._carried(str(node.target)) if node.op == "call_module" else self.target(node.target)
         return f"{node.name} = {callee}({self._call(node.args, node.kwargs)})"
+
+    def _carried(self, key: str) -> str:
+        """The expression for a value that the graph names."""
+        if not self.attributes:
+            return f"self.root[{key!r}]"
+        text = "self"
+        for part in key.split("."):
+            text = f"{text}.{part}" if part.isidentifier() else f"getattr({text}, {part!r})"
+        return text
 
     def _call(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> str:
         parts = [self.value(a) for a in args]

@@ -37,9 +37,7 @@ class TorchFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] == "functorch":  # what torch.func was before
-            return alias_spec(fullname, f"eager.func{fullname.removeprefix('functorch')}")
-        if not fullname.startswith("torch."):
+        if not fullname.startswith("torch.") and fullname.partition(".")[0] != "functorch":
             return None
         spec = alias_spec(fullname, real_name(fullname))
         if spec is None:

@@ -7,6 +7,9 @@ branched on. `dims` says which sizes are open, `build` traces, `program` is what
 from __future__ import annotations
 
 from eager.utils._pytree import register_dataclass
+from fxir.exported import dims as dynamic_shapes  # noqa: F401 - before the function `dims` takes the module's name
+from fxir.exported import program as exported_program  # noqa: F401
+from fxir.exported import signature as graph_signature  # noqa: F401
 from fxir.exported.build import export
 from fxir.exported.dims import Dim, dims
 from fxir.exported.files import load, save

@@ -78,8 +78,8 @@ class _Export:
         self._check_open()
         signature = self._signature(graph, written, results)
         constants = {k: v for k, v in self.buffers.items() if k not in self.state}
-        relations = tuple(r for r in self.shapes.relations if r.symbols <= self.open.keys())
         ranges = {s: ValueRange(max(size.lo, 0 if size.name else 2), size.hi) for s, (size, _) in self.open.items() if self._is_open(s)}
+        relations = tuple(r for r in self.shapes.relations if r.symbols <= ranges.keys())  # a size that is fixed is checked by itself
         call = Call(self.in_spec, out_spec, tuple(self._inputs()), tuple(None if isinstance(r, Tensor) else (r,) for r in results),
                     ranges, relations)  # fmt: skip
         gm = GraphModule(graph.root, graph, type(self.mod).__name__)

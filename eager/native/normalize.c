@@ -1,8 +1,8 @@
 /* Softmax and layer norm over rows: one pass over each row while it is in the nearest cache, rows over the threads.
  *
  * Every function takes row-major arrays of one floating dtype and returns whether it could run; the callers in
- * eager.optable.nn have a form over numpy for the rest. Sums run in as many lanes as the
- * vectors have; their totals are kept in double precision. */
+ * eager.optable.nn have a form over numpy for the rest. Sums run in several vectors of lanes; their totals are kept in double
+ * precision. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels.h"
 KERNEL_FILE
@@ -10,7 +10,8 @@ KERNEL_FILE
 #include "direct.h"
 #include "vecmath.h"
 
-enum { LANES = 16, STEPS = 32, COLUMNS = 256 };
+enum { LANES = 32, STEPS = 16 };      /* several vectors of lanes, so that no addition waits for the one before */
+enum { COLUMNS = 256, ROWS = 32 };    /* of a tile of a sum over rows */
 
 typedef struct {
     void *out, *second, *third;
@@ -23,18 +24,18 @@ typedef struct {
 #define SUM_OF(T, acc, count, expression)                                                                   \
     double acc = 0;                                                                                         \
     {                                                                                                       \
-        double totals[LANES] = {0};                                                                         \
         long i = 0;                                                                                         \
-        for (; i + LANES * STEPS <= (count); i += LANES * STEPS) {                                          \
-            T lanes[LANES] = {0};                                                                           \
-            for (long j = i; j < i + LANES * STEPS; j += LANES)                                             \
-                for (int l = 0; l < LANES; l++) { const long at = j + l; lanes[l] += (expression); }        \
-            for (int l = 0; l < LANES; l++) totals[l] += (double)lanes[l];                                  \
+        if ((count) >= LANES) {                                                                             \
+            double totals[LANES] = {0};                                                                     \
+            while (i + LANES <= (count)) {                                                                  \
+                const long left = (count) - i, end = i + (left < LANES * STEPS ? left / LANES * LANES : LANES * STEPS); \
+                T lanes[LANES] = {0};                                                                       \
+                for (; i < end; i += LANES)                                                                 \
+                    for (int l = 0; l < LANES; l++) { const long at = i + l; lanes[l] += (expression); }    \
+                for (int l = 0; l < LANES; l++) totals[l] += (double)lanes[l];                              \
+            }                                                                                               \
+            for (int l = 0; l < LANES; l++) acc += totals[l];                                               \
         }                                                                                                   \
-        T lanes[LANES] = {0};                                                                               \
-        for (; i + LANES <= (count); i += LANES)                                                            \
-            for (int l = 0; l < LANES; l++) { const long at = i + l; lanes[l] += (expression); }            \
-        for (int l = 0; l < LANES; l++) acc += totals[l] + (double)lanes[l];                                \
         for (long at = i; at < (count); at++) acc += (double)(expression);                                  \
     }
 
@@ -148,8 +149,8 @@ typedef struct {
         for (long from = begin; from < end; from += COLUMNS) {                                              \
             const long width = end - from < COLUMNS ? end - from : COLUMNS;                                 \
             double totals[COLUMNS] = {0};                                                                   \
-            for (long first = 0; first < job->rows; first += STEPS) {                                       \
-                const long last = first + STEPS < job->rows ? first + STEPS : job->rows;                    \
+            for (long first = 0; first < job->rows; first += ROWS) {                                       \
+                const long last = first + ROWS < job->rows ? first + ROWS : job->rows;                    \
                 T part[COLUMNS] = {0};                                                                      \
                 for (long r = first; r < last; r++) {                                                       \
                     const T *restrict g = (const T *)job->a + r * n + from, *restrict x = (const T *)job->b + r * n + from; \

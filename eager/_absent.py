@@ -91,14 +91,14 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
      r"torch\.device\.\w+|torch\.Generator\.\w+|torch\.Tensor\.(_module_load|module_load|const_data_ptr|map2_|name|reinforce|grad_dtype|"
      r"index)|torch\.cpu\.[\w.]+|torch\.(set_warn_always|is_warn_always_enabled|set_flush_denormal|has_\w+|set_autocast_cpu_enabled|nn\.parallel\.\w+)"),
     ("this function is not implemented; please report the program that needs it",
-     r"torch\.(nn\.(LinearCrossEntropyOptions|functional\.(\w*[a-z]Type|\w*grouped_mm|scaled_mm))|(Tensor\.)?(hash_tensor|slice_inverse)|embedding_renorm_|native_norm|"
+     r"torch\.(nn\.(LinearCrossEntropyOptions|functional\.(\w*[a-z]Type|\w*grouped_mm|scaled_mm))|embedding_renorm_|native_norm|"
      r"Tensor\.chalf)"),
 )  # fmt: skip
 _IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
 METHODS: Final = frozenset(
-    "chalf const_data_ptr dequantize grad_dtype hash_tensor index int_repr ipu is_distributed map2_ module_load mtia name "
+    "chalf const_data_ptr dequantize grad_dtype index int_repr ipu is_distributed map2_ module_load mtia name "
     "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme record_stream reinforce "
-    "resize_as_sparse_ slice_inverse smm sparse_resize_ sparse_resize_and_clear_ sspaddmm to_mkldnn to_padded_tensor xpu".split()
+    "resize_as_sparse_ smm sparse_resize_ sparse_resize_and_clear_ sspaddmm to_mkldnn to_padded_tensor xpu".split()
 )  # of torch's Tensor
 
 

@@ -171,6 +171,11 @@ def scalar_name(d: dtype) -> str:
     return _SCALAR_NAMES.get(d.name, d.name.capitalize())
 
 
+def no_kernel(kernel: str, d: dtype) -> NotImplementedError:
+    """torch's error for a kernel that is not written for a dtype. kernel: its name in torch's messages."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(d)}'")
+
+
 _C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
             "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
             "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
@@ -182,6 +187,13 @@ def c_name(d: dtype) -> str:
 
 
 _default = float32
+
+
+def option(d: dtype, value: Any) -> Any:
+    """A number that a kernel for the dtype `d` takes as an option. Raises RuntimeError for a complex one where `d` is real."""
+    if isinstance(value, complex) and not d.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {c_name(d)} without overflow")
+    return value
 
 
 def get_default_dtype() -> dtype:

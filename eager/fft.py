@@ -258,6 +258,9 @@ def _frequencies(real: bool) -> Any:
              requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
         """Frequencies of the points of a spectrum of n samples, d apart."""
         check_layout(layout)
+        wanted = dtype if dtype is not None or out is None else out.dtype
+        if wanted is not None and dtypes.meant(wanted).is_integral:
+            raise RuntimeError(f"{make.__name__} requires a floating point or complex dtype")
         made = OPS["to_dtype"](from_array(frequencies(n, d, real)), dtypes.chosen(dtype, dtypes.get_default_dtype()))
         return finish(made.to(device) if device is not None else made, requires_grad, out, pin_memory)
 
@@ -271,6 +274,8 @@ fftfreq, rfftfreq = _frequencies(False), _frequencies(True)
 def _shift(input: Any, dim: Any, forward: bool) -> Any:
     dims = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
     dims = tuple(normalize_dim(d, input.ndim) for d in dims)
+    if input.ndim == 0 or not dims:
+        raise RuntimeError("`shifts` required")
     steps = tuple(input.shape[d] // 2 if forward else (input.shape[d] + 1) // 2 for d in dims)
     return OPS["roll"](input, steps, dims)
 

@@ -9,10 +9,10 @@ from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
 from eager.functions.results import takes_out
 from eager.optable.asserting import demand
-from eager.optable.linalg import LinAlgError, check_matrix, check_square
+from eager.optable.linalg import LinAlgError, check_lapack_dtype, check_matrix, check_square
 from eager.optable.matmul import transpose_last
 from eager.optable.table import OPS, write_out
-from eager.refusal import make_refusing
+from eager.refusal import make_refusing, refusing
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase
@@ -20,6 +20,11 @@ TensorBase = _native.TensorBase
 
 
 def _out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(out, result, exact=True)
+
+
+def _cast_out(result: Any, out: Any) -> Any:
+    """As `_out`, for functions that cast their result to the dtype of `out`."""
     return result if out is None else write_out(out, result)
 
 
@@ -47,14 +52,6 @@ def slogdet(A: Any) -> Any:  # noqa: N803
     return return_types.linalg_slogdet(*OPS["slogdet"](A))
 
 
-def logdet(A: Any) -> Any:  # noqa: N803
-    """Logarithm of determinants; nan for a negative one, and of complex ones the principal value."""
-    sign, magnitude = OPS["slogdet"](A)
-    if A.dtype.is_complex:
-        return OPS["log"](sign) + magnitude
-    return OPS["where"](sign < 0, math.nan, magnitude)
-
-
 def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:  # noqa: N803
     """X with A @ X = B (X @ A = B unless `left`). B is (*, n, k), or (n) for a vector. Raises LinAlgError."""
     check_square("linalg.solve", A)
@@ -66,18 +63,22 @@ def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:  # noqa
     return _out(OPS["squeeze"](x, (-1,)) if vector else x, out)
 
 
-def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None) -> Any:  # noqa: N803
-    """X with A @ X = B (X @ A = B unless `left`) for triangular A, of which only that triangle is read."""
+def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None) -> Any:  # noqa: A002, N803
+    """X with input @ X = B (X @ input = B unless `left`) for a triangular input, of which only that triangle is read.
+
+    B is cast to the dtype of `input`.
+    """
+    B = B if B.dtype is input.dtype else OPS["to_dtype"](B, input.dtype)  # noqa: N806
     if left:
-        return _out(OPS["solve_triangular"](*_batched(A, B), upper, unitriangular), out)
-    x = OPS["solve_triangular"](*_batched(transpose_last(A), transpose_last(B)), not upper, unitriangular)
+        return _out(OPS["solve_triangular"](*_batched(input, B), upper, unitriangular), out)
+    x = OPS["solve_triangular"](*_batched(transpose_last(input), transpose_last(B)), not upper, unitriangular)
     return _out(transpose_last(x), out)
 
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:  # noqa: N803
+def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:  # noqa: A002
     """Least squares: the X that minimises |A @ X - B|, of least norm where many do.
 
     Result: X, the squared residuals, the ranks, the singular values. As in torch, the residuals are empty under the default
@@ -86,17 +87,22 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:
         raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of ({', '.join(_DRIVERS)})")
-    check_matrix("linalg.lstsq", A)
-    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape))
-    a, b = _batched(A, OPS["unsqueeze"](B, B.ndim) if vector else B)
-    x = OPS["matmul"](OPS["pinv"](a, rcond), b)
-    m, n = A.shape[-2:]
-    rank = A.new_empty((0,), dtype=dtypes.int64) if driver == "gels" else matrix_rank(a, rtol=rcond)
-    rest = A.new_empty((0,))
+    check_matrix("linalg.lstsq", input)
+    if not 0 <= input.ndim - b.ndim <= 1:
+        raise RuntimeError("torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
+    vector = input.ndim - 1 == b.ndim
+    if vector:
+        b = OPS["expand"](b, broadcast_shapes(input.shape[:-1], b.shape))
+    a, rhs = _batched(input, OPS["unsqueeze"](b, b.ndim) if vector else b)
+    x = OPS["matmul"](OPS["pinv"](a, rcond), rhs)
+    m, n = input.shape[-2:]
+    rank = input.new_empty((0,), dtype=dtypes.int64) if driver == "gels" else matrix_rank(a, rtol=rcond)
+    rest = input.new_empty((0,))
     if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all())):
-        error = OPS["matmul"](a, x) - b
-        rest = OPS["sum"](OPS["real"](error * OPS["conj"](error)) if A.dtype.is_complex else error * error, (b.ndim - 2,), False, None)
-    values = OPS["svdvals"](a) if driver in ("gelsd", "gelss") else A.new_empty((0,), dtype=A.dtype.to_real())
+        error = OPS["matmul"](a, x) - rhs
+        squares = OPS["real"](error * OPS["conj"](error)) if input.dtype.is_complex else error * error
+        rest = OPS["sum"](squares, (rhs.ndim - 2,), False, None)
+    values = OPS["svdvals"](a) if driver in ("gelsd", "gelss") else input.new_empty((0,), dtype=input.dtype.to_real())
     solution = OPS["squeeze"](x, (-1,)) if vector else x
     return return_types.linalg_lstsq(solution, rest, rank, values)
 
@@ -133,45 +139,45 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
     return return_types.linalg_solve_ex(OPS["squeeze"](x, (-1,)) if vector else x, info)
 
 
-def tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:  # noqa: N803
+def tensorinv(input: Any, ind: int = 2, *, out: Any = None) -> Any:  # noqa: A002
     """The inverse of a tensor as a map from its last dims to its first `ind` ones."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
-    head, tail = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    head, tail = tuple(input.shape[:ind]), tuple(input.shape[ind:])
     if math.prod(head) != math.prod(tail):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
                            f"{math.prod(tail)} != {math.prod(head)}")  # fmt: skip
-    return _out(inv(A.reshape(math.prod(head), -1)).reshape(*tail, *head), out)
+    return _out(inv(input.reshape(math.prod(head), -1)).reshape(*tail, *head), out)
 
 
-def tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:  # noqa: N803
+def tensorsolve(input: Any, other: Any, dims: Any = None, *, out: Any = None) -> Any:  # noqa: A002
     """X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
     if dims is not None:
-        moved = [normalize_dim(d, A.ndim) for d in dims]
-        A = OPS["permute"](A, tuple(d for d in range(A.ndim) if d not in moved) + tuple(moved))  # noqa: N806
-    shape = tuple(A.shape[B.ndim :])
-    if math.prod(shape) != B.numel():
+        moved = [normalize_dim(d, input.ndim) for d in dims]
+        input = OPS["permute"](input, tuple(d for d in range(input.ndim) if d not in moved) + tuple(moved))
+    shape = tuple(input.shape[other.ndim :])
+    if math.prod(shape) != other.numel():
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but "
-                           f"got {math.prod(shape)} != {math.prod(A.shape[: B.ndim])}")  # fmt: skip
-    return _out(solve(A.reshape(-1, math.prod(shape)), B.reshape(-1)).reshape(*shape), out)
+                           f"got {math.prod(shape)} != {math.prod(input.shape[: other.ndim])}")  # fmt: skip
+    return _cast_out(solve(input.reshape(-1, math.prod(shape)), other.reshape(-1)).reshape(*shape), out)
 
 
 # ---- factorisations ----
 
 
-def cholesky(A: Any, *, upper: bool = False, out: Any = None) -> Any:  # noqa: N803
-    """Lower triangular L with L @ L.mT = A (or its transpose, with `upper`). Raises LinAlgError."""
+def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:  # noqa: A002
+    """Lower triangular L with L @ L.mT = input (or its transpose, with `upper`). Raises LinAlgError."""
     if upper:
-        return _out(transpose_last(OPS["cholesky"](transpose_last(A))), out)
-    return _out(OPS["cholesky"](A), out)
+        return _out(transpose_last(OPS["cholesky"](transpose_last(input))), out)
+    return _out(OPS["cholesky"](input), out)
 
 
-def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: N803
+def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: A002
     """`cholesky` with a status per matrix in place of an error; nan where it failed.
 
     The status is 0, or the order of the first leading minor that is not positive definite.
     """
-    factor, info = OPS["cholesky_status"](_conj_transpose(A) if upper else A)
+    factor, info = OPS["cholesky_status"](_conj_transpose(input) if upper else input)
     if check_errors:
         _raise_failed("linalg.cholesky_ex", info, lambda k: "The factorization could not be completed because the input is not "
                       f"positive-definite (the leading minor of order {k} is not positive-definite).")  # fmt: skip
@@ -206,26 +212,26 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803
     return OPS["svdvals"](A)
 
 
-def eigh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
+def eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
     """Eigenvalues, rising, and eigenvectors of symmetric matrices, of which triangle `UPLO` is read."""
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    return return_types.linalg_eigh(*OPS["eigh"](A, UPLO.upper() == "U"))
+    return return_types.linalg_eigh(*OPS["eigh"](input, UPLO.upper() == "U"))
 
 
-def eigvalsh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
+def eigvalsh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
     """Eigenvalues of symmetric matrices, rising."""
-    return eigh(A, UPLO)[0]
+    return eigh(input, UPLO)[0]
 
 
-def eig(A: Any) -> Any:  # noqa: N803
+def eig(input: Any) -> Any:  # noqa: A002
     """Complex eigenvalues and eigenvectors of square matrices."""
-    return return_types.linalg_eig(*OPS["eig"](A))
+    return return_types.linalg_eig(*OPS["eig"](input))
 
 
-def eigvals(A: Any) -> Any:  # noqa: N803
+def eigvals(input: Any) -> Any:  # noqa: A002
     """Complex eigenvalues of square matrices."""
-    return OPS["eig"](A)[0]
+    return OPS["eig"](input)[0]
 
 
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
@@ -249,20 +255,30 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
     return return_types.linalg_lu_factor_ex(matrix, pivots, OPS["to_dtype"](info, dtypes.int32))
 
 
-def householder_product(A: Any, tau: Any, *, out: Any = None) -> Any:  # noqa: N803
+def householder_product(input: Any, tau: Any, *, out: Any = None) -> Any:  # noqa: A002
     """The first columns of the product of reflectors I - tau_i v_i v_i^H, v_i below the diagonal of A: (*, m, n)."""
-    if A.ndim < 2:
+    if input.ndim < 2:
         raise RuntimeError("torch.linalg.householder_product: input must have at least 2 dimensions.")
-    m, n = A.shape[-2:]
+    m, n = input.shape[-2:]
     if m < n:
         raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
-    q = OPS["expand"](_eye(m, n, A), (*A.shape[:-2], m, n))
+    if tau.shape[-1:] and n < tau.shape[-1]:
+        raise RuntimeError("torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    normalize_dim(-1, tau.ndim)
+    if input.ndim - tau.ndim != 1:
+        raise RuntimeError("torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal "
+                           f"to {tau.ndim} and input.ndim is equal to {input.ndim}")  # fmt: skip
+    if input.dtype is not tau.dtype:
+        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {scalar_name(tau.dtype)} does not match input dtype "
+                           f"{scalar_name(input.dtype)}")  # fmt: skip
+    check_lapack_dtype("torch.linalg.householder_product", input)
+    q = OPS["expand"](_eye(m, n, input), (*input.shape[:-2], m, n))
     for i in reversed(range(tau.shape[-1])):
-        v = _reflector(A, i)
+        v = _reflector(input, i)
         weight = OPS["slice"](tau, tau.ndim - 1, i, i + 1, 1)
         row = OPS["matmul"](OPS["unsqueeze"](OPS["conj"](v) if v.dtype.is_complex else v, v.ndim - 1), q)
         q = q - OPS["unsqueeze"](v * weight, v.ndim) * row
-    return _out(q, out)
+    return _cast_out(q, out)
 
 
 def _eye(m: int, n: int, like: Any) -> Any:
@@ -341,16 +357,16 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     return OPS["solve_triangular"](*_batched(upper, y), True, False)
 
 
-def ldl_factor(A: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: N803
+def ldl_factor(input: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: A002
     """L and the block-diagonal D of a symmetric (or Hermitian) matrix in one, and its pivots, as LAPACK packs them."""
-    LD, pivots, info = OPS["ldl_factor"](A, hermitian)  # noqa: N806
+    LD, pivots, info = OPS["ldl_factor"](input, hermitian)  # noqa: N806
     _check_ldl("torch.linalg.ldl_factor", info)
     return _out(return_types.linalg_ldl_factor(LD, pivots), out)
 
 
-def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
+def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:  # noqa: A002
     """`ldl_factor` with a status per matrix: 0, or the number of the first element of D's diagonal that is zero."""
-    LD, pivots, info = OPS["ldl_factor"](A, hermitian)  # noqa: N806
+    LD, pivots, info = OPS["ldl_factor"](input, hermitian)  # noqa: N806
     if check_errors:
         _check_ldl("torch.linalg.ldl_factor_ex", info)
     return _out(return_types.linalg_ldl_factor_ex(LD, pivots, info), out)
@@ -379,23 +395,23 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
     return _out(OPS["ldl_solve"](a, places, b, hermitian), out)
 
 
-def pinv(A: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
+def pinv(input: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: A002
     """Moore-Penrose inverse; singular values up to atol, or to rtol times the largest, count as zero. rtol is 0 beside an atol.
 
-    hermitian: A is Hermitian, of which the lower triangle is read.
+    hermitian: `input` is Hermitian, of which the lower triangle is read.
     """
     rtol = rcond if rtol is None else rtol
-    if A.numel() == 0:
-        return OPS["pinv"](A, None)
+    if input.numel() == 0:
+        return OPS["pinv"](input, None)
     if atol is None and not hermitian and not hasattr(rtol, "stride"):
-        return OPS["pinv"](A, rtol)
-    check_matrix("linalg.pinv", A)
+        return OPS["pinv"](input, rtol)
+    check_matrix("linalg.pinv", input)
     if hermitian:
-        s, u = eigh(A)
+        s, u = eigh(input)
         vh = u.mH
     else:
-        u, s, vh = svd(A, full_matrices=False)
-    some = OPS["abs"](s) > _tolerance(A, OPS["abs"](s), atol, rtol)
+        u, s, vh = svd(input, full_matrices=False)
+    some = OPS["abs"](s) > _tolerance(input, OPS["abs"](s), atol, rtol)
     inverses = OPS["where"](some, 1 / OPS["where"](some, s, 1.0), 0.0)
     return (vh.mH * inverses.unsqueeze(-2)) @ u.mH
 
@@ -419,19 +435,20 @@ def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
     return OPS["maximum"](largest * relative, atol)
 
 
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: N803
+def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: A002
     """Number of singular values above the tolerance: `tol`, else the larger of atol and rtol times the largest.
 
-    hermitian: A is Hermitian, of which the lower triangle is read.
+    hermitian: `input` is Hermitian, of which the lower triangle is read.
     """
-    s = OPS["abs"](eigvalsh(A)) if hermitian else OPS["svdvals"](A)
+    s = OPS["abs"](eigvalsh(input)) if hermitian else OPS["svdvals"](input)
     if s.shape[-1] == 0:
-        return OPS["full"](tuple(s.shape[:-1]), 0, dtypes.int64, A.device)
+        return OPS["full"](tuple(s.shape[:-1]), 0, dtypes.int64, input.device)
     if tol is None:
-        bound = _tolerance(A, s, atol, rtol)
+        bound = _tolerance(input, s, atol, rtol)
     else:
         bound = OPS["unsqueeze"](tol, tol.ndim) if hasattr(tol, "stride") else tol
-    return OPS["sum"](s > bound, (s.ndim - 1,), False, None)
+    above = s > bound
+    return OPS["sum"](above, (above.ndim - 1,), False, None)
 
 
 def dtypes_eps(d: dtypes.dtype) -> float:
@@ -444,30 +461,60 @@ def dtypes_eps(d: dtypes.dtype) -> float:
 _INF = math.inf
 
 
-def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
+def _check_norm_dtype(who: str, have: dtypes.dtype, wanted: dtypes.dtype) -> None:
+    """Raise RuntimeError unless a norm may be taken in the dtype `wanted`: as wide as the input's, and real just where it is."""
+    if wanted.is_integral:
+        raise RuntimeError(f"{who}: dtype should be floating point or complex, but got {scalar_name(wanted)}")
+    if have.is_complex is not wanted.is_complex:
+        kind = "complex" if have.is_complex else "real"
+        raise RuntimeError(f"{who}: dtype should be {kind} for {kind} inputs, but got {scalar_name(wanted)}")
+    if dtypes.promote_types(have, wanted) is not wanted:
+        raise RuntimeError(f"{who}: the dtype of the input ({scalar_name(have)}) should be convertible without narrowing to the "
+                           f"specified dtype ({scalar_name(wanted)})")  # fmt: skip
+
+
+def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
     """Norm of order `ord` over `dim` (all dims by default), elements taken as one vector."""
+    if isinstance(ord, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     if dtype is not None:
-        x = OPS["to_dtype"](x, dtype)
-    return _out(OPS["vector_norm"](x, float(ord), normalize_dims(dim, x.ndim), keepdim), out)
+        _check_norm_dtype("linalg.vector_norm", input.dtype, dtype)
+        input = OPS["to_dtype"](input, dtype)
+    return _out(OPS["vector_norm"](input, float(ord), normalize_dims(dim, input.ndim), keepdim), out)
 
 
-def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002, N803
+def _powsum(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """The sum of |x| ** ord over `dim` (all dims by default)."""
+    if isinstance(ord, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    kind = input.dtype if dtype is None else dtype
+    if kind.is_integral:
+        raise dtypes.no_kernel("powsum_cpu", dtypes.int64 if dtype is None else kind)
+    x = OPS["abs"](input if dtype is None else OPS["to_dtype"](input, dtype))
+    return OPS["sum"](OPS["pow"](x, float(ord)), normalize_dims(dim, input.ndim), keepdim, None)
+
+
+def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
     """Norm of matrices: "fro", "nuc", or 1, 2, inf and their negatives."""
     if dtype is not None:
-        A = OPS["to_dtype"](A, dtype)  # noqa: N806
-    check_matrix("linalg.matrix_norm", A)
-    rows, cols = (normalize_dim(d, A.ndim) for d in dim)
+        _check_norm_dtype("linalg.matrix_norm", input.dtype, dtype)
+        input = OPS["to_dtype"](input, dtype)
+    check_matrix("linalg.matrix_norm", input, halves=ord not in ("nuc", 2, -2))
+    dims = tuple(dim)
+    if len(dims) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+    rows, cols = (normalize_dim(d, input.ndim) for d in dims)
     if rows == cols:
-        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got {tuple(dim)}")
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
     if ord == "fro":
-        return OPS["vector_norm"](A, 2.0, tuple(sorted((rows, cols))), keepdim)
+        return OPS["vector_norm"](input, 2.0, tuple(sorted((rows, cols))), keepdim)
     if ord in ("nuc", 2, -2):
-        s = OPS["svdvals"](A.movedim((rows, cols), (-2, -1)))
+        s = OPS["svdvals"](input.movedim((rows, cols), (-2, -1)))
         last = (s.ndim - 1,)
         result = OPS["sum"](s, last, False, None) if ord == "nuc" else OPS["amax" if ord == 2 else "amin"](s, last, False)
     elif ord in (1, -1, _INF, -_INF):
         summed, other = (rows, cols) if abs(ord) == 1 else (cols, rows)
-        sums = OPS["sum"](OPS["abs"](A), (summed,), True, None)
+        sums = OPS["sum"](OPS["abs"](input), (summed,), True, None)
         result = OPS["amax" if ord > 0 else "amin"](sums, (other,), True)
         return result if keepdim else OPS["squeeze"](result, (rows, cols))
     else:
@@ -478,52 +525,56 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
     return result
 
 
-def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> Any:  # noqa: A002, N803
+def norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> Any:  # noqa: A002
     """Vector norm over one dim (or all, with no order given), matrix norm over two."""
     dims = dim if dim is None or isinstance(dim, (tuple, list)) else (dim,)
-    if ord is not None and (isinstance(ord, str) or (dims is not None and len(dims) == 2) or (dims is None and A.ndim == 2)):
-        return _out(matrix_norm(A, ord, dims or (-2, -1), keepdim, dtype=dtype), out)
-    if ord is not None and dims is None and A.ndim != 1:
-        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
-    return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
+    if dims is not None and len(dims) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+    if ord is not None and (isinstance(ord, str) or (dims is not None and len(dims) == 2) or (dims is None and input.ndim == 2)):
+        return _out(matrix_norm(input, ord, dims or (-2, -1), keepdim, dtype=dtype), out)
+    if ord is not None and dims is None and input.ndim != 1:
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D.")
+    return vector_norm(input, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
 
 
-def cond(A: Any, p: Any = None) -> Any:  # noqa: N803
-    """Condition number: the norm of A times that of its inverse."""
+def cond(input: Any, p: Any = None) -> Any:  # noqa: A002
+    """Condition number: the norm of a matrix times that of its inverse."""
+    if p not in ("fro", "nuc") and input.numel() == 0 and input.ndim > 1:
+        return OPS["full"](tuple(input.shape[:-2]), 0, input.dtype.to_real(), input.device)
     if p in (None, 2, -2):
-        s = OPS["svdvals"](A)
+        s = OPS["svdvals"](input)
         first, last = OPS["select"](s, s.ndim - 1, 0), OPS["select"](s, s.ndim - 1, s.shape[-1] - 1)
         return last / first if p == -2 else first / last
-    return matrix_norm(A, p) * matrix_norm(inv(A), p)
+    return matrix_norm(input, p) * matrix_norm(inv(input), p)
 
 
 # ---- products ----
 
 
-def matrix_power(A: Any, n: int) -> Any:  # noqa: N803
-    """A times itself `n` times; negative `n` powers the inverse."""
-    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        check_square("linalg.matrix_power", A)
+def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
+    """A matrix times itself `n` times; negative `n` powers the inverse."""
+    if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
+        check_square("linalg.matrix_power", input)
     if n < 0:
-        A, n = inv(A), -n  # noqa: N806
-    if n == 0:  # the copy keeps A in the graph: its gradient is zero
-        identity = OPS["diag_embed"](OPS["full"](tuple(A.shape[:-1]), 1, A.dtype, A.device), 0, -2, -1)
-        return OPS["copy"](OPS["clone"](A, "contiguous"), identity)
+        input, n = inv(input), -n
+    if n == 0:  # the copy keeps input in the graph: its gradient is zero
+        identity = OPS["diag_embed"](OPS["full"](tuple(input.shape[:-1]), 1, input.dtype, input.device), 0, -2, -1)
+        return OPS["copy"](OPS["clone"](input, "contiguous"), identity)
     if n == 1:
-        return OPS["clone"](A, None)
+        return OPS["clone"](input, None)
     result = None
     while n:  # binary powering
         if n & 1:
-            result = A if result is None else OPS["matmul"](result, A)
+            result = input if result is None else OPS["matmul"](result, input)
         n >>= 1
         if n:
-            A = OPS["matmul"](A, A)  # noqa: N806
+            input = OPS["matmul"](input, input)
     return result
 
 
-def matrix_exp(A: Any) -> Any:  # noqa: N803
+def matrix_exp(input: Any) -> Any:  # noqa: A002
     """Exponential of square matrices."""
-    return OPS["matrix_exp"](A)
+    return OPS["matrix_exp"](input)
 
 
 def multi_dot(tensors: Any) -> Any:
@@ -614,13 +665,14 @@ def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
 
 
 make_refusing(globals())
+_powsum = refusing(_powsum)
 for _name in ("cholesky_ex cond eig eigh eigvals eigvalsh inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power "
               "matrix_rank multi_dot pinv qr slogdet solve_ex svd svdvals vecdot").split():  # fmt: skip
-    globals()[_name] = takes_out(globals()[_name])
+    globals()[_name] = takes_out(globals()[_name], _name in ("eigvalsh", "matrix_norm", "multi_dot", "svdvals", "vecdot"))
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
-    "ldl_factor", "ldl_factor_ex", "ldl_solve", "logdet", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
+    "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
     "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vander",
     "vecdot", "vector_norm",
 ]  # fmt: skip

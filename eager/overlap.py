@@ -2,20 +2,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from eager import _native
 
 TensorBase = _native.TensorBase
 _PARTIAL = 2  # of _native.overlap
-_ADVICE = "a single memory location. Please clone() the tensor before performing the operation."
+ADVICE: Final = "a single memory location. Please clone() the tensor before performing the operation."
 
 
 def check_each_element_once(written: Any) -> None:
     """Raise RuntimeError for a tensor that is to be written and has one element in several places, as expanded ones do."""
     for size, stride in zip(written.shape, written.stride(), strict=True):
         if stride == 0 and size > 1 and written.numel():
-            raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to {_ADVICE}")
+            raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to {ADVICE}")
 
 
 def check_no_overlap(written: Any, inputs: tuple[Any, ...], same_allowed: bool = True) -> None:
@@ -26,7 +26,7 @@ def check_no_overlap(written: Any, inputs: tuple[Any, ...], same_allowed: bool =
     """
     found = _native.overlap(written, inputs)
     if found == _PARTIAL or (found and not same_allowed):
-        raise RuntimeError(f"unsupported operation: some elements of the input tensor and the written-to tensor refer to {_ADVICE}")
+        raise RuntimeError(f"unsupported operation: some elements of the input tensor and the written-to tensor refer to {ADVICE}")
 
 
 def check_out(out: Any, inputs: Iterable[Any], itself: bool = True) -> None:

@@ -30,21 +30,23 @@ def _named(kind: str, names: str) -> dict[str, str]:
 # What an argument of that name must be, where its annotation leaves it open.
 _BY_NAME: Final = {
     **_named("Tensor", "input self x y v A B L tensor mat1 mat2 vec vec1 vec2 batch1 batch2 mask index tensor1 tensor2 mat prob "
-             "LU_data LU_pivots x1 x2 weight count src source the_template window fweights aweights offsets"),
+             "LU_data LU_pivots x1 x2 weight count src source the_template window fweights aweights offsets tau"),
     **_named("Tensor or tuple of Tensors", "out"),
     **_named("tuple of ints", "dim dims s kernel_size dilation output_size size sizes shape order repeats split_sizes normalized_shape "
              "stride padding pad shifts"),
     **_named("torch.dtype", "dtype"), **_named("torch.memory_format", "memory_format"), **_named("torch.layout", "layout"),
     **_named("torch.device", "device"),
     **_named("tuple of Tensors", "tensors operands"),
-    **_named("Number", "alpha beta other min max value exponent"),
+    **_named("Number", "alpha beta other min max value exponent lambd negative_slope margin threshold min_val max_val"),
 }
 # Where a name means something else than elsewhere.
 _EXCEPT: Final = {
     ("lerp", "weight"): "Number", ("lerp_", "weight"): "Number", ("scatter", "src"): "Number", ("scatter_", "src"): "Number",
-    ("scalar_tensor", "s"): "Number",
+    ("scalar_tensor", "s"): "Number", ("vector_norm", "ord"): "Number", ("_powsum", "ord"): "Number",
+    ("lstsq", "b"): "Tensor", ("tensorsolve", "other"): "Tensor",
     # one argument for several overloads: of any type
     ("type_", "dtype"): "", ("view", "sizes"): "", ("repeat_interleave", "repeats"): "", ("tensordot", "dims"): "",
+    **{(f, "input"): "Number" for f in "searchsorted bucketize float_power add sub div pow".split()},
     **{(f, "dim"): "" for f in "var std var_mean std_mean max min".split()},
     **{(f, "source"): "tuple of ints" for f in ("movedim", "moveaxis")},
     **{(f, "padding"): "" for f in "conv1d conv2d conv3d".split()},  # which may be a word
@@ -57,6 +59,8 @@ _EXACT: Final = {"bool": bool, "int": int}
 _LENIENT: Final = frozenset("inplace return_indices hard need_weights average_attn_weights add_zero_attn _stacklevel size_average "
                             "reduce".split())  # fmt: skip
 _LENIENT_IN: Final = frozenset([("gaussian_nll_loss", "full")])
+_OPTIONAL: Final = frozenset(("pin_memory", "stable"))  # flags that may be None
+_ANY_VALUE: Final = frozenset(("reduction",))  # words for which the body refuses a value of another type as it does another word
 _FAILURES: Final = (AttributeError, TypeError, ValueError, LookupError, RuntimeError, AssertionError, ArithmeticError)
 
 
@@ -103,9 +107,9 @@ def _wanted(fn: Callable[..., Any]) -> dict[str, tuple[str, bool]]:
             continue
         of_name = _EXCEPT.get((fn.__name__, p.name), _BY_NAME.get(p.name))
         annotated, *others = str(p.annotation).split(" | ")
-        kind = _BY_ANNOTATION.get(annotated) or of_name
+        kind = None if annotated == "str" and p.name in _ANY_VALUE else _BY_ANNOTATION.get(annotated) or of_name
         if kind and not fn.__name__.startswith("_foreach_"):
-            found[p.name] = kind, "None" in others
+            found[p.name] = kind, "None" in others or p.name in _OPTIONAL
     return found
 
 

@@ -311,6 +311,13 @@ def normalize_dim(dim: int, ndim: int, who: str = "") -> int:
     return dim + n if dim < 0 else dim
 
 
+def size_at(shape: Sequence[int], dim: int) -> int:
+    """The size of a dim. Raises IndexError for one out of range, and for any dim of a 0-d tensor."""
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return shape[normalize_dim(dim, len(shape))]
+
+
 def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
     """Dims of a reduction: None or () means all; sorted, unique, non-negative."""
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):

@@ -21,12 +21,14 @@ from eager.autograd.node import (
     set_view_regenerator,
 )
 from eager.autograd.record import _edges
+from eager.callers import warn
 from eager.dtypes import can_cast, scalar_name
 from eager.overlap import check_each_element_once, check_no_overlap
 from eager.spec import spec_of
 
 TensorBase = _native.TensorBase
 _CONSTANT = frozenset({"fill"})  # one value everywhere: elements may share memory
+_WARNED = frozenset({"masked_fill", "index_fill", "index_put"})  # torch writes elements that share memory, with a warning
 # Ops, by their base's name, that torch refuses even if an input has the very same elements as the target.
 _APART = frozenset("scatter scatter_add scatter_reduce index_add index_copy index_fill index_put put".split())
 _VALUE_LAST = frozenset({"masked_fill", "index_fill"})  # their last argument is a number, read before anything is written
@@ -101,7 +103,10 @@ def check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
         raise RuntimeError(f"result type {scalar_name(spec.dtype)} can't be cast to the desired output type "
                            f"{scalar_name(target.dtype)}")  # fmt: skip
     name = op.base.name
-    if name not in _CONSTANT:
+    if name in _WARNED and any(st == 0 and n > 1 for n, st in zip(target.shape, target.stride(), strict=True)):
+        warn(f"Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
+             "applies to advanced indexing e.g. tensor[indices] = tensor")  # fmt: skip
+    elif name not in _CONSTANT:
         check_each_element_once(target)
     if len(args) > 1 and name not in _ANY_OVERLAP:
         check_no_overlap(target, args[1:-1] if name in _VALUE_LAST else args[1:], name not in _APART)

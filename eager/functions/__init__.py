@@ -54,7 +54,7 @@ FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, ran
 # in-place forms that are functions as well
 _IN_PLACE = (
     "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min clip cos cosh "
-    "deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 lcm ldexp log log10 log1p log2 logit nan_to_num neg negative "
+    "deg2rad erf erfc exp exp2 expm1 fill fix floor frac gcd i0 lcm ldexp log log10 log1p log2 logit nan_to_num neg negative "
     "rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero addmv"
 ).split()
 # functions, but not methods, that say so themselves where their input is no tensor
@@ -71,7 +71,7 @@ for _family in FAMILIES:
 for _name in _native.FAST_METHODS:  # with a short way in C before the function, under all names that it has
     _plain = getattr(Tensor, _name)
     attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))
-FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE})
+FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE}, detach_=lambda input: input.detach_())
 for _name in TAKE_OUT:
     FUNCTIONS[_name] = takes_out(FUNCTIONS[_name], _name in EXACT_OUT)
 for _name in TENSOR_FIRST:

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from eager import dtypes
+from eager.dtypes import scalar_name
 from eager.optable.table import OPS
 
 
@@ -43,7 +44,16 @@ def complex_(real: Any, imag: Any) -> Any:
 
 
 def polar(abs: Any, angle: Any) -> Any:  # noqa: A002
-    """A complex tensor of magnitudes and angles."""
+    """A complex tensor of magnitudes and angles. Raises RuntimeError unless both are of one dtype, float32 or float64."""
+    floats = (dtypes.float16, dtypes.float32, dtypes.float64)
+    if abs.dtype not in floats or angle.dtype not in floats:
+        raise RuntimeError("Expected both inputs to be Half, Float or Double tensors but got "
+                           f"{scalar_name(abs.dtype)} and {scalar_name(angle.dtype)}")  # fmt: skip
+    if abs.dtype is not angle.dtype:
+        raise RuntimeError(f"Expected object of scalar type {scalar_name(abs.dtype)} but got scalar type {scalar_name(angle.dtype)} for "
+                           "second argument")  # fmt: skip
+    if abs.dtype is dtypes.float16:
+        raise dtypes.no_kernel("polar_cpu", abs.dtype)
     return OPS["complex"](abs * OPS["cos"](angle), abs * OPS["sin"](angle))
 
 

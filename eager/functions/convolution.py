@@ -54,12 +54,12 @@ def _conv(n: int) -> Any:
         if isinstance(padding, str):
             if padding == "same":
                 if any(s != 1 for s in stride):
-                    raise ValueError("padding='same' is not supported for strided convolutions")
+                    raise RuntimeError("padding='same' is not supported for strided convolutions")
                 x, padding = _pad_same(x, tuple(weight.shape[2:]), dilation)
             elif padding == "valid":
                 padding = (0,) * n
             else:
-                raise ValueError(f"Invalid padding string {padding!r}, should be one of 'valid', 'same'")
+                raise RuntimeError(f"Invalid padding string: '{padding}'")
         y = OPS["convolution"](x, weight, bias, stride, spread(padding, n, who, "padding"), dilation, False, (0,) * n, groups)
         return OPS["squeeze"](y, (0,)) if single else y
 
@@ -170,7 +170,7 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:  # noqa: 
     """Convolution in time. input: (t, b, c); weight: (kernel, c, out); bias: (out,). Result: (t', b, out)."""
     if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RuntimeError(f"conv_tbc: expected input and weight of 3 dims and bias of 1, got {input.ndim}, {weight.ndim}, {bias.ndim}")
-    y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
+    y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), OPS["to_dtype"](bias, input.dtype), 1, pad)
     return y.permute(2, 0, 1)
 
 

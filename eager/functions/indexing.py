@@ -13,6 +13,7 @@ from eager import _native, dtypes
 from eager.dtypes import scalar_name
 from eager.functions.creation import tensor
 from eager.optable.asserting import demand
+from eager.optable.indexing import check_sources
 from eager.optable.table import OPS, from_array, write_out
 from eager.overlap import check_each_element_once
 from eager.spec import broadcast_shapes, normalize_dim
@@ -340,6 +341,7 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:  
 def _index_add(suffix: str) -> Any:
     def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
         """`input` with alpha * source[i] added to slice index[i] along `dim`."""
+        alpha = dtypes.option(input.dtype, alpha)
         return OPS["index_add" + suffix](input, normalize_dim(dim, input.ndim), index, source, alpha)
 
     return index_add
@@ -375,10 +377,11 @@ def _index_reduce(suffix: str) -> Any:
         d = normalize_dim(dim, input.ndim)
         if index.ndim > 1:
             raise IndexError(f"index_reduce_(): Index is supposed to be a vector, but got dim: {index.ndim}")
+        if index.dtype not in (dtypes.int32, dtypes.int64):
+            raise RuntimeError(f"index_reduce_(): Expected dtype int32/int64 for index but got: {scalar_name(index.dtype)}")
         if source.dtype is not input.dtype:
             raise RuntimeError("index_reduce_(): self and source expected to have the same scalar type")
-        if source.ndim and index.numel() != source.shape[d]:
-            raise IndexError("index_reduce_(): Number of indices should be equal to source.size(dim)")
+        check_sources("index_reduce", input, d, index, source)
         if not index.is_fake and index.device.type != "meta" and index.numel():
             demand(((index >= 0) & (index < input.shape[d])).all(), IndexError, "index out of range in self")
         at = OPS["view"](index.contiguous(), tuple(-1 if i == d else 1 for i in range(source.ndim)))

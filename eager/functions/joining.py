@@ -4,9 +4,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from eager import _native
+from eager import _native, dtypes
 from eager.autograd.record import note_one_of_many
 from eager.device import default_device
+from eager.dtypes import scalar_name
 from eager.functions.views import takes_ints_apart
 from eager.optable.table import OPS, write_out
 from eager.overlap import check_no_overlap
@@ -161,9 +162,14 @@ def _split_sizes(tensor: Any, sizes: list[int], d: int) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def split_with_sizes(self: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
     """Views of consecutive parts of the given sizes along `dim`."""
-    return split(self, list(split_sizes), dim)
+    return split(input, list(split_sizes), dim)
+
+
+def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
+    """`split`, by the name of torch's op whose parts may be written to."""
+    return split(input, split_size, dim)
 
 
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
@@ -195,6 +201,9 @@ def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, i
     d = normalize_dim(dim, input.ndim)
     n = input.shape[d]
     if isinstance(indices_or_sections, TensorBase):
+        if indices_or_sections.dtype is not dtypes.int64:
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                               f"{scalar_name(indices_or_sections.dtype)}")  # fmt: skip
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         if indices_or_sections <= 0:
@@ -313,7 +322,7 @@ def _axis(v: Any, i: int, ndim: int) -> Any:
 FUNCTIONS: dict[str, Any] = {
     "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "hstack": hstack, "vstack": vstack, "row_stack": vstack,
     "dstack": dstack, "column_stack": column_stack, "block_diag": block_diag, "split": split,
-    "split_with_sizes": split_with_sizes, "chunk": chunk, "unsafe_split": split, "unsafe_chunk": chunk,
+    "split_with_sizes": split_with_sizes, "chunk": chunk, "unsafe_split": unsafe_split, "unsafe_chunk": chunk,
     "unsafe_split_with_sizes": split_with_sizes, "tensor_split": tensor_split, "hsplit": _along("hsplit", 1, "h"),
     "vsplit": _along("vsplit", 2, 0), "dsplit": _along("dsplit", 3, 2), "unbind": unbind, "meshgrid": meshgrid,
     "broadcast_tensors": broadcast_tensors, "broadcast_to": broadcast_to, "broadcast_shapes": broadcast_shapes_,

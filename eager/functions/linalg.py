@@ -6,12 +6,14 @@ from typing import Any
 
 from eager import _native, dtypes, linalg, return_types
 from eager.autograd.record import owned
+from eager.dtypes import scalar_name
 from eager.functions.pointwise import kept
 from eager.functions.views import transpose
+from eager.optable.linalg import check_lapack_dtype, check_square
 from eager.optable.matmul import transpose_last
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out
-from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
+from eager.spec import broadcast_shapes, normalize_dim, normalize_dims, size_at
 
 TensorBase = _native.TensorBase
 
@@ -60,6 +62,9 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
     """Sum of products over the last dims."""
     if input.ndim == 0 or other.ndim == 0:
         return _out(input * other, out)
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
+                           f"{list(input.shape)} and {list(other.shape)}")  # fmt: skip
     return tensordot(input, other, ([input.ndim - 1], [other.ndim - 1]), out)
 
 
@@ -104,6 +109,8 @@ def chain_matmul(*matrices: Any) -> Any:
 
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:  # noqa: A002
     """Norm over `dim` (all dims by default): p is a number, "fro" or "nuc"."""
+    if isinstance(p, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     x = input if dtype is None else OPS["to_dtype"](input, dtype)
     if p == "nuc":
         dims = (-2, -1) if dim is None else tuple(dim)
@@ -111,11 +118,14 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid p arguments are numbers, 'fro' and 'nuc', got {p!r}")
     order = 2.0 if p in ("fro", None) else float(p)
-    return _out(OPS["vector_norm"](x, order, normalize_dims(dim, x.ndim), keepdim), out)
+    result = OPS["vector_norm"](x, order, normalize_dims(dim, x.ndim), keepdim)
+    return result if out is None else write_out(out, result, exact=True)
 
 
-def dist(input: Any, other: Any, p: float = 2) -> Any:  # noqa: A002
+def dist(input: Any, other: Any, p: Any = 2) -> Any:  # noqa: A002
     """Norm of the difference."""
+    if isinstance(p, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     d = input - other
     return OPS["vector_norm"](d, float(p), tuple(range(d.ndim)), False)
 
@@ -123,31 +133,39 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:  # noqa: A002
 _CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
-def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = _CDIST_MODES[0]) -> Any:
     """Distances between the rows of (*, n, d) and those of (*, m, d): (*, n, m).
 
     compute_mode: checked only. Each of torch's modes gives the distances of "donot_use_mm_for_euclid_dist", the accurate one.
     Raises: RuntimeError for shapes that do not fit or p below 0; ValueError for another compute_mode.
     """
-    if compute_mode not in (None, *_CDIST_MODES):
+    if compute_mode not in _CDIST_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.ndim < 2 or x2.ndim < 2:
         raise RuntimeError(f"cdist only supports at least 2D tensors, X1 got: {x1.ndim}D and X2 got: {x2.ndim}D")
+    for x in (x1, x2):
+        if x.dtype.itemsize == 2 and x.dtype.is_floating_point:
+            raise dtypes.no_kernel("cdist", x.dtype)
+    if x1.dtype is not x2.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(x1.dtype)} but found {scalar_name(x2.dtype)}")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     d = OPS["unsqueeze"](x1, x1.ndim - 1) - OPS["unsqueeze"](x2, x2.ndim - 2)
     return OPS["vector_norm"](d, float(p), (d.ndim - 1,), False)
 
 
-def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:  # noqa: A002
+def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:  # noqa: A002
     """Slices along `dim` whose norm is above `maxnorm`, scaled down to it."""
+    for name, value in (("p", p), ("maxnorm", maxnorm)):
+        if isinstance(value, complex):
+            raise RuntimeError(f"renorm: {name} must be real-valued")
     if input.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     d = normalize_dim(dim, input.ndim)
     norms = OPS["vector_norm"](input, float(p), tuple(i for i in range(input.ndim) if i != d), True)
@@ -233,8 +251,17 @@ def cholesky(input: Any, upper: bool = False) -> Any:  # noqa: A002
     return linalg.cholesky(input, upper=upper)
 
 
+def _check_factor(who: str, b: Any, factor: Any) -> None:
+    """Raise RuntimeError unless a right-hand side and a triangular factor are of one dtype, which LAPACK has."""
+    if b.dtype is not factor.dtype:
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {scalar_name(b.dtype)} and A of type "
+                           f"{scalar_name(factor.dtype)} instead.")  # fmt: skip
+    check_lapack_dtype(who, factor)
+
+
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:  # noqa: A002
     """X with A @ X = input, from the Cholesky factor `input2` of A."""
+    _check_factor("cholesky_solve", input, input2)
     lower = adjoint(input2) if upper else input2
     y = linalg.solve_triangular(lower, input, upper=False)
     return linalg.solve_triangular(adjoint(lower), y, upper=True)
@@ -242,13 +269,32 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:  # noqa
 
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:  # noqa: A002
     """Inverse of A, from its Cholesky factor."""
+    check_square("cholesky_inverse", input)
     identity = OPS["diag_embed"](OPS["full"](tuple(input.shape[:-1]), 1, input.dtype, input.device), 0, -2, -1)
     return cholesky_solve(identity, input, upper)
 
 
-def det(input: Any, *, out: Any = None) -> Any:  # noqa: A002
+def det(input: Any) -> Any:  # noqa: A002
     """`linalg.det`."""
-    return linalg.det(input, out=out)
+    return linalg.det(input)
+
+
+def inverse(input: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """`linalg.inv`."""
+    return linalg.inv(input, out=out)
+
+
+def slogdet(input: Any) -> Any:  # noqa: A002
+    """`linalg.slogdet`."""
+    return linalg.slogdet(input)
+
+
+def logdet(input: Any) -> Any:  # noqa: A002
+    """Logarithm of determinants; nan for a negative one, and of complex ones the principal value."""
+    sign, magnitude = OPS["slogdet"](input)
+    if input.dtype.is_complex:
+        return OPS["log"](sign) + magnitude
+    return OPS["where"](sign < 0, math.nan, magnitude)
 
 
 def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
@@ -256,10 +302,11 @@ def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
     return linalg.matrix_power(input, n)
 
 
-def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:  # noqa: N803
-    """(X, A) with A @ X = b for triangular A."""
+def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:  # noqa: A002, N803
+    """(X, A) with A @ X = input for triangular A."""
+    _check_factor("linalg.solve_triangular", input, A)
     a = transpose_last(A) if transpose else A
-    x = linalg.solve_triangular(a, b, upper=upper != transpose, unitriangular=unitriangular)
+    x = linalg.solve_triangular(a, input, upper=upper != transpose, unitriangular=unitriangular)
     return return_types.triangular_solve(x, OPS["clone"](A, None))
 
 
@@ -308,6 +355,9 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     """Norms of the slices along `dim`, as a tensor of v's rank; of all of v for dim -1."""
     if dim == -1:
         return OPS["vector_norm"](v, float(pow), tuple(range(v.ndim)), False)
+    if size_at(v.shape, dim) == 0:
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape [{0 if dim == 0 else -1}, {-1 if dim == 0 else 0}] because the "
+                           "unspecified dimension size -1 can be any value and is ambiguous")  # fmt: skip
     return OPS["vector_norm"](v, float(pow), tuple(d for d in range(v.ndim) if d != dim % v.ndim), True)
 
 
@@ -318,7 +368,7 @@ def frobenius_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  
 
 def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:  # noqa: A002
     """The sum of singular values over two dims."""
-    return linalg.matrix_norm(input, "nuc", dim, keepdim)
+    return linalg.matrix_norm(input, "nuc", (dim,) if isinstance(dim, int) else dim, keepdim)
 
 
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:  # noqa: A002
@@ -332,7 +382,7 @@ def adjoint(input: Any) -> Any:  # noqa: A002
     return OPS["conj"](turned) if turned.dtype.is_complex else turned
 
 
-_ALIASES = {"inverse": linalg.inv, "det": det, "slogdet": linalg.slogdet, "logdet": linalg.logdet, "pinverse": pinverse,
+_ALIASES = {"inverse": inverse, "det": det, "slogdet": slogdet, "logdet": logdet, "pinverse": pinverse,
             "matrix_power": matrix_power, "matrix_exp": linalg.matrix_exp, "cholesky": cholesky, "qr": qr, "svd": svd,
             "cholesky_solve": cholesky_solve, "cholesky_inverse": cholesky_inverse, "triangular_solve": triangular_solve,
             "lu_solve": lu_solve, "geqrf": geqrf, "ormqr": ormqr, "orgqr": linalg.householder_product}  # fmt: skip

@@ -9,10 +9,11 @@ from eager.functions.pointwise import operand
 from eager.optable.matmul import check_same_dtype
 from eager.optable.table import OPS, write_out
 from eager.overlap import check_no_overlap
+from eager.spec import size_at
 
 
 def _out(result: Any, out: Any) -> Any:
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=True)
 
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -31,6 +32,7 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
 
 
 def mv(input: Any, vec: Any) -> Any:
+    size_at(input.shape, 0)
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {input.ndim}, {vec.ndim}")
     return OPS["matmul"](input, vec)
@@ -97,6 +99,9 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
         raise RuntimeError(f"Input dtypes must be the same, got: input {c_name(input.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: "
                            f"{c_name(batch2.dtype)}")  # fmt: skip
     beta, alpha = _factors(batch1.dtype, beta, alpha)
+    for batch, dim in ((batch1, 1), (batch2, 2)):  # torch reads these sizes first
+        if hasattr(batch, "shape"):
+            size_at(batch.shape, dim)
     product = _product(OPS["bmm"](batch1, batch2), alpha)
     return _out(_added(input, beta, product), out)
 
@@ -120,7 +125,11 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
             if isinstance(factor, float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     beta, alpha = _factors(dtypes.promote_types(input.dtype, product.dtype), beta, alpha)
-    if input.dtype is product.dtype is dtypes.bool_:
+    if not input.dtype is product.dtype is dtypes.bool_:
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, bool):
+                raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    else:
         beta, alpha = bool(beta), bool(alpha)
     return _added(input, beta, _scaled(product, alpha))
 
@@ -137,6 +146,8 @@ def _rmatmul(self: Any, other: Any) -> Any:
 
 def _inplace(fn: Any) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "out" in kwargs:
+            raise TypeError(f"{fn.__name__}_() got an unexpected keyword argument 'out'")
         result = fn(self, *args, **kwargs)
         if fn is addr:
             check_no_overlap(self, args)

@@ -12,7 +12,7 @@ from eager.dtypes import Category, c_name, scalar_name
 from eager.optable.schema import is_number
 from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS, Op, from_array, write_out
-from eager.overlap import check_no_overlap, check_out
+from eager.overlap import check_each_element_once, check_no_overlap, check_out
 from eager.promotion import result_type
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
@@ -183,6 +183,7 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
             raise RuntimeError(f"expected dtype {c_name(input.dtype)} for `{name}` but got dtype {c_name(t.dtype)}")
     if input.dtype.is_integral:
         raise NotImplementedError(f"\"lerp_kernel\" not implemented for '{scalar_name(input.dtype)}'")
+    weight = dtypes.option(input.dtype, weight)
     return _out(_rounded_once(_lerp, input, end, weight), out, input, end, weight)
 
 
@@ -220,7 +221,7 @@ def _ternary_value(who: str, value: Any, *terms: Any) -> Any:
                            "(input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as "
                            "(input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter "
                            "implementation: (input + value * tensor1 / tensor2), for all dtypes.")  # fmt: skip
-    return int(value) if d.is_integral else value
+    return int(value) if d.is_integral else dtypes.option(d, value)
 
 
 def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
@@ -269,8 +270,8 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     """
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{scalar_name(input.dtype)} did not match {scalar_name(other.dtype)}")
-    if rtol < 0 or atol < 0:
-        name, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
+    if not (rtol >= 0 and atol >= 0):
+        name, value = ("atol", atol) if rtol >= 0 else ("rtol", rtol)
         raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
     same = OPS["eq"](input, other)
     if input.dtype.is_integral and rtol == 0 and atol == 0:
@@ -344,20 +345,23 @@ def kept(t: Any) -> Any:
     return OPS["clone"](t, None) if _native.grad_enabled() and t._requires_grad else t
 
 
-def inplace_of(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The in-place form of a function with options: computes, then copies into self."""
+def inplace_of(fn: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
+    """The in-place form of a function with options: computes, then copies into its first argument. name: that of `fn`, if it has none."""
+    name = f"{name or fn.__name__}_"
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = fn(kept(self), *args, **kwargs)
-        if not dtypes.can_cast(result.dtype, self.dtype):
+    def method(input: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+        if "out" in kwargs:
+            raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
+        result = fn(kept(input), *args, **kwargs)
+        if not dtypes.can_cast(result.dtype, input.dtype):
             raise RuntimeError(f"result type {scalar_name(result.dtype)} can't be cast to the desired output type "
-                               f"{scalar_name(self.dtype)}")  # fmt: skip
-        if tuple(result.shape) != tuple(self.shape):
-            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}")
-        check_no_overlap(self, (*args, *kwargs.values()))
-        return self.copy_(result)
+                               f"{scalar_name(input.dtype)}")  # fmt: skip
+        if tuple(result.shape) != tuple(input.shape):
+            raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(result.shape)}")
+        check_no_overlap(input, (*args, *kwargs.values()))
+        return input.copy_(result)
 
-    method.__name__ = method.__qualname__ = fn.__name__ + "_"
+    method.__name__ = method.__qualname__ = name
     return method
 
 
@@ -394,28 +398,31 @@ def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     return OPS["add_"](self, _scaled(wide1 / wide2, value))
 
 
-def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Write the values of `src`, broadcast and cast, into self."""
-    if not isinstance(src, TensorBase):
-        return OPS["fill_"](self, src)
-    if src.device is not self.device and not self.is_fake and not src.is_fake:
-        src = src.to(self.device)
-    return OPS["copy_"](self, src)
+def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
+    """Write the values of `other`, a tensor or a number, broadcast and cast, into self."""
+    if not isinstance(other, TensorBase):
+        if not isinstance(other, (bool, int, float, complex, np.number, np.bool_, SymInt, SymFloat)):
+            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+        check_each_element_once(self)
+        return OPS["fill_"](self, other.real if isinstance(other, complex) and not self.dtype.is_complex else other)
+    if other.device is not self.device and not self.is_fake and not other.is_fake:
+        other = other.to(self.device)
+    return OPS["copy_"](self, other)
 
 
-def fill_(self: Any, value: Any) -> Any:
+def fill_(input: Any, value: Any) -> Any:  # noqa: A002
     if not isinstance(value, TensorBase):
-        return OPS["fill_"](self, value)
+        return OPS["fill_"](input, value)
     if value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
-    return OPS["copy_"](self, OPS["clone"](value, None) if _native.overlap(self, (value,)) else value)
+    return OPS["copy_"](input, OPS["clone"](value, None) if _native.overlap(input, (value,)) else value)
 
 
-def zero_(self: Any) -> Any:
-    return OPS["fill_"](self, 0)
+def zero_(input: Any) -> Any:  # noqa: A002
+    return OPS["fill_"](input, 0)
 
 
-METHODS: dict[str, Any] = {name: fn for name, fn in FUNCTIONS.items() if name != "fill"}
+METHODS: dict[str, Any] = {name: fn for name, fn in FUNCTIONS.items() if name not in ("fill", "rsub")}
 METHODS.update({name + "_": OPS[name + "_"] for name in _PLAIN if name + "_" in OPS})
 METHODS.update({alias + "_": OPS[name + "_"] for alias, name in _ALIASES.items() if name + "_" in OPS})
 METHODS.update(

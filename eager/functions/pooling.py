@@ -6,7 +6,8 @@ from typing import Any
 
 from eager.functions.convolution import batched, spread
 from eager.optable.shape import in_suggested_format
-from eager.optable.table import OPS
+from eager.optable.table import OPS, write_out
+from eager.spec import size_at
 from eager.symint import as_count
 
 
@@ -15,6 +16,15 @@ def _options(n: int, who: str, kernel: Any, stride: Any, padding: Any, dilation:
     none = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     return (kernel, kernel if none else spread(stride, n, who, "stride"), spread(padding, n, who, "padding"),
             spread(dilation, n, who, "dilation"))  # fmt: skip
+
+
+def _images(x: Any, n: int, who: str) -> tuple[Any, bool]:
+    """As `batched`. Raises RuntimeError for an empty dim other than that of the batch."""
+    images, single = batched(x, n, who)
+    if 0 in images.shape[1:]:
+        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+                           f"{list(x.shape)}")  # fmt: skip
+    return images, single
 
 
 def _unbatched(y: Any, single: bool) -> Any:
@@ -27,7 +37,7 @@ def _max_pool(n: int) -> Any:
     def max_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,  # noqa: A002
                  return_indices: bool = False) -> Any:  # fmt: skip
         """Largest element of each window; with `return_indices` also its position in the flattened spatial dims."""
-        x, single = batched(input, n, who)
+        x, single = _images(input, n, who)
         kernel, stride, padding, dilation = _options(n, who, kernel_size, stride, padding, dilation)
         if min(dilation) <= 0:
             raise RuntimeError(f"{who}: dilation should be greater than zero, but got {dilation}")
@@ -44,7 +54,9 @@ def _avg_pool(n: int) -> Any:
 
     def pool(input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,  # noqa: A002
              divisor_override: int | None) -> Any:  # fmt: skip
-        x, single = batched(input, n, who)
+        if n == 2:
+            size_at(input.shape, -3)  # torch reads it first
+        x, single = _images(input, n, who)
         kernel, stride, padding, _ = _options(n, who, kernel_size, stride, padding)
         return _unbatched(OPS["avg_pool"](x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override), single)
 
@@ -54,11 +66,12 @@ def _avg_pool(n: int) -> Any:
         return pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
     def avg_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,  # noqa: A002
-                 count_include_pad: bool = True, divisor_override: int | None = None) -> Any:  # fmt: skip
-        """Mean of each window; divisor_override: what sums are divided by in place of the window's size."""
+                 count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None) -> Any:  # fmt: skip
+        """Mean of each window; divisor_override: the divisor of sums, in place of the window's size."""
         if divisor_override is not None and (isinstance(divisor_override, bool) or not hasattr(divisor_override, "__index__")):
             raise TypeError(f"{who}(): argument 'divisor_override' must be int, not {type(divisor_override).__name__}")
-        return pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        y = pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return y if out is None else write_out(out, y, exact=True)
 
     made = of_one_dim if n == 1 else avg_pool
     made.__name__ = made.__qualname__ = who
@@ -70,7 +83,10 @@ def _target(x: Any, size: Any, n: int) -> tuple[int, ...]:
     wanted = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
     if len(wanted) != n:
         raise RuntimeError(f"adaptive pooling: output_size must have {n} elements, got {list(wanted)}")
-    return tuple(have if want is None else as_count(want) for have, want in zip(x.shape[2:], wanted, strict=True))
+    sizes = tuple(have if want is None else as_count(want) for have, want in zip(x.shape[2:], wanted, strict=True))
+    if any(n < 0 for n in sizes):
+        raise RuntimeError(f"adaptive pooling: elements of output_size must be greater than or equal to 0 but received {list(sizes)}")
+    return sizes
 
 
 def _adaptive_avg_pool(n: int) -> Any:
@@ -79,7 +95,10 @@ def _adaptive_avg_pool(n: int) -> Any:
     def adaptive_avg_pool(input: Any, output_size: Any) -> Any:  # noqa: A002
         """Mean over so many windows as `output_size` says, as even as they can be."""
         x, single = batched(input, n, who)
-        return _unbatched(OPS["adaptive_avg_pool"](x, _target(x, output_size, n)), single)
+        size = _target(x, output_size, n)
+        if 0 in size:  # of any dtype: no kernel runs
+            return _unbatched(x.new_empty((*x.shape[:2], *size)), single)
+        return _unbatched(OPS["adaptive_avg_pool"](x, size), single)
 
     adaptive_avg_pool.__name__ = adaptive_avg_pool.__qualname__ = who
     return adaptive_avg_pool

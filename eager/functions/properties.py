@@ -66,9 +66,10 @@ def dim_order(self: Any) -> tuple[int, ...]:
     return tuple(sorted(range(self.ndim), key=lambda d: (-self.stride()[d], d)))
 
 
-def sum_to_size(self: Any, *size: Any) -> Any:
+def sum_to_size(self: Any, *sizes: Any, size: Any = ()) -> Any:
     """Summed over the dims along which `size` broadcasts to this shape. Raises RuntimeError if it does not."""
-    shape = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    sizes = sizes or tuple(size)
+    shape = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     fits = len(shape) <= self.ndim and broadcast_shapes(shape, self.shape) == tuple(self.shape) if all(
         a in (1, b) for a, b in zip(reversed(shape), reversed(self.shape), strict=False)) else False  # fmt: skip
     if not fits:

@@ -5,6 +5,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
+from eager.dtypes import scalar_name
 from eager.functions.views import takes_ints_apart
 from eager.optable.table import OPS, write_out
 from eager.spec import normalize_dim, normalize_dims
@@ -27,15 +28,20 @@ def _one_dim(dim: Any, axis: Any) -> Any:
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:  # noqa: A001
     """Sum over `dim` (an int, several, or None for all). Integers and bools sum to int64."""
     dims = normalize_dims(dim if axis is None else _one_dim(dim, axis), input.ndim)
+    if dtype is None and out is not None:  # as torch: the sum is taken in the dtype of `out`
+        dtype = out.dtype
     if dtype is not None and input.dtype.is_float8:
         input = OPS["to_dtype"](input, dtype)
     return _out(OPS["sum"](input, dims, keepdim, dtype), out)
 
 
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+    """Sum over `dim` of the elements that are not nan, in the dtype of `out` where none is given."""
+    if out is not None and not input.dtype.is_integral and out.dtype.is_integral:
+        raise dtypes.no_kernel("nansum_cpu", out.dtype)
     if input.dtype.is_complex:
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    return sum(OPS["where"](OPS["isnan"](input), 0, input), dim, keepdim, dtype=dtype)
+    return sum(OPS["where"](OPS["isnan"](input), 0, input), dim, keepdim, dtype=dtype, out=out)
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:
@@ -44,15 +50,18 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     return _out(OPS["mean"](input, dims, keepdim, dtype), out, exact=dtype is not None)
 
 
-def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    return OPS["prod"](input, normalize_dims(dim, input.ndim), keepdim, dtype)
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+    """Product over `dim`, in the dtype of `out` where none is given."""
+    if dtype is None and out is not None:
+        dtype = out.dtype
+    return _out(OPS["prod"](input, normalize_dims(dim, input.ndim), keepdim, dtype), out)
 
 
-def amax(input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Any:
+def amax(input: Any, dim: Any | None = (), keepdim: bool = False, *, out: Any = None) -> Any:
     return _out(OPS["amax"](input, normalize_dims(dim, input.ndim), keepdim), out)
 
 
-def amin(input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Any:
+def amin(input: Any, dim: Any | None = (), keepdim: bool = False, *, out: Any = None) -> Any:
     return _out(OPS["amin"](input, normalize_dims(dim, input.ndim), keepdim), out)
 
 
@@ -138,7 +147,7 @@ def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
                         f"unbiased={unbiased!r}{'' if correction is _MISSING else f' and correction={correction!r}'}")  # fmt: skip
     if correction is _MISSING or correction is None:
         correction = 1 if unbiased is None or unbiased else 0
-    return dim, float(correction)
+    return dim, float(dtypes.option(dtypes.float64, correction))
 
 
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
@@ -174,9 +183,31 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
     return OPS["sum"](input != 0, normalize_dims(dim, input.ndim), False, None)
 
 
+def hash_tensor(input: Any, dim: Any | None = (), *, keepdim: bool = False, mode: int = 0, out: Any = None) -> Any:
+    """The exclusive or, in uint64, of the bits of the elements along `dim` (all dims by default), as 64-bit floats or integers.
+
+    Raises: RuntimeError for another mode than 0; IndexError for a dim of no elements.
+    """
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    dims = normalize_dims(dim, input.ndim)
+    if input.numel() == 0:
+        if dim is None or dim == () or dim == []:
+            raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                               "with the 'dim' argument.")  # fmt: skip
+        for d in dims:
+            if input.shape[d] == 0:
+                raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
+    if out is not None and out.dtype is not dtypes.uint64:
+        raise RuntimeError(f"Expected result to be of dtype uint64, but got {scalar_name(out.dtype)}")
+    return _out(OPS["hash_tensor"](input, dims, keepdim), out)
+
+
 FUNCTIONS: dict[str, Any] = {
+    "hash_tensor": hash_tensor,
     "sum": sum, "nansum": nansum, "mean": mean, "prod": prod, "amax": amax, "amin": amin, "aminmax": aminmax, "any": any,
     "all": all, "argmax": argmax, "argmin": argmin, "max": max, "min": min, "var": var, "std": std, "var_mean": var_mean,
     "std_mean": std_mean, "logsumexp": logsumexp, "count_nonzero": count_nonzero,
 }  # fmt: skip
-METHODS = {**FUNCTIONS, "count_nonzero": takes_ints_apart(count_nonzero)}
+METHODS = {**{name: fn for name, fn in FUNCTIONS.items() if name not in ("var_mean", "std_mean")},
+           "count_nonzero": takes_ints_apart(count_nonzero)}  # fmt: skip

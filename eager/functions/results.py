@@ -5,7 +5,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native
+from eager import _native, dtypes
+from eager.dtypes import scalar_name
 from eager.optable.table import write_out
 from eager.overlap import check_out
 
@@ -13,13 +14,13 @@ TensorBase = _native.TensorBase
 
 # functions that take `out=` in torch and are written without it
 TAKE_OUT = (
-    "sgn conj_physical angle polar complex nansum prod var std logsumexp norm argmax argmin argsort msort mode cummax cummin "
-    "logcumsumexp diff isin histc quantile nanquantile gather index_select take index_add index_copy index_fill scatter scatter_add "
+    "sgn conj_physical angle polar complex var std logsumexp norm argmax argmin argsort msort mode cummax cummin "
+    "logcumsumexp diff isin histc quantile nanquantile gather index_select take index_add index_copy scatter scatter_add "
     "masked_select nonzero diag tril triu roll clamp_min clamp_max hstack vstack dstack column_stack row_stack stack "
     "addmm addmv addr baddbmm mv dot vdot inner outer ger bmm chain_matmul cross cdist renorm "
-    "bernoulli multinomial lu_solve cholesky_solve cholesky_inverse cholesky matrix_power bucketize index_reduce take_along_dim "
+    "bernoulli multinomial lu_solve cholesky_solve cholesky_inverse cholesky matrix_power index_reduce take_along_dim "
     "scatter_reduce addbmm count_nonzero rand_like tensordot kron einsum aminmax geqrf lu_unpack nan_to_num narrow_copy "
-    "ormqr qr slogdet svd triangular_solve slice_scatter nonzero_static"
+    "ormqr qr slogdet svd triangular_solve slice_scatter nonzero_static nuclear_norm"
 ).split()  # fmt: skip
 
 
@@ -29,16 +30,23 @@ _BOTH = ("sgn conj_physical angle index_select scatter scatter_add scatter_reduc
 _NOT_OVER_ITSELF = frozenset((*_BOTH, "diff", "addmm", "addr", "cholesky_solve", "addbmm"))
 _NOT_OVER_INPUTS = frozenset((*_BOTH, "msort", "logcumsumexp", "gather", "index_add", "index_copy", "index_reduce", "cross", "renorm",
                               "take_along_dim", "kron"))  # fmt: skip
+# functions of those that join tensors: a TypeError for an `out=` that holds no such result
+_JOINING = frozenset("hstack vstack dstack column_stack row_stack stack".split())
 # functions of those that torch makes of others and a copy, which an `out=` that wants a gradient may follow
 _RECORDED = frozenset("conj_physical diag inner tensordot quantile nanquantile histc".split())
 # functions of those whose `out=` must have the result's own dtype
-EXACT_OUT = frozenset(("argmax argmin argsort isin aminmax geqrf lu_unpack nan_to_num narrow_copy ormqr qr slogdet svd triangular_solve "
-                       "nonzero_static").split())  # fmt: skip
+EXACT_OUT = frozenset((
+    "argmax argmin argsort isin aminmax geqrf lu_unpack nan_to_num narrow_copy ormqr qr slogdet svd triangular_solve nonzero_static "
+    "nuclear_norm norm addmm addmv addbmm baddbmm bmm mv dot vdot inner cross diag histc index_add index_reduce index_select scatter "
+    "scatter_add scatter_reduce slice_scatter gather logcumsumexp masked_select msort nanquantile quantile nonzero renorm take "
+    "take_along_dim tril triu inverse"
+).split())  # fmt: skip
 
 
 def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:
     """`fn` with an `out=` that its result, a tensor or several, is written into; of the same dtype if `exact`."""
     differentiable = fn.__name__ not in _RECORDED
+    joining = fn.__name__ in _JOINING
     itself, inputs = fn.__name__ in _NOT_OVER_ITSELF, fn.__name__ in _NOT_OVER_INPUTS
 
     @functools.wraps(fn)
@@ -47,7 +55,10 @@ def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]
             return fn(*args, **kwargs)
         if inputs or itself:
             check_out(out, args if inputs else (), itself)
-        return write_out(out, fn(*args, **kwargs), exact, differentiable)
+        result = fn(*args, **kwargs)
+        if joining and isinstance(out, TensorBase) and not dtypes.can_cast(result.dtype, out.dtype):
+            raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {scalar_name(out.dtype)}")
+        return write_out(out, result, exact, differentiable)
 
     return call
 

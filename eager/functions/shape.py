@@ -8,10 +8,11 @@ import numpy as np
 from eager import _native, dtypes
 from eager.autograd.record import owned
 from eager.functions.creation import check_layout
-from eager.functions.views import sizes_of, transpose
+from eager.functions.views import check_geometry, sizes_of, transpose
 from eager.memory_format import contiguous_format
 from eager.optable.asserting import demand
 from eager.optable.table import OPS, become, empty, reshape_storage, write_out
+from eager.overlap import ADVICE
 from eager.spec import TensorSpec, is_dense, normalize_dim
 from eager.symint import as_count
 
@@ -199,6 +200,9 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 
     storage_offset counts from the start of the memory, by default from the first element of `input`.
     """
+    check_geometry(size, stride, storage_offset)
+    if any(st == 0 and n > 1 for n, st in zip(size, stride, strict=True)) and 0 not in tuple(size):
+        raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to {ADVICE}")
     offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
     if input.numel() and not is_dense(input.shape, input.stride()):  # with gaps: the memory that it spans is dense
         span = 1 + sum((n - 1) * s for n, s in zip(input.shape, input.stride(), strict=True))

@@ -5,6 +5,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
+from eager.dtypes import c_name, scalar_name
 from eager.optable.asserting import demand
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out, zeros
@@ -160,11 +161,18 @@ def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, r
     if sorter is not None:
         sorted_sequence = OPS["gather"](sorted_sequence, sorted_sequence.ndim - 1, sorter)
     found = OPS["searchsorted"](sorted_sequence, input, right or side == "right", out_int32)
+    wanted = dtypes.int32 if out_int32 else dtypes.int64
+    if out is not None and out.dtype is not wanted:
+        raise RuntimeError("torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
+                           f"whether out_int32 flag is True, but we got output tensor's dtype {scalar_name(out.dtype)} and out_int32 flag "
+                           f"is {out_int32}")  # fmt: skip
     return found if out is None else write_out(out, found)
 
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:  # noqa: A002
     """The bucket between the sorted `boundaries` that each value falls into."""
+    if out is not None and not isinstance(input, TensorBase):
+        raise TypeError(f"bucketize() received an invalid combination of arguments: out= takes a Tensor, not {type(input).__name__}")
     if boundaries.ndim != 1:
         raise RuntimeError(f"torch.searchsorted(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
@@ -177,11 +185,14 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:  # noq
 
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # noqa: A002
     """Counts in `bins` bins of equal width between min and max (the data's own, where those are equal)."""
-    return OPS["histc"](input, bins, min, max)
+    return OPS["histc"](input, bins, dtypes.option(dtypes.float64, min), dtypes.option(dtypes.float64, max))
 
 
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Whether each element is among `test_elements`."""
+def isin(elements: Any = None, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False, element: Any = None,
+         test_element: Any = None) -> Any:  # fmt: skip
+    """Whether each element is among `test_elements`. Either may be a number, also given as `element` or `test_element`."""
+    elements = element if elements is None else elements
+    test_elements = test_element if test_elements is None else test_elements
     if not isinstance(test_elements, TensorBase):
         found = elements == test_elements
     elif not isinstance(elements, TensorBase):
@@ -202,7 +213,12 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 def _scan(name: str, suffix: str = "") -> Any:
     def scan(input: Any, dim: int, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
-        """Running total along `dim`; integers are totalled in int64."""
+        """Running total along `dim`; integers are totalled in int64. dtype: that of the total, by default that of `out`."""
+        if suffix and dtype is not None and dtypes.meant(dtype) is not input.dtype:
+            raise RuntimeError(f"Bad in-place call: input tensor dtype {c_name(input.dtype)} and output tensor dtype "
+                               f"{c_name(dtypes.meant(dtype))} should match")  # fmt: skip
+        if dtype is None and out is not None:
+            dtype = out.dtype
         result = OPS[name + suffix](input, normalize_dim(dim, input.ndim), dtype)
         if out is None:
             return result
@@ -247,10 +263,11 @@ def _widths(y: Any, x: Any, dx: Any, d: int) -> Any:
     """The distances between samples along dim `d`: a number, or a tensor that broadcasts over the panels of y."""
     if x is None:
         return dx
-    step = diff(x, 1, d if x.ndim == y.ndim else -1)
-    if x.ndim == 1 and y.ndim > 1:
-        step = step.reshape(tuple(-1 if i == d else 1 for i in range(y.ndim)))
-    return step
+    if x.ndim == 1:
+        x = x.reshape(tuple(-1 if i == d else 1 for i in range(y.ndim)))
+    elif x.ndim < y.ndim:
+        x = x.reshape((1,) * (y.ndim - x.ndim) + tuple(x.shape))
+    return diff(x, 1, d)
 
 
 def _ends(y: Any, d: int) -> tuple[Any, Any]:
@@ -261,7 +278,7 @@ def _ends(y: Any, d: int) -> tuple[Any, Any]:
 def _sampled(who: str, y: Any, dx: Any, dim: int) -> int:
     if y.ndim == 0:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    if isinstance(dx, bool):
+    if isinstance(dx, (bool, complex)):
         raise RuntimeError(f"{who}: Currently, we only support dx as a real number.")
     if y.dtype is dtypes.bool_:
         raise RuntimeError(f"{who}: received a bool input for `y`, but bool is not supported")
@@ -280,6 +297,11 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
     return OPS["sum"]((left + right) * _widths(y, x, dx, d), (d,), False, None) / 2
 
 
+def trapz(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """`trapezoid`, for which dx may be a bool."""
+    return trapezoid(y, x, dx=int(dx) if isinstance(dx, bool) else dx, dim=dim)
+
+
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
     """Running integral along `dim` by the trapezoidal rule."""
     d = _sampled("cumulative_trapezoid", y, dx, dim)
@@ -293,10 +315,10 @@ FUNCTIONS: dict[str, Any] = {
     "quantile": _quantile(False), "nanquantile": _quantile(True), "unique": unique, "unique_consecutive": unique_consecutive,
     "searchsorted": searchsorted, "bucketize": bucketize, "bincount": bincount, "histc": histc, "isin": isin,
     "cumsum": _scan("cumsum"), "cumprod": _scan("cumprod"), "cummax": cummax, "cummin": cummin, "logcumsumexp": logcumsumexp,
-    "diff": diff, "trapezoid": trapezoid, "trapz": trapezoid, "cumulative_trapezoid": cumulative_trapezoid,
+    "diff": diff, "trapezoid": trapezoid, "trapz": trapz, "cumulative_trapezoid": cumulative_trapezoid,
 }  # fmt: skip
 METHODS: dict[str, Any] = {
     **{name: fn for name, fn in FUNCTIONS.items() if name not in (
-        "trapezoid", "trapz", "cumulative_trapezoid", "searchsorted", "bucketize")},
+        "trapezoid", "trapz", "cumulative_trapezoid", "searchsorted", "bucketize", "isin")},
     "cumsum_": _scan("cumsum", "_"), "cumprod_": _scan("cumprod", "_"),
 }  # fmt: skip

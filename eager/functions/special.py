@@ -7,7 +7,7 @@ from typing import Any
 
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
-from eager.functions.pointwise import inplace_of, kept
+from eager.functions.pointwise import inplace_of
 from eager.optable.table import OPS, write_out
 from eager.promotion import result_type
 
@@ -78,6 +78,8 @@ def mvlgamma(input: Any, p: int, *, out: Any = None) -> Any:
     """The logarithm of the multivariate gamma function of dimension p; input must exceed (p - 1) / 2."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     halves = OPS["arange"](0, -p, -1, None, input.device) / 2
     x = input if not input.dtype.is_integral else OPS["to_dtype"](input, dtypes.get_default_dtype())
     halves = OPS["to_dtype"](halves, x.dtype)
@@ -93,6 +95,8 @@ def frexp(input: Any, *, out: Any = None) -> Any:
 
 def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Any:
     """log(x / (1 - x)), the inverse of sigmoid; with `eps`, x is first limited to [eps, 1 - eps]."""
+    if isinstance(eps, complex):
+        raise TypeError("logit(): argument 'eps' must be float, not complex")
     return _out(OPS["logit"](input, eps), out)
 
 
@@ -122,5 +126,5 @@ METHODS: dict[str, Any] = {
     **{name + "_": OPS[name + "_"] for name in _INPLACE}, "float_power_": float_power_, "heaviside_": inplace_of(heaviside),
     "ldexp_": inplace_of(ldexp),
     "arcsinh_": OPS["asinh_"], "arccosh_": OPS["acosh_"], "arctanh_": OPS["atanh_"], "mvlgamma_": inplace_of(mvlgamma),
-    "polygamma_": lambda self, n: self.copy_(polygamma(n, kept(self))), "logit_": inplace_of(logit), "__pos__": positive,
+    "polygamma_": inplace_of(lambda x, n: polygamma(n, x), "polygamma"), "logit_": inplace_of(logit), "__pos__": positive,
 }  # fmt: skip

@@ -20,16 +20,18 @@ from eager.optable.table import OPS
 def _window(name: str, length: int, periodic: bool, options: dict[str, Any], shape: Callable[[Any, int], Any]) -> Any:
     """`shape(n, last)` over n = 0..length-1, where `last` is the n at which the window ends."""
     d = options.get("dtype") or dtypes.get_default_dtype()
-    requires_grad = options.get("requires_grad", False)
+    requires_grad, pin_memory = options.get("requires_grad", False), bool(options.get("pin_memory", False))
     where = default_device() if options.get("device") is None else device(options["device"])
-    if not d.is_floating_point:
+    if d.is_integral:
         raise RuntimeError(f"{name}_window expects floating point dtypes, got: {d}")
     if length < 0:
         raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={length}")
     if length < 2:
-        return finish(OPS["full"]((length,), 1.0, d, where), requires_grad)
+        return finish(OPS["full"]((length,), 1.0, d, where), requires_grad, pin_memory=pin_memory)
+    if d.is_complex:
+        raise dtypes.no_kernel("arange_cpu", d)
     n = OPS["arange"](0, length, 1, dtypes.float64, where)
-    return finish(OPS["to_dtype"](shape(n, length if periodic else length - 1), d), requires_grad)
+    return finish(OPS["to_dtype"](shape(n, length if periodic else length - 1), d), requires_grad, pin_memory=pin_memory)
 
 
 def hann_window(window_length: int, periodic: bool = True, **options: Any) -> Any:

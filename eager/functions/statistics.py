@@ -10,7 +10,7 @@ from eager.dtypes import scalar_name
 from eager.functions.creation import linspace
 from eager.functions.reductions import sum as sum_of
 from eager.optable.table import OPS, write_out
-from eager.spec import normalize_dim
+from eager.spec import normalize_dim, normalize_dims, size_at
 
 TensorBase = _native.TensorBase
 
@@ -21,6 +21,11 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got " + scalar_name(input.dtype))
     if input.dtype.is_complex:
         raise RuntimeError("nansum on CPU does not support complex inputs")
+    if dtype is not None and dtypes.meant(dtype).is_integral:
+        raise RuntimeError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+                           f"Got: {scalar_name(dtypes.meant(dtype))}")  # fmt: skip
+    if out is not None and out.dtype.is_integral:
+        raise dtypes.no_kernel("nansum_cpu", out.dtype)
     missing = OPS["isnan"](input)
     total = sum_of(OPS["where"](missing, 0, input), dim, keepdim, dtype=dtype)
     result = total / sum_of(OPS["logical_not"](missing), dim, keepdim)
@@ -72,9 +77,10 @@ def histogramdd(input: Any, bins: Any, *, range: Sequence[float] | None = None, 
     bins: a number of bins for all coordinates or for each, or the edges for each. range: 2 d bounds. `density` divides by the
     total and the volumes. Raises RuntimeError for an input without dims and for bins or bounds that are not d.
     """
+    size_at(input.shape, -1)
     if input.ndim < 2:
         raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions")
-    points = input.reshape(-1, input.shape[-1])
+    points = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
     d = points.shape[1]
     per_dim = [bins] * d if isinstance(bins, int) else list(bins)
     if len(per_dim) != d:
@@ -127,6 +133,8 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     `edge_order` 1 or 2. Raises RuntimeError for dims too short for that.
     """
     dims = [normalize_dim(d, input.ndim) for d in (range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)]
+    normalize_dims(dims, input.ndim)  # which refuses one that is given twice
+    spacing = 1 if spacing is None else spacing
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, but received: {edge_order}")
     if isinstance(spacing, TensorBase):
@@ -158,7 +166,7 @@ def _along(x: Any, d: int, step: Any, order: int) -> Any:
         first, last = OPS["slice"](h, d, 0, 1, 1), OPS["slice"](h, d, n - 2, None, 1)
         second, beyond = OPS["slice"](h, d, 1, 2, 1), OPS["slice"](h, d, max(n - 3, 0), max(n - 2, 1), 1)
     else:
-        before = after = first = last = second = beyond = float(step)
+        return _evenly(x, d, step, order)
     total = before + after
     inside = (part(0, n - 2) * (-after / (before * total)) + part(1, n - 1) * ((after - before) / (before * after))
               + part(2, None) * (before / (after * total)))  # fmt: skip
@@ -170,6 +178,21 @@ def _along(x: Any, d: int, step: Any, order: int) -> Any:
         right = (part(n - 3, n - 2) * (last / (beyond * (beyond + last))) - part(n - 2, n - 1) * ((last + beyond) / (beyond * last))
                  + part(n - 1, None) * ((2 * last + beyond) / (last * (beyond + last))))  # fmt: skip
     return OPS["cat"]([left, inside, right], d)
+
+
+def _evenly(x: Any, d: int, step: Any, order: int) -> Any:
+    """The derivative along one dim of samples at the distance `step`, a number."""
+    n = x.shape[d]
+
+    def part(start: int, end: int | None) -> Any:
+        return OPS["slice"](x, d, start, end, 1)
+
+    if order == 1:
+        left, right = part(1, 2) - part(0, 1), part(n - 1, None) - part(n - 2, n - 1)
+    else:
+        left = part(0, 1) * -1.5 + part(1, 2) * 2 - part(2, 3) * 0.5
+        right = part(n - 3, n - 2) * 0.5 - part(n - 2, n - 1) * 2 + part(n - 1, None) * 1.5
+    return OPS["cat"]([left / step, (part(2, None) - part(0, n - 2)) / step / 2, right / step], d)
 
 
 # ---- positions ----
@@ -194,6 +217,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first `size` positions of elements that are not zero, (size, ndim); missing ones are `fill_value`."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = OPS["slice"](OPS["nonzero"](input), 0, 0, size, 1)
     missing = size - found.shape[0]
     return OPS["constant_pad_nd"](found, (0, 0, 0, missing), fill_value) if missing > 0 else found

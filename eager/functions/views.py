@@ -10,7 +10,7 @@ from eager import _native, dtypes
 from eager.autograd.inplace import check_may_write, take_geometry
 from eager.optable.table import OPS, become
 from eager.optable.views import infer_size, view_strides
-from eager.spec import normalize_dim
+from eager.spec import normalize_dim, normalize_dims
 from eager.symint import as_int
 
 TensorBase = _native.TensorBase
@@ -110,7 +110,10 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     """Drop dims of size 1: all, one, or several."""
     if dim is None:
         return OPS["squeeze"](input, None)
-    return OPS["squeeze"](input, tuple(dim) if isinstance(dim, (tuple, list)) else (dim,))
+    dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    if len(dims) > 1:
+        normalize_dims(dims, input.ndim)  # which refuses one that is given twice
+    return OPS["squeeze"](input, dims)
 
 
 def unsqueeze(input: Any, dim: int) -> Any:
@@ -136,12 +139,17 @@ def ravel(input: Any) -> Any:
 
 
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+    normalize_dim(dim, input.ndim)
+    if input.ndim == 0:
+        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
     d = normalize_dim(dim, input.ndim)
     shape = tuple(input.shape)
     return OPS["view"](input, (*shape[:d], *infer_size(tuple(sizes), shape[d]), *shape[d + 1 :]))
 
 
 def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    if input.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = normalize_dim(dim, input.ndim)
     start = int(start)
     n = input.shape[d]
@@ -184,7 +192,28 @@ def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
 
 
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    check_geometry(size, stride, storage_offset)
     return OPS["as_strided"](input, tuple(size), tuple(stride), storage_offset)
+
+
+def check_geometry(size: Any, stride: Any, storage_offset: int | None) -> None:
+    """Raise RuntimeError for strides that are not one for each size, and for a negative offset."""
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if storage_offset is not None and storage_offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
+
+
+def slice_inverse(input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    """A view of the memory of `input` with the geometry of `src`, of which `input` is a slice. As in torch, its place is not read."""
+    shape, strides, offset = tuple(src.shape), tuple(src.stride()), src.storage_offset()
+    if 0 not in shape:
+        count = 1 + offset + sum((n - 1) * st for n, st in zip(shape, strides, strict=True))
+        size, have = count * input.dtype.itemsize, input.untyped_storage().nbytes()
+        if size > have:
+            raise RuntimeError(f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize "
+                               f"{input.dtype.itemsize} requiring a storage size of {size} are out of bounds for storage of size {have}")
+    return OPS["as_strided"](input, shape, strides, offset)
 
 
 def detach(input: Any) -> Any:
@@ -204,11 +233,11 @@ def _matrix_transpose(self: Any) -> Any:
 def _become(fn: Any) -> Any:
     """In-place forms of views (`t_`, `squeeze_`, ...): self takes the view's geometry."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._requires_grad and _native.grad_enabled():
-            check_may_write(self)
-        take_geometry(self, fn(self, *args, **kwargs), become)
-        return self
+    def method(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if input._requires_grad and _native.grad_enabled():
+            check_may_write(input)
+        take_geometry(input, fn(input, *args, **kwargs), become)
+        return input
 
     return method
 
@@ -217,7 +246,7 @@ FUNCTIONS: dict[str, Any] = {
     "reshape": reshape, "permute": permute, "transpose": transpose, "swapaxes": swapaxes, "swapdims": transpose, "t": t,
     "squeeze": squeeze, "unsqueeze": unsqueeze, "flatten": flatten, "ravel": ravel, "unflatten": unflatten, "narrow": narrow,
     "select": select, "movedim": movedim, "moveaxis": movedim, "diagonal": diagonal, "as_strided": as_strided,
-    "detach": detach, "adjoint": _matrix_transpose, "as_strided_": _become(as_strided),
+    "detach": detach, "slice_inverse": slice_inverse, "adjoint": _matrix_transpose, "as_strided_": _become(as_strided),
 }  # fmt: skip
 METHODS: dict[str, Any] = {
     **FUNCTIONS, "squeeze": takes_ints_apart(squeeze),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from eager import dtypes
 from eager.dtypes import c_name, scalar_name
 from eager.optable.products import add_matmul, matmul
 from eager.optable.table import OPS, Kind, by_kernel, common_device, declare
@@ -39,10 +40,14 @@ def _check(x: SpecLike, weight: SpecLike, bias: SpecLike | None, stride: Sequenc
            dilation: Sequence[int], transposed: bool, groups: int) -> None:  # fmt: skip
     if bias is not None and bias.dtype is not x.dtype:
         raise RuntimeError(f"Input type ({c_name(x.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same")
+    if transposed and x.dtype.is_integral and x.dtype is not dtypes.int64:
+        raise dtypes.no_kernel(f"slow_conv_transpose{x.ndim - 2}d_out_cpu", x.dtype)
     if x.dtype is not weight.dtype:
         raise RuntimeError(f"expected scalar type {scalar_name(x.dtype)} but found {scalar_name(weight.dtype)}")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
+    if any(n == 0 for n in weight.shape[2:]):
+        raise RuntimeError(f"kernel size should be greater than zero, but got {list(weight.shape[2:])}")
     if any(s <= 0 for s in stride):
         raise RuntimeError("non-positive stride is not supported")
     if any(d <= 0 for d in dilation):
@@ -82,6 +87,8 @@ def _meta(x: SpecLike, weight: SpecLike, bias: SpecLike | None, stride: Any, pad
             if o >= s and o >= d:
                 raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding={o}, "
                                    f"stride={s}, dilation={d}")  # fmt: skip
+        if 0 in size:
+            raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}")
         out = transposed_size(size, kernel, stride, padding, dilation, output_padding)
         if any(n < 0 for n in out):
             raise RuntimeError(f"Given input size per channel: {list(size)}. Calculated output size per channel: {list(out)}. Output "

@@ -113,9 +113,14 @@ FFT_C2R = declare("fft_c2r(Tensor x, int[] dims, float scale, int last_size) -> 
 
 
 def frequencies(n: int, d: float, real: bool) -> np.ndarray[Any, Any]:
-    """The frequencies of the points of a spectrum of n samples, d apart. Raises: RuntimeError for n < 0."""
-    if n < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    if n == 0:
-        return np.full(int(real), np.nan)
-    return np.fft.rfftfreq(n, d) if real else np.fft.fftfreq(n, d)
+    """The frequencies of the points of a spectrum of n samples, d apart; nan and infinities for d = 0.
+
+    As in torch, a real spectrum of -1 samples has one point. Raises: RuntimeError for a smaller n.
+    """
+    count = int(n / 2) + 1 if real else n
+    if count < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
+    span = np.float64(n) * d
+    with np.errstate(all="ignore"):
+        numbers = np.arange(count) if real else np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])
+        return np.asarray(numbers * (1.0 / span))

@@ -113,6 +113,8 @@ def _check_index(who: str, dim: int, x: SpecLike, index: SpecLike, src: Any = No
                            "Index tensor must have the same number of dimensions as self tensor")  # fmt: skip
     has_src = src is not None and hasattr(src, "stride")
     theirs = (list(src.shape) or [1]) if has_src else own
+    if has_src and len(theirs) < len(sizes):
+        normalize_dim(len(theirs), len(theirs))  # torch reads the missing size first
     if has_src and len(theirs) != len(sizes):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for i, n in enumerate(sizes):
@@ -334,7 +336,12 @@ def _check_vector(who: str, index: SpecLike) -> None:
 def _index_select_meta(x: SpecLike, dim: int, index: SpecLike) -> TensorSpec:
     _check_vector("index_select", index)
     d = normalize_dim(dim, x.ndim)
-    shape = () if x.ndim == 0 else (*x.shape[:d], index.numel(), *x.shape[d + 1 :])
+    count = index.numel()
+    if x.ndim == 0 and count != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {count} value(s)")
+    if x.ndim and x.shape[d] == 0 and count != 0:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
+    shape = () if x.ndim == 0 else (*x.shape[:d], count, *x.shape[d + 1 :])
     return TensorSpec.contiguous(shape, x.dtype, common_device("index_select", [x, index]))
 
 
@@ -358,6 +365,38 @@ INDEX_SELECT = declare("index_select(Tensor x, int dim, Tensor index) -> Tensor"
                        vjp={"x": lambda g, x_spec, dim, index: OPS["index_add"](zeros(x_spec), dim, index, g, 1)})  # fmt: skip
 
 
+def _without(shape: Sequence[int], d: int) -> list[int]:
+    return [*shape[:d], *shape[d + 1 :]]
+
+
+def check_sources(who: str, x: SpecLike, d: int, index: SpecLike, source: SpecLike) -> None:
+    """Raise RuntimeError unless `source` has x's shape but for dim `d`, along which it has one slice for each index."""
+    n = source.shape[d] if d < source.ndim else 1
+    if index.numel() != n:
+        raise RuntimeError(f"{who}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({n}), for dim: {d}")
+    if x.ndim != source.ndim or _without(x.shape, d) != _without(source.shape, d):
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+                           f"{list(x.shape)} source.shape = {list(source.shape)}")  # fmt: skip
+
+
+def _check_slices(x: SpecLike, d: int, index: SpecLike, source: SpecLike) -> None:
+    """The same of index_copy, whose operands may be scalars. Raises IndexError for other counts and ranks, RuntimeError for other sizes."""
+    if index.dtype is not dtypes.int64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {scalar_name(index.dtype)}")
+    count = index.numel()
+    if source.ndim == 0 and count != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {count})")
+    if source.ndim and x.ndim and source.ndim != x.ndim:
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+                         f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})")  # fmt: skip
+    mine, theirs = _without(x.shape, d), _without(source.shape, d)
+    if mine != theirs:
+        raise RuntimeError(f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {mine} at "
+                           f"dimension {d} and source slice shape: {theirs} at dimension 0.")  # fmt: skip
+    if source.ndim and count != source.shape[d]:
+        raise IndexError(f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({source.shape[d]})")
+
+
 def _index_write_meta(who: str) -> Any:
     def meta(x: SpecLike, dim: int, index: SpecLike, source: SpecLike, *options: Any) -> TensorSpec:
         _check_vector(who, index)
@@ -365,15 +404,10 @@ def _index_write_meta(who: str) -> Any:
         if source.dtype is not x.dtype:
             raise RuntimeError(f"{who}_(): self ({scalar_name(x.dtype)}) and source ({scalar_name(source.dtype)}) must have the same "
                                "scalar type")  # fmt: skip
-        n = source.shape[d] if source.ndim else 1
-        if index.numel() != n:
-            raise (IndexError if who == "index_copy" else RuntimeError)(
-                f"{who}_(): Number of indices ({index.numel()}) should be equal to source.size(dim) ({n})")
-        if x.ndim and source.ndim:
-            mine, theirs = list(x.shape), list(source.shape)
-            if len(mine) != len(theirs) or mine[:d] + mine[d + 1 :] != theirs[:d] + theirs[d + 1 :]:
-                raise RuntimeError(f"source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                                   f"self.shape = {mine} source.shape = {theirs}")  # fmt: skip
+        if who == "index_copy":
+            _check_slices(x, d, index, source)
+        else:
+            check_sources(who, x, d, index, source)
         common_device(who, [x, index, source])
         return row_major(x)
 
@@ -388,6 +422,8 @@ def _rows_of(xp: Any, a: Any, dim: int) -> Any:
 
 def _index_add(xp: Any, out: Any, x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
     begin(xp, out, x)
+    if not out.size:
+        return
     target, index, source = at_least_1d(out), at_least_1d(index), at_least_1d(source)
     dim %= target.ndim
     check_positions(index, target.shape[dim], dim, IndexError, text="index out of range in self")
@@ -441,9 +477,14 @@ INDEX_COPY = declare("index_copy(Tensor x, int dim, Tensor index, Tensor source)
 
 
 def _index_fill_meta(x: SpecLike, dim: int, index: SpecLike, value: Any) -> TensorSpec:
-    _check_vector("index_fill_", index)
+    if index.dtype is not dtypes.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
     normalize_dim(dim, x.ndim)
     _check_scalar("index_fill_", value)
+    if hasattr(value, "stride") and value.dtype.is_complex and not x.dtype.is_complex:
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     check_element(value, x.dtype)
     return like(x)
 
@@ -453,12 +494,17 @@ def _check_scalar(who: str, value: Any) -> None:
         raise RuntimeError(f"{who} only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
 
 
+def stored(value: Any, to: Any) -> Any:
+    """A number, or a 0-d array, as an element of the type `to`. Raises as `element`."""
+    return element(value.item() if isinstance(value, np.ndarray) and value.dtype.kind in "biufc" else value, to)
+
+
 def _index_fill(xp: Any, out: Any, x: Any, dim: int, index: Any, value: Any) -> None:
     begin(xp, out, x)
     target, index = at_least_1d(out), at_least_1d(index)
     dim %= target.ndim
     check_positions(index, target.shape[dim], dim, IndexError, negative=True)
-    target[(slice(None),) * dim + (index,)] = element(value, out.dtype)
+    target[(slice(None),) * dim + (index,)] = stored(value, out.dtype)
 
 
 def _index_fill_value_vjp(g: Any, dim: int, index: Any) -> Any:
@@ -644,6 +690,8 @@ def _embedding_meta(weight: SpecLike, indices: SpecLike, padding_idx: int) -> Te
 
 
 def _embedding(xp: Any, out: Any, weight: Any, indices: Any, padding_idx: int) -> None:
+    if indices.size and not weight.shape[0]:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     check_positions(indices, weight.shape[0], 0, IndexError, text="index out of range in self")
     if out.size:
         xp.take(weight, indices, axis=0, out=out, mode="wrap")

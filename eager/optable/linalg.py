@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,26 +25,51 @@ class LinAlgError(RuntimeError):
     """A matrix that has no inverse or factorisation of the kind asked for."""
 
 
-def check_matrix(who: str, x: SpecLike, name: str = "A") -> None:
-    """Refuse what is no batch of floating matrices. Raises RuntimeError."""
+# The LAPACK wrappers of torch that report a dtype as not implemented: first for halves alone, then for integers too.
+_HALVES_UNKNOWN: Final = {
+    "linalg.det": "lu_cpu", "linalg.solve": "lu_cpu", "linalg.cholesky": "cholesky_cpu", "linalg.qr": "geqrf_cpu",
+    "linalg.svd": "linalg_svd_cpu", "linalg.eig": "linalg_eig_out_cpu", "linalg.lu_solve": "linalg.lu_solve_cpu",
+    "torch.linalg.ldl_factor_ex": "ldl_factor_kernel_cpu", "torch.linalg.ldl_solve": "ldl_solve_kernel_cpu",
+}  # fmt: skip
+_FLOATS_ALONE: Final = {
+    "linalg.solve_triangular": "triangular_solve_cpu", "geqrf": "geqrf_cpu", "linalg.eigh": "linalg_eigh_cpu",
+    "linalg.lu_factor": "lu_cpu", "cholesky_solve": "cholesky_solve_cpu", "cholesky_inverse": "cholesky_inverse_out_cpu",
+    "torch.linalg.householder_product": "orgqr_cpu",
+}  # fmt: skip
+_LAPACK_DTYPES: Final = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+
+
+def check_matrix(who: str, x: SpecLike, name: str = "A", *, halves: bool = False) -> None:
+    """Refuse a tensor that is not a batch of floating matrices. halves: 16-bit floats are accepted. Raises RuntimeError."""
     if x.ndim < 2:
         raise RuntimeError(f"{who}: The input tensor {name} must have at least 2 dimensions.")
-    if x.dtype not in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128):
-        if x.dtype.is_floating_point:
-            raise RuntimeError(f"{who}: Low precision dtypes not supported. Got {x.dtype}")
+    check_lapack_dtype(who, x, halves=halves)
+
+
+def check_lapack_dtype(who: str, x: SpecLike, *, halves: bool = False) -> None:
+    """Refuse integers and, without `halves`, 16-bit floats. Raises RuntimeError; NotImplementedError for torch's wrappers that do."""
+    if x.dtype in _LAPACK_DTYPES:
+        return
+    if who in _FLOATS_ALONE:
+        raise dtypes.no_kernel(_FLOATS_ALONE[who], x.dtype)
+    if not x.dtype.is_floating_point:
         raise RuntimeError(f"{who}: Expected a floating point or complex tensor as input. Got {scalar_name(x.dtype)}")
+    if who in _HALVES_UNKNOWN:
+        raise dtypes.no_kernel(_HALVES_UNKNOWN[who], x.dtype)
+    if not halves:
+        raise RuntimeError(f"{who}: Low precision dtypes not supported. Got {scalar_name(x.dtype)}")
 
 
-def check_square(who: str, x: SpecLike, name: str = "A") -> None:
-    """Refuse what is no batch of square matrices. Raises RuntimeError."""
-    check_matrix(who, x, name)
+def check_square(who: str, x: SpecLike, name: str = "A", *, halves: bool = False) -> None:
+    """Refuse a tensor that is not a batch of square matrices. Raises RuntimeError."""
+    check_matrix(who, x, name, halves=halves)
     if x.shape[-1] != x.shape[-2]:
         raise RuntimeError(f"{who}: {name} must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices")
 
 
-def _square(who: str) -> Any:
+def _square(who: str, halves: bool = False) -> Any:
     def meta(x: SpecLike, *options: Any) -> TensorSpec:
-        check_square(who, x)
+        check_square(who, x, halves=halves)
         return row_major(x)
 
     return meta
@@ -543,7 +568,7 @@ PINV = declare("pinv(Tensor x, float? rcond=None) -> Tensor", Kind.OPAQUE, falli
 def _matrix_exp(xp: Any, out: Any, x: Any) -> None:
     """Scaling and squaring round a Taylor polynomial of degree 18, exact to double precision for norms up to 1."""
     n = x.shape[-1]
-    wide = x.astype("f8") if x.dtype == np.float32 else x
+    wide = x.astype("f8") if x.dtype.kind != "c" else x
     norm = xp.abs(wide).sum(-1).max() if wide.size else 0.0
     squarings = max(0, int(np.ceil(np.log2(max(float(norm), 1e-300)))) + 1)
     scaled = wide / 2.0**squarings
@@ -564,8 +589,9 @@ def _matrix_exp_vjp(g: Any, x: Any) -> Any:
     return OPS["slice"](OPS["slice"](whole, axis - 1, 0, n, 1), axis, n, None, 1)
 
 
-MATRIX_EXP = declare("matrix_exp(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.matrix_exp"), kernel=_matrix_exp,
-                     vjp={"x": _matrix_exp_vjp}, samples=lambda make: iter([(make(3, 3),), (make(2, 2, 2),)]))  # fmt: skip
+MATRIX_EXP = declare("matrix_exp(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.matrix_exp", halves=True),
+                     kernel=_matrix_exp, vjp={"x": _matrix_exp_vjp},
+                     samples=lambda make: iter([(make(3, 3),), (make(2, 2, 2),)]))  # fmt: skip
 
 # ---- norms of vectors ----
 

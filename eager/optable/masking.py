@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from eager import dtypes
-from eager.elements import check_element, element
-from eager.optable.indexing import begin
+from eager.dtypes import scalar_name
+from eager.elements import check_element
+from eager.optable.indexing import begin, stored
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
 from eager.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes
 
@@ -42,7 +43,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 def _masked_fill_kernel(xp: Any, out: Any, x: Any, mask: Any, value: Any) -> None:
     begin(xp, out, x)
-    xp.copyto(out, element(value, out.dtype), where=mask, casting="unsafe")
+    xp.copyto(out, stored(value, out.dtype), where=mask, casting="unsafe")
 
 
 def _masked_fill_samples(make: Any) -> Iterator[tuple[Any, ...]]:
@@ -176,6 +177,14 @@ TAKE = declare("take(Tensor x, Tensor index) -> Tensor", Kind.COMPOSITE, fallibl
 
 def _put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     """`x` with `source` at the positions `index` of its flattened form."""
+    if index.dtype is not dtypes.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {scalar_name(index.dtype)}")
+    if x.dtype is not source.dtype:
+        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {scalar_name(x.dtype)} and "
+                           f"source.dtype = {scalar_name(source.dtype)}")  # fmt: skip
+    if source.numel() != index.numel():
+        raise IndexError("put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+                         f"{source.numel()}, index.numel() = {index.numel()}")  # fmt: skip
     flat = OPS["index_put"](x.reshape(x.numel()), [index.reshape(index.numel())], source.reshape(source.numel()), accumulate)
     return flat.reshape(tuple(x.shape))
 

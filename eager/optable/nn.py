@@ -226,7 +226,8 @@ def _check_normalized(who: str, x: SpecLike, shape: Sequence[int], weight: Any, 
         wanted = ", ".join(str(n) for n in shape)
         raise RuntimeError(f"Given normalized_shape={shape}, expected input with shape [*, {wanted}], but got input of size"
                            f"{list(x.shape)}")  # fmt: skip
-    require_floating(who, x.dtype)
+    if not (who == "rms_norm" and x.dtype.is_complex):
+        require_floating(who, x.dtype)
     common_device(who, [t for t in (x, weight, bias) if t is not None])
 
 

@@ -50,10 +50,10 @@ def unary(name: str, scalar: Rule | None, vjp: Rule | None = None, *, ufunc: str
 
 
 def binary(name: str, scalar: Rule | None, vjp: dict[str, Rule] | None = None, *, ufunc: str | None = None,
-           promotion: str = "default", **more: Any) -> Op:  # fmt: skip
-    """Declare `name(Tensor x, Tensor other)`; either may be a number."""
+           promotion: str = "default", operand: str = "other", **more: Any) -> Op:  # fmt: skip
+    """Declare `name(Tensor x, Tensor other)`; either may be a number. operand: the name of the second."""
     more.setdefault("samples", _binary_samples)
-    return declare(f"{name}(Tensor x, Tensor other) -> Tensor", Kind.POINTWISE, scalar=scalar, ufunc=ufunc, vjp=vjp,
+    return declare(f"{name}(Tensor x, Tensor {operand}) -> Tensor", Kind.POINTWISE, scalar=scalar, ufunc=ufunc, vjp=vjp,
                    promotion=promotion, nondifferentiable=vjp is None and not more.get("underived"), inplace=True, **more)  # fmt: skip
 
 
@@ -111,21 +111,21 @@ FMOD = binary("fmod", lambda k, x, y: k.fmod(x, y),
               kernel=_whole(lambda xp, out, x, y: xp.fmod(x, y, out=out)), over_input=True)  # fmt: skip
 
 
-def _pow_base(g: Any, x: Any, other: Any) -> Any:
-    if not hasattr(other, "stride"):
-        if other == 0:
+def _pow_base(g: Any, x: Any, exponent: Any) -> Any:
+    if not hasattr(exponent, "stride"):
+        if exponent == 0:
             return _zero(g)
-        if other == 2:
+        if exponent == 2:
             return g * (x * 2)
-        return g * (other * x ** (other - 1))
-    return OPS["where"](other == 0, 0.0, g * (other * x ** (other - 1)))
+        return g * (exponent * x ** (exponent - 1))
+    return OPS["where"](exponent == 0, 0.0, g * (exponent * x ** (exponent - 1)))
 
 
-def _pow_exponent(g: Any, x: Any, other: Any, y: Any) -> Any:
+def _pow_exponent(g: Any, x: Any, exponent: Any, y: Any) -> Any:
     if not hasattr(x, "stride"):
-        return g * (y * _log_of_number(x, y)) if x != 0 else OPS["where"](_at_least_zero(other), 0.0, g * y * -math.inf)
+        return g * (y * _log_of_number(x, y)) if x != 0 else OPS["where"](_at_least_zero(exponent), 0.0, g * y * -math.inf)
     log = (OPS["to_dtype"](x, y.dtype) if y.dtype.is_complex else x).log()
-    return OPS["where"]((x == 0) & _at_least_zero(other), 0.0, g * y * log)
+    return OPS["where"]((x == 0) & _at_least_zero(exponent), 0.0, g * y * log)
 
 
 def _at_least_zero(exponent: Any) -> Any:
@@ -167,8 +167,8 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
     xp.copyto(out, xp.where(xp.less(y, 0), xp.where(xp.equal(x, 1), 1, xp.where(xp.equal(x, -1), 1 - 2 * (y & 1), 0)), powers))
 
 
-POW = binary("pow", _pow_rule, {"x": _pow_base, "other": _pow_exponent}, kernel=_run_pow, over_input=True, accepts="ifc",
-             numbers_as_given=True, scalars=("x", "other"))  # fmt: skip
+POW = binary("pow", _pow_rule, {"x": _pow_base, "exponent": _pow_exponent}, operand="exponent", kernel=_run_pow, over_input=True,
+             accepts="ifc", numbers_as_given=True, scalars=("x", "exponent"))  # fmt: skip
 
 
 def _share(g: Any, mine: Any, theirs: Any, loses: Any) -> Any:

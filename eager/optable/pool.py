@@ -29,6 +29,8 @@ def pooled_size(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int
 
 def _check(who: str, x: SpecLike, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
            dilation: Sequence[int], ceil_mode: bool) -> tuple[int, ...]:  # fmt: skip
+    if any(k <= 0 for k in kernel):
+        raise RuntimeError(f"{who}: kernel size should be greater than zero, but got {list(kernel)}")
     if any(s <= 0 for s in stride):
         raise RuntimeError(f"{who}: stride should not be zero, got {list(stride)}")
     for p, k in zip(padding, kernel, strict=True):
@@ -79,6 +81,8 @@ def _flat_positions(xp: Any, size: Sequence[int], read: tuple[slice, ...]) -> An
 
 
 def _max_meta(x: SpecLike, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[TensorSpec, TensorSpec]:
+    if x.dtype.is_complex:
+        raise dtypes.no_kernel(f"max_pool{x.ndim - 2}d", x.dtype)
     out = _check("max_pool", x, kernel, stride, padding, dilation, ceil_mode)
     values = _pooled(x, (*x.shape[:2], *out))
     return values, TensorSpec(values.shape, dtypes.int64, values.strides, x.device)

@@ -324,3 +324,22 @@ def _logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
 LOGSUMEXP = declare("logsumexp(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.COMPOSITE, decompose=_logsumexp, in_opmath=True,
                     vjp={"x": lambda g, x, y, dims, keepdim: restore(g, x, dims, keepdim)
                          * OPS["exp"](x - restore(y, x, dims, keepdim))}, samples=_samples)  # fmt: skip
+
+
+# ---- a hash of elements ----
+
+
+def _hash_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
+    if x.dtype.is_complex:
+        raise dtypes.no_kernel("xor_sum_cpu", x.dtype)
+    return TensorSpec.contiguous(reduced_shape(x.shape, dims, keepdim), dtypes.uint64, x.device)
+
+
+def _hash(xp: Any, out: Any, x: Any, dims: Sequence[int], keepdim: bool) -> None:
+    wide = x.astype(np.int64 if x.dtype.kind in "biu" else np.float64).view(np.uint64)
+    xp.copyto(out, xp.bitwise_xor.reduce(wide, axis=tuple(dims), keepdims=keepdim))
+
+
+# The exclusive or of the bits of elements, widened to 64.
+HASH = declare("hash_tensor(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.OPAQUE, meta=_hash_meta, kernel=_hash,
+               nondifferentiable=True, samples=lambda make: iter([(make(3, 4), (0,), False), (make(4, 3).t(), (0, 1), True)]))  # fmt: skip

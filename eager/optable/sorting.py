@@ -123,6 +123,8 @@ def _store(xp: Any, out: Any, values: Any, at: Any) -> None:
 def _kthvalue_meta(x: SpecLike, k: int, dim: int, keepdim: bool) -> tuple[TensorSpec, TensorSpec]:
     d = normalize_dim(dim, x.ndim)
     n = x.shape[d] if x.ndim else 1
+    if n == 0:
+        raise IndexError(f"kthvalue(): Expected reduction dim {d} to have non-zero size.")
     if not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {d}")
     return _statistic_meta("kthvalue", x, dim, keepdim)
@@ -273,7 +275,8 @@ def _searchsorted(xp: Any, out: Any, sequence: Any, values: Any, right: bool, ou
     if sequence.ndim == 1:
         xp.copyto(out, xp.searchsorted(sequence, values, side), casting="unsafe")
         return
-    rows, wanted, found = sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1]), []
+    count = math.prod(sequence.shape[:-1])
+    rows, wanted, found = sequence.reshape(count, sequence.shape[-1]), values.reshape(count, values.shape[-1]), []
     for row, value in zip(rows, wanted, strict=True):
         found.append(xp.searchsorted(row, value, side))
     xp.copyto(out, xp.stack(found).reshape(out.shape) if found else 0, casting="unsafe")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -256,8 +256,24 @@ def _degrees(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(4, 3).t(), 4
 
 
+_HERMITE_LIMITS: Final = {4: 128, 8: 512}  # by the size of the result's elements: the degree from which torch gives nan
+
+
+def _limited(kernel: Any) -> Any:
+    """The kernel of a Hermite polynomial: nan for the degrees that torch does not evaluate."""
+
+    def evaluate(xp: Any, out: Any, x: Any, n: Any) -> None:
+        kernel(xp, out, x, n)
+        limit = _HERMITE_LIMITS.get(out.dtype.itemsize, 128)
+        xp.copyto(out, np.nan, where=np.isfinite(n) & (np.asarray(n) >= limit), casting="unsafe")
+
+    return evaluate
+
+
 for _name, _fn in sk.POLYNOMIALS.items():
-    binary(f"special_{_name}", None, None, kernel=_in_double(_fn), promotion="float", accepts="bif", samples=_degrees)
+    _kernel = _in_double(_fn)
+    binary(f"special_{_name}", None, None, operand="n", kernel=_limited(_kernel) if "hermite" in _name else _kernel, promotion="float",
+           accepts="bif", samples=_degrees)  # fmt: skip
 
 
 # ---- mantissa and exponent ----

@@ -169,7 +169,7 @@ class Op(_native.OpBase):
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Every call that the native loop does not answer."""
         if kwargs or len(args) != self._nparams:
-            if "out" in kwargs:
+            if "out" in kwargs and not self._inplace:
                 out = kwargs.pop("out")
                 if self.kind is Kind.POINTWISE:
                     check_out(out, (*args, *kwargs.values()))
@@ -528,12 +528,13 @@ class Op(_native.OpBase):
         """Store the base op's result into its first input: at once where no other operand can be hurt by that."""
         base = self.base
         assert base is not None
-        if base._direct >= 0 and target.size <= _SMALL and (made := _native.run_kernel(base, args)) is not None:
+        shared = 0 in target.strides  # an expanded tensor, whose elements are written where they lie
+        if base._direct >= 0 and not shared and target.size <= _SMALL and (made := _native.run_kernel(base, args)) is not None:
             float8.store(xp, target, made._array)
         elif base.kind is Kind.POINTWISE and (base.kernel is None or base.over_input):
             with np.errstate(all="ignore"):
                 base._run_pointwise(xp, target, args)  # numpy itself guards against operands that overlap
-        elif base.over_input and target.flags.c_contiguous and not any(
+        elif base.over_input and (shared or target.flags.c_contiguous) and not any(
                 xp.may_share_memory(target, t._array) for t in base.others(args)):  # fmt: skip
             base.kernel(xp, target, target, *base._arrays(args)[1:])  # type: ignore[misc]
         else:

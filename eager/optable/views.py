@@ -259,6 +259,8 @@ DIAGONAL = declare("diagonal(Tensor x, int offset=0, int dim1=0, int dim2=1) -> 
 def _unfold(x: SpecLike, dim: int, size: int, step: int) -> Geometry:
     d = normalize_dim(dim, x.ndim)
     n = x.shape[d] if x.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     if size > n:
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {n} but size is {size}")
     if step <= 0:

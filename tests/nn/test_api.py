@@ -44,6 +44,8 @@ ABSENT: dict[str, str] = {
 }  # fmt: skip
 # "module.name" patterns whose signatures differ, and why.
 DIFFERENT: dict[str, str] = {
+    **{f"nn.functional.{name}": "takes out= (elu_ its scales), as torch's builtin does; its documentation leaves that out" for name in (
+        "avg_pool2d", "avg_pool3d", "gelu", "hardshrink", "linear", "softplus", "softshrink", "elu_")},
     "nn.attention.SDPBackend": "an enum of Python, not one of C++", "serialization.safe_globals": "a function here, a class there",
 }  # fmt: skip
 

@@ -151,7 +151,7 @@ TOP_LEVEL: dict[str, Any] = {
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
     "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle,
     "pairwise_distance": pairwise_distance, "pdist": pdist, "prelu": prelu, "rms_norm": rms_norm, "rrelu": rrelu,
-    "selu": selu, "relu_": relu_, "threshold": threshold, "threshold_": threshold_,
+    "selu": selu, "relu_": relu_, "threshold_": threshold_,
 }  # fmt: skip
 accept_numpy_names(TOP_LEVEL)
 for _name, _fn in TOP_LEVEL.items():

@@ -8,8 +8,9 @@ from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, scalar_name
 from eager.optable.shape import in_layout_of, in_unary_layout
-from eager.optable.table import OPS, cast_to
+from eager.optable.table import OPS, cast_to, write_out
 from eager.random import state_for
+from eager.type_info import finfo
 
 Tensor = Any
 where = OPS["where"]
@@ -27,6 +28,11 @@ def _into(input: Tensor, fn: Callable[..., Tensor], *args: Any) -> Tensor:
     return OPS["copy_"](input, fn(kept, *args))
 
 
+def _out(result: Tensor, out: Tensor | None) -> Tensor:
+    """The result, or `out` with it. Raises RuntimeError for an `out` of another dtype."""
+    return result if out is None else write_out(out, result, exact=True)
+
+
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
     return OPS["relu_" if inplace else "relu"](input)
@@ -36,21 +42,28 @@ def relu_(input: Tensor) -> Tensor:
     return OPS["relu_"](input)
 
 
-def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu_(input: Tensor, negative_slope: Any = 0.01) -> Tensor:
+    negative_slope = dtypes.option(input.dtype, negative_slope)
     return OPS["leaky_relu_"](input, negative_slope)
 
 
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+def leaky_relu(input: Tensor, negative_slope: Any = 0.01, inplace: bool = False) -> Tensor:
     """x where positive, else negative_slope * x."""
+    negative_slope = dtypes.option(input.dtype, negative_slope)
     return OPS["leaky_relu_" if inplace else "leaky_relu"](input, negative_slope)
 
 
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    return OPS["elu_"](input, alpha)
+def elu_(input: Tensor, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) -> Tensor:
+    """ELU in place: scale * x where positive, else scale * alpha * (exp(input_scale * x) - 1)."""
+    alpha, scale, input_scale = (dtypes.option(input.dtype, v) for v in (alpha, scale, input_scale))
+    if scale == 1 and input_scale == 1:
+        return OPS["elu_"](input, alpha)
+    return _into(input, lambda x: where(x <= 0, OPS["expm1"](x * input_scale) * (alpha * scale), x * scale))
 
 
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+def elu(input: Tensor, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, else alpha * (exp(x) - 1)."""
+    alpha = dtypes.option(input.dtype, alpha)
     return OPS["elu_" if inplace else "elu"](input, alpha)
 
 
@@ -66,12 +79,13 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return OPS["elu"](input, alpha) * scale
 
 
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+def celu_(input: Tensor, alpha: Any = 1.0) -> Tensor:
     return celu(input, alpha, inplace=True)
 
 
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+def celu(input: Tensor, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    alpha = dtypes.option(dtypes.float64, alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     if inplace:
@@ -79,12 +93,12 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return OPS["celu"](input, alpha)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """x * Phi(x), by the error function, or with `approximate="tanh"` by the tanh formula."""
     if approximate == "none":
-        return OPS["gelu_erf"](input)
+        return _out(OPS["gelu_erf"](input), out)
     if approximate == "tanh":
-        return OPS["gelu_tanh"](input)
+        return _out(OPS["gelu_tanh"](input), out)
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
@@ -114,9 +128,9 @@ def logsigmoid(input: Tensor) -> Tensor:
     return OPS["log_sigmoid"](input.contiguous())
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(input: Tensor, beta: Any = 1.0, threshold: Any = 20.0, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
-    return OPS["softplus"](input, beta, threshold)
+    return _out(OPS["softplus"](input, dtypes.option(input.dtype, beta), dtypes.option(input.dtype, threshold)), out)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -129,19 +143,20 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - OPS["tanh"](input)
 
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x moved towards zero by lambd, zero within it."""
+def softshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """x moved towards zero by lambd, zero within it. Raises RuntimeError for a lambd that is negative or not finite."""
     _floating("softshrink_cpu", input)
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    return where(OPS["abs"](input) > lambd, where(input < 0, input + lambd, input - lambd), input.detach() * 0)
+    lambd, largest = float(dtypes.option(dtypes.float64, lambd)), finfo(input.dtype).max
+    if not 0 <= lambd <= largest:
+        raise RuntimeError(f"lambda must be in range [0, {largest:g}] for input dtype {scalar_name(input.dtype)}, but found {lambd:g}")
+    return _out(where(OPS["abs"](input) > lambd, where(input < 0, input + lambd, input - lambd), input.detach() * 0), out)
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) -> Tensor:
     """x, but zero where |x| <= lambd."""
     _floating("hardshrink_cpu", input)
-    kept = input.detach()
-    return where(OPS["abs"](input) > lambd, input, where(OPS["isnan"](kept), kept, 0))
+    kept, lambd = input.detach(), dtypes.option(input.dtype, lambd)
+    return _out(where(OPS["abs"](input) > lambd, input, where(OPS["isnan"](kept), kept, 0)), out)
 
 
 def _integral_hardtanh(input: Tensor, min_val: float, max_val: float) -> Tensor:
@@ -157,15 +172,20 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if inplace:
-        return _into(input, hardtanh, min_val, max_val)
+        return _into(input, _hardtanh, min_val, max_val)
+    return _hardtanh(input, min_val, max_val)
+
+
+def _hardtanh(input: Tensor, min_val: Any, max_val: Any) -> Tensor:
+    min_val, max_val = dtypes.option(dtypes.float64, min_val), dtypes.option(dtypes.float64, max_val)
     if input.dtype.is_integral:
         return in_layout_of(_integral_hardtanh(input, min_val, max_val), input)
     y = where((input > min_val) & (input < max_val), input, OPS["clamp"](input.detach(), min_val, max_val))
     return in_layout_of(y, input)
 
 
-def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    return hardtanh(input, min_val, max_val, inplace=True)
+def hardtanh_(input: Tensor, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
+    return _into(input, _hardtanh, min_val, max_val)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -187,7 +207,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return OPS["hardswish_" if inplace else "hardswish"](input)
 
 
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def threshold(input: Tensor, threshold: Any, value: Any, inplace: bool = False) -> Tensor:
     """x where above the threshold, else value."""
     if inplace:
         return _into(input, _above, threshold, value)
@@ -196,10 +216,11 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def _above(input: Tensor, bound: float, value: float) -> Tensor:
     """x where above the bound, else value."""
+    bound, value = dtypes.option(input.dtype, bound), dtypes.option(input.dtype, value)
     return in_unary_layout(cast_to(where(input <= bound, value, input), input.dtype), input)
 
 
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+def threshold_(input: Tensor, threshold: Any, value: Any) -> Tensor:
     return _into(input, _above, threshold, value)
 
 

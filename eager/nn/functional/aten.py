@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from eager import dtypes
+from eager.dtypes import scalar_name
 from eager.functions.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from eager.functions.resampling import affine_grid, grid_sample
+from eager.nn.functional import activation, dropouts, linears, norm
 from eager.nn.functional import ctc as _ctc
-from eager.nn.functional import dropouts, linears, norm
 from eager.nn.functional import loss as _loss
 from eager.optable.nn import accumulator
 from eager.optable.table import OPS, cast_to, write_out
-from eager.spec import normalize_dim
 
 Tensor = Any
 _REDUCTIONS = ("none", "mean", "sum")
@@ -24,8 +24,8 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
               sparse: bool = False) -> Tensor:  # fmt: skip
-    """Rows of `weight` (n, d) at `indices` (*); -1 as padding_idx is none."""
-    pad = None if padding_idx == -1 else padding_idx
+    """Rows of `weight` (n, d) at `indices` (*); a padding_idx that names no row is none."""
+    pad = padding_idx if weight.ndim and 0 <= padding_idx < weight.shape[0] else None
     return linears.embedding(indices, weight, pad, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
@@ -43,8 +43,8 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
                cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
-    """`nn.functional.group_norm`."""
-    return norm.group_norm(input, num_groups, weight, bias, eps)
+    """`nn.functional.group_norm`, of groups of one value too."""
+    return norm.normalize_groups(input, num_groups, weight, bias, eps)
 
 
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
@@ -107,12 +107,26 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
 _MAX_MODE: Final = 2  # of embedding_bag: sum, mean, max
 
 
+def _check_bags(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int) -> None:
+    """Raise RuntimeError for ranks, dtypes and modes that are none of embedding_bag's."""
+    if mode not in range(_MAX_MODE + 1):
+        raise RuntimeError("`mode` must be sum, mean, or max.")
+    for name, t in (("weight", weight), ("input", indices), ("offsets", offsets)):
+        wanted = 2 if name == "weight" else 1
+        if t.ndim != wanted:
+            raise RuntimeError(f"{name} has to be a {wanted}D Tensor, but got Tensor of dimension {t.ndim}")
+    if not weight.dtype.is_floating_point:
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+                           f"Double; but got {scalar_name(weight.dtype)} instead (while checking arguments for embedding_bag)")  # fmt: skip
+
+
 def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """`nn.functional.embedding_bag` with the mode as a number (sum, mean, max): (bags, the bag of each index, the size of each bag,
     the row that each maximum is from). The last is 0 for an empty bag, and the sizes again in the other modes.
     """
+    _check_bags(weight, indices, offsets, mode)
     y = linears.embedding_bag(indices, weight, offsets, None, 2, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse,
                               per_sample_weights, include_last_offset, padding_idx)  # fmt: skip
     position = OPS["arange"](0, indices.shape[0], 1, dtypes.int64, indices.device)
@@ -162,7 +176,8 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
 
 
 def _reduced(reduction: int) -> str:
-    return _REDUCTIONS[normalize_dim(reduction, 3)]
+    """The name of a reduction; of a number that is none of them "none", as torch takes it."""
+    return _REDUCTIONS[reduction] if reduction in (1, 2) else "none"
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
@@ -176,14 +191,14 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
-    """`nn.functional.margin_ranking_loss`."""
-    return _loss.margin_ranking_loss(input1, input2, target, margin, reduction=_reduced(reduction))
+    """`nn.functional.margin_ranking_loss` of inputs of any ranks that broadcast."""
+    return _loss.ranking_loss(input1, input2, target, margin, _reduced(reduction))
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
                         swap: bool = False, reduction: int = 0) -> Tensor:  # fmt: skip
-    """`nn.functional.triplet_margin_loss`."""
-    return _loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_reduced(reduction))
+    """`nn.functional.triplet_margin_loss` with a margin of any sign."""
+    return _loss.triplet_loss(anchor, positive, negative, margin, p, eps, swap, _reduced(reduction))
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
@@ -198,8 +213,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
                                      reduction: int = 0) -> Tensor:  # fmt: skip
-    """`nn.functional.binary_cross_entropy_with_logits`."""
-    return _loss.binary_cross_entropy_with_logits(input, target, weight, reduction=_reduced(reduction), pos_weight=pos_weight)
+    """`nn.functional.binary_cross_entropy_with_logits` of an input that broadcasts to the target."""
+    return _loss.logits_loss(input, target, weight, pos_weight, _reduced(reduction))
 
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
@@ -242,12 +257,18 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
 def softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Normalised exponentials along dim. dtype: cast to it first."""
     result = OPS["softmax"](input if dtype is None else cast_to(input, dtype), dim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=True)
 
 
 def log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Logarithm of softmax, computed without underflow. dtype: cast to it first."""
     result = OPS["log_softmax"](input if dtype is None else cast_to(input, dtype), dim)
+    return result if out is None else write_out(out, result, exact=True)
+
+
+def threshold(input: Tensor, threshold: Any, value: Any, *, out: Tensor | None = None) -> Tensor:
+    """x where above the threshold, else value."""
+    result = activation.threshold(input, threshold, value)
     return result if out is None else write_out(out, result)
 
 
@@ -261,7 +282,7 @@ FUNCTIONS: dict[str, Any] = {fn.__name__: fn for fn in (
     embedding_bag, native_batch_norm, native_group_norm, affine_grid_generator, kl_div,
     poisson_nll_loss, margin_ranking_loss, triplet_margin_loss, hinge_embedding_loss,
     cosine_embedding_loss, binary_cross_entropy_with_logits, ctc_loss, lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell, conj_physical_,
-    softmax, log_softmax,
+    softmax, log_softmax, threshold,
     *(_dropout(fn, name, name.endswith("_")) for fn, names in (
         (dropouts.dropout, "dropout dropout_"), (dropouts.alpha_dropout, "alpha_dropout alpha_dropout_"),
         (dropouts.dropout2d, "feature_dropout feature_dropout_"),

@@ -5,27 +5,34 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.autograd.node import attach
-from eager.dtypes import promote_types, scalar_name
+from eager.dtypes import c_name, promote_types, scalar_name
 from eager.functions.joining import broadcast_tensors
 from eager.optable.asserting import demand
-from eager.optable.table import OPS, cast_to
+from eager.optable.table import OPS, cast_to, write_out
 from eager.sparse import SparseTensor
+from eager.spec import size_at
 
 Tensor = Any
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias. input: (*, in), weight: (out, in) or (in,), bias: (out,) or None.
 
     Raises: RuntimeError for shapes that do not multiply.
     """
+    if out is not None:
+        return write_out(out, OPS["linear"](input, weight, bias), exact=True)
     return OPS["linear"](input, weight, bias)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[o] = x1^T weight[o] x2 + bias[o]. input1: (*, a), input2: (*, b), weight: (out, a, b), bias: (out,)."""
+    if not input1.dtype is input2.dtype is weight.dtype:
+        raise RuntimeError(f"All tensors must have the same dtype, got input1: {c_name(input1.dtype)}, input2: {c_name(input2.dtype)}, "
+                           f"weight: {c_name(weight.dtype)}")  # fmt: skip
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}")
+    size_at(weight.shape, 1)
     if weight.ndim != 3:
         raise RuntimeError(f"bilinear(): expected a weight of 3 dims (out, in1, in2), got {list(weight.shape)}")
     out, a, b = weight.shape
@@ -45,6 +52,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     sparse: the gradient of `weight` is a sparse tensor of the rows used (`eager.sparse`); not in captured graphs.
     Raises: IndexError for a position outside 0..n-1.
     """
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
     n = weight.shape[0]
     if padding_idx is not None:
         if padding_idx >= n or padding_idx < -n:

@@ -5,17 +5,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes
+from eager import _native, dtypes
 from eager.callers import warn
-from eager.dtypes import scalar_name
+from eager.dtypes import c_name, scalar_name
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import pairwise_distance
 from eager.optable.asserting import demand
 from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS, cast_to
-from eager.spec import broadcast_shapes
+from eager.spec import broadcast_shapes, normalize_dim
 
 Tensor = Any
+TensorBase = _native.TensorBase
 
 
 def resolve_reduction(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
@@ -33,6 +34,13 @@ def _reduce(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "none":
         return loss
     return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _difference(x: Tensor, t: Tensor, kernel: str) -> Tensor:
+    """x - t. Raises NotImplementedError for integers and bools, for which torch's kernel is not written."""
+    if x.dtype.is_integral and t.dtype.is_integral:
+        raise dtypes.no_kernel(kernel, dtypes.promote_types(x.dtype, t.dtype))
+    return x - t
 
 
 def _pairwise(name: str, input: Tensor, target: Tensor, rule: Callable[[Tensor, Tensor], Tensor], reduction: str,
@@ -55,7 +63,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Squared difference."""
     reduction = resolve_reduction(reduction, size_average, reduce)
-    return _pairwise("mse_loss", input, target, lambda x, t: OPS["square"](x - t), reduction, weight)
+    return _pairwise("mse_loss", input, target, lambda x, t: OPS["square"](_difference(x, t, "mse_cpu")), reduction, weight)
 
 
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
@@ -75,7 +83,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
         return l1_loss(input, target, reduction=reduction)
 
     def rule(x: Tensor, t: Tensor) -> Tensor:
-        d = OPS["abs"](x - t)
+        d = OPS["abs"](_difference(x, t, "smooth_l1_cpu"))
         far = d >= beta
         near = OPS["where"](far, 0, d)  # the square of an infinite distance would have a gradient of nan
         return OPS["where"](far, d - 0.5 * beta, near * near * (0.5 / beta))
@@ -90,7 +98,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
     def rule(x: Tensor, t: Tensor) -> Tensor:
-        d = OPS["abs"](x - t)
+        d = OPS["abs"](_difference(x, t, "huber_cpu"))
         far = d > delta
         near = OPS["where"](far, 0, d)
         return in_layout_of(OPS["where"](far, (d - 0.5 * delta) * delta, near * near * 0.5), x)
@@ -127,6 +135,16 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     reduction = resolve_reduction(reduction, size_average, reduce)
     if tuple(target.shape) != tuple(input.shape):
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return logits_loss(input, target, weight, pos_weight, reduction)
+
+
+def logits_loss(input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str) -> Tensor:
+    """`binary_cross_entropy_with_logits`, whose input and target may differ by broadcasting: the loss has the target's shape."""
+    if input.dtype.is_complex:
+        raise dtypes.no_kernel("log_sigmoid_cpu", input.dtype)
+    shape = broadcast_shapes(target.shape, input.shape)
+    if shape != tuple(target.shape):
+        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")
     if target.dtype.category < input.dtype.category:
         raise RuntimeError(f"result type {scalar_name(input.dtype)} can't be cast to the desired output type {scalar_name(target.dtype)}")
     log_sigmoid = OPS["log_sigmoid"](input)
@@ -159,17 +177,25 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
 # ---- over class indices ----
 
 
-def _rows(input: Tensor, target: Tensor, who: str) -> tuple[Tensor, Tensor]:
-    """Scores (n, classes) and targets (n,), from (classes,), (n, classes) or (n, classes, *)."""
+def _rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores (n, classes) and targets (n,), from (classes,), (n, classes) or (n, classes, *).
+
+    Raises: ValueError for batch sizes that differ; RuntimeError for targets of another shape.
+    """
+    batch = target.shape[0] if target.ndim else 0
+    if input.ndim != 1 and input.shape[0] != batch:
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({batch}).")
     if input.ndim == 1:
+        if target.ndim > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if target.ndim and batch != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {batch}")
         return input.unsqueeze(0), target.reshape(1) if target.ndim == 0 else target
     if input.ndim == 2:
         if target.ndim > 1:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         return input, target
     if tuple(input.shape[:1]) + tuple(input.shape[2:]) != tuple(target.shape):
-        if input.shape[0] != target.shape[0]:
-            raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
         raise RuntimeError(f"Expected target size {list(input.shape[:1] + input.shape[2:])}, got {list(target.shape)}")
     order = (0, *range(2, input.ndim), 1)
     return input.permute(*order).reshape(-1, input.shape[1]), target.reshape(-1)
@@ -209,7 +235,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     if input.ndim == 0:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     shape = tuple(target.shape)
-    rows, target = _rows(input, target, "nll_loss")
+    rows, target = _rows(input, target)
     _check_classes(rows, target, weight)
     losses = OPS["nll"](rows, target, weight, ignore_index)
     return _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
@@ -224,24 +250,22 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     Raises: as nll_loss; RuntimeError for label_smoothing outside [0, 1].
     """
     reduction = resolve_reduction(reduction, size_average, reduce)
-    if not 0.0 <= label_smoothing <= 1.0:
+    probabilities = tuple(target.shape) == tuple(input.shape)
+    if label_smoothing > 1.0 or (probabilities and not label_smoothing >= 0.0):
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    if tuple(target.shape) == tuple(input.shape):
+    if probabilities:
         if not target.dtype.is_floating_point:
             raise RuntimeError(f"Expected floating point type for target with class probabilities, got {scalar_name(target.dtype)}")
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
-    if input.ndim == 0 or (input.ndim != target.ndim + 1 and (input.ndim, target.ndim) != (1, 1)):
-        if target.ndim > 1 and input.ndim <= 2:
-            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-        raise RuntimeError(f"cross_entropy: got scores {list(input.shape)} and targets {list(target.shape)}; allowed (n, c, *) "
-                           "with (n, *), or (c,) with ()")  # fmt: skip
+    if input.ndim == 0:
+        normalize_dim(1, 0)
     shape = tuple(target.shape)
-    rows, target = _rows(input, target, "cross_entropy")
+    rows, target = _rows(input, target)
     _check_classes(rows, target, weight)
     losses = OPS["cross_entropy"](rows, target, weight, ignore_index)[0]
-    if label_smoothing == 0.0:
+    if not label_smoothing > 0.0:  # as torch: a negative one and nan count as none
         return _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
     return _smoothed(losses, rows, target, shape, weight, ignore_index, reduction, label_smoothing)
 
@@ -320,9 +344,11 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     return _reduce(loss, reduction)
 
 
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: Any = 1e-6,
                       reduction: str = "mean") -> Tensor:  # fmt: skip
     """Half of log var + (x - t)^2 / var, var being at least eps; `full` adds the constant."""
+    if not isinstance(var, (float, TensorBase)):
+        raise TypeError(f"gaussian_nll_loss(): argument 'var' (position 3) must be Tensor or float, not {type(var).__name__}")
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -333,6 +359,11 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
         var = var.unsqueeze(-1)
     elif tuple(var.shape) not in (tuple(input.shape), (*input.shape[:-1], 1)):
         raise ValueError("var is of incorrect size")
+    if eps is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    eps = dtypes.option(dtypes.float64, eps)
+    if var.dtype.is_integral:  # torch clamps a copy of it in place
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {c_name(var.dtype)}")
     floor = OPS["clamp"](var.detach(), eps, None)
     clamped = var + (floor - var.detach())  # the clamp is not seen by the gradient
     loss = (OPS["log"](clamped) + OPS["square"](input - target) / clamped) * 0.5
@@ -345,8 +376,11 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """x where the target is 1, max(0, margin - x) where it is -1."""
     reduction = resolve_reduction(reduction, size_average, reduce)
-    far = OPS["where"](target != 1, OPS["clamp"](margin - input, 0, None), 0.0)
-    near = OPS["where"](target != -1, input, 0.0)
+    if not isinstance(target, TensorBase):
+        raise TypeError(f"hinge_embedding_loss(): argument 'target' (position 2) must be Tensor, not {type(target).__name__}")
+    margin = OPS["full"]((), margin, input.dtype, input.device) if input.dtype.is_integral else float(margin)
+    far = OPS["where"](target != 1, OPS["clamp"](margin - input, 0, None), 0)
+    near = OPS["where"](target != -1, input, 0)
     return _reduce(far + near, reduction)
 
 
@@ -357,23 +391,36 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
                            f"{input1.size()}, input2: {input2.size()}, target: {target.size()} ")  # fmt: skip
-    return _reduce(OPS["clamp"](-target * (input1 - input2) + margin, 0, None), reduction)
+    return ranking_loss(input1, input2, target, margin, reduction)
+
+
+def ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+    """`margin_ranking_loss` of inputs and targets that broadcast."""
+    return _reduce(OPS["clamp"](-target * (input1 - input2) + float(margin), 0, None), reduction)
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
-    """log(1 + exp(-t * x))."""
+    """log(1 + exp(-t * x)). Raises RuntimeError unless the target broadcasts to the shape of the input."""
     reduction = resolve_reduction(reduction, size_average, reduce)
+    shape = broadcast_shapes(input.shape, target.shape)
+    if shape != tuple(input.shape):
+        raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
+    if input.dtype.is_complex:
+        return _reduce(OPS["log"](OPS["exp"](-target * input) + 1), reduction)
     return _reduce(-OPS["log_sigmoid"](target * input), reduction)
 
 
-def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+def multi_margin_loss(input: Tensor, target: Tensor, p: Any = 1, margin: Any = 1.0, weight: Tensor | None = None,
                       size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Mean over the other classes of max(0, margin - x[t] + x[j]) ** p. input: (n, c) or (c,)."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     rows = _margin_rows(input)
+    margin = float(dtypes.option(input.dtype, margin))
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target.dtype)}")
     index = target.reshape(-1, 1)
     if index.shape[0] != rows.shape[0]:
         raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
@@ -402,6 +449,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     rows = _margin_rows(input)
     if tuple(target.shape) != tuple(input.shape) and not (input.ndim < 2 and target.ndim < 2 and target.numel() == input.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target.dtype)}")
     labels = target.reshape(tuple(rows.shape))
     demand(OPS["logical_and"](labels >= -1, labels < rows.shape[1]), RuntimeError, "argument #2 'target' is out of range")
     valid = OPS["cumsum"](cast_to(labels < 0, labels.dtype), 1) == 0
@@ -439,7 +488,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
                            f"{list(input1.shape)} and {list(input2.shape)}.")  # fmt: skip
     squares = [OPS["sum"](x * x, last, False, None) + 1e-12 for x in (input1, input2)]
     cos = OPS["sum"](input1 * input2, last, False, None) / OPS["sqrt"](squares[0] * squares[1])
-    loss = OPS["where"](target == 1, 1 - cos, 0.0) + OPS["where"](target == -1, OPS["clamp"](cos - margin, 0, None), 0.0)
+    loss = OPS["where"](target == 1, 1 - cos, 0.0) + OPS["where"](target == -1, OPS["clamp"](cos - float(margin), 0, None), 0.0)
     return _reduce(loss, reduction)
 
 
@@ -450,6 +499,19 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     reduction = resolve_reduction(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    return triplet_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
+
+
+def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor "
+                           f"{anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs")  # fmt: skip
+
+
+def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool,
+                 reduction: str) -> Tensor:  # fmt: skip
+    """`triplet_margin_loss` with a margin of any sign."""
+    _check_triplet(anchor, positive, negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -462,6 +524,7 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
     """triplet_margin_loss under any distance function. Raises ValueError if margin is not above 0."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_triplet(anchor, positive, negative)
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

@@ -5,11 +5,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager import _native
+from eager import _native, dtypes
+from eager.dtypes import scalar_name
 from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes
 from eager.optable.shape import in_suggested_format, laid_out
 from eager.optable.table import OPS, cast_to
-from eager.spec import is_channels_last
+from eager.spec import is_channels_last, size_at
 from eager.symint import times_ratio
 
 Tensor = Any
@@ -27,8 +28,12 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x over its root mean square across the trailing dims, times weight. eps: the dtype's epsilon by default."""
+    if len(normalized_shape) > input.ndim:
+        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.ndim}")
+    if input.dtype.is_integral:
+        raise dtypes.no_kernel("rms_norm", input.dtype)
     if eps is None:
-        eps = _EPS[accumulator(input.dtype).name]
+        eps = _EPS[accumulator(input.dtype).to_real().name]
     return OPS["rms_norm"](input, tuple(normalized_shape), weight, eps)
 
 
@@ -54,12 +59,19 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     """Zero mean and unit variance within each of num_groups groups of channels. input: (n, c, *); weight, bias: (c,)."""
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
-    n, c = input.shape[:2]
+    _more_than_one_value(input, input.shape[0] * input.shape[1] // num_groups * math.prod(input.shape[2:]))
+    return normalize_groups(input, num_groups, weight, bias, eps)
+
+
+def normalize_groups(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    """`group_norm`, of groups of one value too."""
+    n, c = size_at(input.shape, 0), size_at(input.shape, 1)
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if c % num_groups:
         raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
                            f"{list(input.shape)} and num_groups={num_groups}")  # fmt: skip
     _check_channels(input, c, weight=weight, bias=bias)
-    _more_than_one_value(input, math.prod(input.shape[2:]) * (c // num_groups) * n)
     width = input.numel() // max(n * num_groups, 1)
     grouped = input.reshape(n, num_groups, width)
     y = OPS["native_layer_norm"](grouped, (width,), None, None, eps)[0].view(tuple(input.shape))
@@ -73,12 +85,29 @@ def _more_than_one_value(input: Tensor, count: int) -> None:
 
 def _fit_channels(input: Tensor, **per_channel: Tensor | None) -> None:
     """Raise RuntimeError unless what is given per channel has one element for each."""
-    if input.ndim < 2:
+    if input.ndim < 2 and all(t is None or t.numel() == input.ndim for t in per_channel.values()):
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
-    channels = input.shape[1]
+    channels = input.shape[1] if input.ndim > 1 else input.ndim
     for name, t in per_channel.items():
         if t is not None and t.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {t.numel()}")
+
+
+def _check_statistics(input: Tensor, *given: Tensor | None) -> None:
+    """Raise RuntimeError unless weight, bias and the running statistics have the input's dtype, or float32 beside a half's.
+
+    As torch: the first of them decides whether the dtypes are meant to differ.
+    """
+    tensors = [t for t in given if t is not None]
+    if all(t.dtype is input.dtype for t in tensors):
+        return
+    if tensors[0].dtype is input.dtype:
+        other = next(t.dtype for t in tensors if t.dtype is not input.dtype)
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(other)}")
+    if any(t.dtype is not dtypes.float32 for t in tensors):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if input.dtype.itemsize != 2:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
@@ -89,6 +118,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     batch's mean and unbiased variance. Raises: ValueError for eps < 0, and in training for eps = 0 or one value per channel.
     """
     _fit_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    if input.dtype.is_floating_point and input.numel():
+        _check_statistics(input, weight, bias, running_mean, running_var)
     if eps < 0 or (training and eps == 0):
         raise ValueError(f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
     if not training:
@@ -161,13 +192,18 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     return _affine(y.view(tuple(input.shape)), weight, bias)
 
 
-def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+def local_response_norm(input: Tensor, size: int, alpha: Any = 1e-4, beta: Any = 0.75, k: Any = 1.0) -> Tensor:
     """x over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta. input: (n, c, *)."""
     if input.ndim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
+    if size <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
     if input.numel() == 0:
         return input
+    if input.dtype.is_integral and input.dtype is not dtypes.int64:
+        raise dtypes.no_kernel("avg_pool2d" if input.ndim == 3 else "avg_pool3d", input.dtype)
     squares = (input * input).reshape(input.shape[0], input.shape[1], -1)
     padded = OPS["constant_pad_nd"](squares, (0, 0, size // 2, (size - 1) // 2), 0)
-    mean = padded.unfold(1, size, 1).mean(-1).reshape(tuple(input.shape))
+    windows = padded.unfold(1, size, 1)
+    mean = (windows.sum(-1) // size if input.dtype.is_integral else windows.mean(-1)).reshape(tuple(input.shape))
     return input / OPS["pow"](mean * alpha + k, beta)

@@ -68,6 +68,8 @@ def dim_order(self: Any) -> tuple[int, ...]:
 
 def sum_to_size(self: Any, *sizes: Any, size: Any = ()) -> Any:
     """Summed over the dims along which `size` broadcasts to this shape. Raises RuntimeError if it does not."""
+    if sizes and size != ():
+        raise TypeError("sum_to_size() got multiple values for argument 'size'")
     sizes = sizes or tuple(size)
     shape = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     fits = len(shape) <= self.ndim and broadcast_shapes(shape, self.shape) == tuple(self.shape) if all(

@@ -191,6 +191,9 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # no
 def isin(elements: Any = None, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False, element: Any = None,
          test_element: Any = None) -> Any:  # fmt: skip
     """Whether each element is among `test_elements`. Either may be a number, also given as `element` or `test_element`."""
+    if (elements is None) is (element is None) or (test_elements is None) is (test_element is None):
+        raise TypeError("isin() received an invalid combination of arguments: expected elements or element, and test_elements "
+                        "or test_element")  # fmt: skip
     elements = element if elements is None else elements
     test_elements = test_element if test_elements is None else test_elements
     if not isinstance(test_elements, TensorBase):

@@ -22,7 +22,7 @@ EXCUSED: Final[tuple[tuple[str, str], ...]] = (
     (r"taken: Tensor\.is_pinned\(device=", "the device is deprecated and has no effect in torch's accelerator-free builds"),
     (r"taken: Tensor\.index_reduce\(include_self=", "torch has no kernel for the dtype; eager's rule serves every dtype"),
     (r"ignored: T\.empty_strided\(", "torch leaves the memory undefined: two calls differ"),
-    (r"ignored: Tensor\.(isin|var_mean|std_mean)\(", "methods that torch does not have; the value given is the default"),
+    (r"ignored: F\.elu_\((input_)?scale=True", "True stands for 1, the default"),
     (r"class: nn\.LinearCrossEntropyLoss\(ignore_index=", "an object without arithmetic fails in the comparison with the target"),
     (r"refused: ", "eager checks the class or the range of a value that torch's Python takes for its truth, or never reads"),
 )  # fmt: skip

@@ -136,7 +136,10 @@ def _product_meta(name: str) -> Callable[[SpecLike], TensorSpec]:
     """The layout of a product with a number, as which torch computes these ops."""
 
     def meta(x: SpecLike) -> TensorSpec:
-        shape, op = tuple(x.shape), OPS[name]
+        op = OPS[name]
+        if not hasattr(x, "shape"):
+            op.schema.refuse_type(0, x)
+        shape = tuple(x.shape)
         strides = elementwise_strides(shape, [x], number=True)
         return TensorSpec(shape, op.result_dtype(op.compute_dtype(x)), strides, x.device)
 

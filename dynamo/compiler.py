@@ -329,14 +329,13 @@ class CompiledRegion:
     def _reached_limit(self, site: Site, settings: _settings.Capture) -> str | None:
         """The setting whose limit another variant would pass; None if there is room.
 
-        The recompile limit counts a function together with its continuations after graph breaks: each variant but the first
-        of every one of these sites is a recompile.
+        A function and each of its continuations after graph breaks may have as many variants as the limit says, as in torch:
+        three dtypes are three variants of each. When one of them would pass it, the others get no more variants either.
         """
-        together = [s for s in self._sites_of.get(site.code, ()) if s.variants]
-        if site.variants and 1 + sum(len(s.variants) - 1 for s in together) >= settings.recompile_limit:
-            return "recompile_limit"
         if not site.variants:
             return None
+        if len(site.variants) >= settings.recompile_limit or any(s.over for s in self.sites_of(site.code)):
+            return "recompile_limit"
         alike = (s for region in all_regions() for s in region.sites_of(site.code) if s.shown is site.shown)
         return "accumulated_recompile_limit" if sum(len(s.variants) for s in alike) >= settings.accumulated_recompile_limit else None
 
@@ -348,13 +347,14 @@ class CompiledRegion:
         site.over = True
         recompiles = self.statistics.recompiles  # a reset in another thread puts another list there
         reason = recompiles[-1] if recompiles else None
-        text = (f"compile: {site.place} hit torch._dynamo.config.{name} ({getattr(settings, name)}): it was compiled that many times; "
-                f"other calls run eagerly. Last reason: {reason}. {'' if reason is None else reason.remedy()} "
+        remedy = "" if reason is None else reason.remedy()
+        text = (f"compile: {site.place} hit torch._dynamo.config.{name} ({getattr(settings, name)}): it, or a part of it between "
+                f"graph breaks, was compiled that many times; other calls run eagerly. Last reason: {reason}. {remedy} "
                 "TORCH_LOGS=recompiles logs every reason")  # fmt: skip
         if self.options.fullgraph or settings.fail_on_recompile_limit:
             raise RecompileLimitExceeded(text)
         if trust.may_capture(site.code):  # code of libraries is nothing that a user can change
-            _logging.warn_once(f"recompile-limit {site.number}", text)
+            _logging.warn_once(f"recompile-limit {id(site.code)}", text)  # once for all its sites
         self.statistics.fallbacks.append(text)
         return None
 

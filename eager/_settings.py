@@ -140,7 +140,7 @@ class Capture:
         "TORCHDYNAMO_SUPPRESS_ERRORS", True, _flag, "A compiler bug falls back to eager with a warning; 0 raises it."
     )
     recompile_limit: int = _setting(
-        "FRAMEJIT_RECOMPILE_LIMIT", 8, _count, "Compiled variants kept per function before it runs eagerly."
+        "FRAMEJIT_RECOMPILE_LIMIT", 8, _count, "Variants of a function, or of a part between graph breaks, before it runs eagerly."
     )
     accumulated_recompile_limit: int = _setting(
         "FRAMEJIT_ACCUMULATED_RECOMPILE_LIMIT", 256, _count, "Compiled variants of one function's code, over all compile() calls."

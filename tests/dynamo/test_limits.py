@@ -57,6 +57,47 @@ class Steps(nn.Module):
         return x * self.step
 
 
+def test_a_function_of_many_breaks_has_the_limit_for_each_part(capfd: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        for _ in range(2):
+            x = x + 1
+            torch._dynamo.graph_break()
+        x = x * 2
+        torch._dynamo.graph_break()
+        x = x - 1
+        torch._dynamo.graph_break()
+        return x / 2
+
+    compiled = torch.compile(f, backend="eager")
+    kinds = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+    for kind in (*kinds, *kinds):
+        x = torch.ones(3, dtype=kind)
+        assert torch.equal(compiled(x), f(x))
+    assert "recompile_limit" not in capfd.readouterr().err
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        compiled(torch.ones(3, dtype=torch.float16))
+
+
+def test_one_part_at_the_limit_stops_the_function_with_one_warning(capfd: pytest.CaptureFixture[str]) -> None:
+    counter = CompileCounter()
+
+    def f(x: Any, n: str) -> Any:
+        x = x + len(n)
+        torch._dynamo.graph_break()
+        x = x * len(n)
+        torch._dynamo.graph_break()
+        return x - len(n)
+
+    compiled = torch.compile(f, backend=counter)
+    x = torch.ones(2)
+    with torch._dynamo.config.patch(recompile_limit=3):
+        for k in range(1, 12):
+            assert torch.equal(compiled(x, "a" * k), f(x, "a" * k))
+    _logging.set_logs()
+    assert counter.frame_count == 9
+    assert capfd.readouterr().err.count("torch._dynamo.config.recompile_limit (3)") == 1
+
+
 def test_the_limit_counts_the_sites_of_a_function_together(capfd: pytest.CaptureFixture[str]) -> None:
     net, counter = Steps(), CompileCounter()
     with torch._dynamo.config.patch(recompile_limit=4):

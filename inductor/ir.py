@@ -22,8 +22,8 @@ never occurs, lowering casts to float32 first.
 
 Definitions (how the elements of a buffer come about)
     Pointwise(ranges, value)                out[i...] = value
-    Reduction(ranges, reduced, kind, value) out[i...] = kind over r... of value; kinds: sum prod max min any all
-                                            (max and min propagate nan)
+    Reduction(ranges, reduced, kind, value) out[i...] = kind over r... of value; kinds: sum mean prod max min any
+                                            all (max and min propagate nan)
     Scan(ranges, length, kind, value)       out[i..., j] = kind over r0 <= j of value; ranges are the outer dims,
                                             the scanned dim r0 is the last of the buffer's memory order
     Scatter(ranges, target, index, indirect, value, mode)

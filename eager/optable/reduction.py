@@ -10,7 +10,7 @@ import numpy as np
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
 from eager.optable.sums import moments, total, wide_type
-from eager.optable.table import OPS, Kind, cast_to, declare
+from eager.optable.table import OPS, Kind, declare
 from eager.spec import SpecLike, TensorSpec, contiguous_strides
 from eager.symint import times_ratio
 
@@ -204,16 +204,6 @@ def _count(x: SpecLike, dims: Sequence[int]) -> int:
     return math.prod(x.shape[d] for d in dims)
 
 
-def _mean(x: Any, dims: Sequence[int], keepdim: bool, dtype: Any) -> Any:
-    """Arithmetic mean over `dims`; of no elements it is nan. Integer tensors need a floating dtype."""
-    n = _count(x, dims)
-    if dtype is not None and dtype.itemsize == 2:
-        return cast_to(OPS["sum"](OPS["to_dtype"](x, dtypes.float32), dims, keepdim, None) / (n if n else math.nan), dtype)
-    if dtype is not None:
-        x = OPS["to_dtype"](x, dtype)
-    return OPS["sum"](x, dims, keepdim, None) / (n if n else math.nan)
-
-
 def _mean_meta(x: SpecLike, dims: Sequence[int], keepdim: bool, dtype: Any) -> TensorSpec:
     d = dtype or x.dtype
     if d.is_integral:
@@ -234,9 +224,9 @@ def _mean_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any
         xp.copyto(out, total(xp, x.astype(wide_type(out.dtype), copy=False), dims, keepdim, mean=True), casting="unsafe")
 
 
-MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.COMPOSITE,
-               decompose=_mean, in_opmath=True, meta=_mean_meta, kernel=_mean_kernel, samples=lambda make: (
-                   (*s, None) for s in _samples(make)),
+MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="mean",
+               meta=_mean_meta, kernel=_mean_kernel, samples=lambda make: ((*s, None) for s in _samples(make)),
+               doc="Arithmetic mean over `dims`; of no elements it is nan. Integer tensors need a floating dtype.",
                vjp={"x": lambda g, x_spec, dims, keepdim: restore(g / max(_count(x_spec, dims), 1), x_spec, dims, keepdim)})  # fmt: skip
 
 
@@ -254,6 +244,8 @@ def _var(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
         parts = [OPS["var"](OPS[part](x), dims, correction, keepdim) for part in ("real", "imag")]
         return parts[0] + parts[1]
     d = x - OPS["mean"](x, dims, True, None)
+    if not correction:
+        return OPS["mean"](d * d, dims, keepdim, None)
     total = OPS["sum"](d * d, dims, keepdim, None)
     n = max(_count(x, dims) - _whole(correction), 0)
     return total / n if n else total * math.inf  # inf, and nan where all are equal, as a division by zero has it

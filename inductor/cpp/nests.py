@@ -382,7 +382,7 @@ class _Printer:
             *(f"  {x}" for x in self._row_axes(rows)), *(f"  {x}" for x in body),
             f"  {a.declare()}",
             *(f"  {x}" for x in sweep),
-            f"  for (i64 c = 0; c < width; c++) {self._store(m, position, a.result('acc[c]'))}",
+            f"  for (i64 c = 0; c < width; c++) {self._store(m, position, a.result())}",
             "}",
         ]  # fmt: skip
         return lines, product((*(n for n in rows if n != 0), blocks))
@@ -423,15 +423,15 @@ class _Printer:
                 f"  const i64 first = at * {REDUCTION_BLOCK};",
                 f"  const i64 last = first + {REDUCTION_BLOCK} < {n_count} ? first + {REDUCTION_BLOCK} : {n_count};",
                 *(f"  {a.declare()}" for a in accumulators), *(f"  {x}" for x in loop),
-                *(f"  (({TYPE[a.dtype]}*)(parts + {starts[j]}))[at] = {a.folded()};" for j, a in enumerate(accumulators)),
+                *(f"  (({TYPE[a.whole]}*)(parts + {starts[j]}))[at] = {a.folded()};" for j, a in enumerate(accumulators)),
                 "}"]  # fmt: skip
         finish: list[str] = []
         for j, a in enumerate(accumulators):
-            whole = _Accumulator(a.name, a.member)
-            part = f"(({TYPE[a.dtype]}*)(parts + {starts[j]}))[at]"
-            finish += [whole.declare(), *(whole.declare_total() if whole.cascades else ()),
-                       f"for (i64 at = 0; at < {n_blocks}; at++) {whole.put(part) if whole.cascades else whole.step(part)}",
-                       *([whole.take()] if whole.cascades else ()), self._store(a.member, "0", whole.result())]  # fmt: skip
+            joint = _Accumulator(a.name, a.member, of=a.whole)
+            part = f"(({TYPE[a.whole]}*)(parts + {starts[j]}))[at]"
+            finish += [joint.declare(), *(joint.declare_total() if joint.cascades else ()),
+                       f"for (i64 at = 0; at < {n_blocks}; at++) {joint.put(part) if joint.cascades else joint.step(part)}",
+                       *([joint.take()] if joint.cascades else ()), self._store(a.member, "0", joint.result())]  # fmt: skip
         pointers = self._pointer_lines(False)
         each = self._cost()
         if each.is_fixed():
@@ -455,17 +455,21 @@ class _Printer:
 class _Accumulator:
     """The running result of a reduction. lanes: how many of them run side by side, `name[index]` each; 1: just `name`.
 
-    A sum of floats `cascades`: a running sum takes at most `CASCADE_STEPS` values, then it is added to a compensated
-    total (`fj_add_to`) and starts again, so that the error of the result does not grow with the number of elements.
-    A product of float32 runs in float64, for its roundings add up whatever the order.
+    A sum or mean of floats `cascades`: a running sum takes at most `CASCADE_STEPS` values, then it is added to a
+    compensated total (`fj_add_to`) and starts again, so that the error of the result does not grow with the number of
+    elements. The totals of all lanes are added in float64 (`name_whole`), and a mean is divided there: the result is
+    rounded once. A product of float32 runs in float64, because its roundings add up in any order.
     """
 
-    def __init__(self, name: str, member: Member, lanes: int = 1, index: str = "lane") -> None:
+    def __init__(self, name: str, member: Member, lanes: int = 1, index: str = "lane", of: dtype | None = None) -> None:
         self.name, self.member, self.lanes, self.index = name, member, lanes, index
         d = member.buffer.definition
         assert isinstance(d, ir.Reduction)
-        self.kind, self.dtype = d.kind, _accumulated(d)
+        self.kind, self.dtype = "sum" if d.kind == "mean" else d.kind, of or _accumulated(d)
+        self.count = product(d.reduced) if d.kind == "mean" else None
         self.cascades = self.kind == "sum" and self.dtype.is_floating_point
+        self.whole = dtypes.float64 if self.cascades else self.dtype  # of the result before it is rounded
+        self.has_total = False
         self._each = f"for (i64 {index} = 0; {index} < {lanes}; {index}++) " if lanes > 1 else ""
         self._at = f"[{index}]" if lanes > 1 else ""
 
@@ -483,12 +487,20 @@ class _Accumulator:
         return literal({"sum": 0, "prod": 1, "any": 0, "all": 1}[self.kind], d)
 
     def declare(self) -> str:
-        return self._declaration(self.name, self.identity())
+        running = self._declaration(self.name, self.identity())
+        if not self.cascades:
+            return running
+        return f"{running} {TYPE[self.whole]} {self.name}_whole{'' if self.is_folded else f'[{self.lanes}]'};"
 
     def _declaration(self, name: str, value: str) -> str:
         if self.lanes == 1:
             return f"{TYPE[self.dtype]} {name} = {value};"
         return f"alignas(64) {TYPE[self.dtype]} {name}[{self.lanes}]; fj_fill({name}, {value});"
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the lanes are parts of one result; those of a block of columns are a result each."""
+        return self.index == "lane"
 
     def step(self, value: str) -> str:
         """The statement that takes `value` in; of a lane if there are several."""
@@ -499,6 +511,7 @@ class _Accumulator:
 
     def declare_total(self) -> list[str]:
         """The compensated total of a sum that cascades."""
+        self.has_total = True
         zero = literal(0, self.dtype)
         return [self._declaration(f"{self.name}_total", zero), self._declaration(f"{self.name}_carry", zero)]
 
@@ -513,15 +526,30 @@ class _Accumulator:
 
     def take(self) -> str:
         """The statement that makes the total the result."""
-        return f"{self._each}{self.name}{self._at} = fj_total({self.name}_total{self._at}, {self.name}_carry{self._at});"
+        total, carry, whole = (f"{self.name}_{part}" for part in ("total", "carry", "whole"))
+        if not self.is_folded:
+            return f"{self._each}{whole}{self._at} = fj_total({total}{self._at}, {carry}{self._at});"
+        if self.lanes == 1:
+            return f"{whole} = fj_total({total}, {carry});"
+        # The copies are read in halves: arrays read in one width only stay in registers during the loop.
+        return (f"alignas(64) {TYPE[self.dtype]} {self.name}_rest[{self.lanes}]; "
+                f"{self._each}{{ {self.name}{self._at} = {total}{self._at}; {self.name}_rest{self._at} = {carry}{self._at}; }} "
+                f"{whole} = fj_total<{self.lanes}>({self.name}, {self.name}_rest);")
 
     def folded(self) -> str:
-        """The result of all lanes."""
-        return f"fj_fold_{self.kind}<{self.lanes}>({self.name})" if self.lanes > 1 else self.name
+        """The result of all lanes, of type `whole`; of a lane if each is a result."""
+        if self.has_total:
+            return f"{self.name}_whole{'' if self.is_folded else self._at}"
+        return f"fj_fold_{self.kind}<{self.lanes}>({self.name})" if self.is_folded and self.lanes > 1 else self.name + self._at
 
-    def result(self, value: str | None = None) -> str:
-        """`value`, the result of all lanes if None, as an element of the buffer."""
-        return cast(self.folded() if value is None else value, self.dtype, self.member.buffer.layout.dtype)
+    def result(self) -> str:
+        """The result as an element of the buffer."""
+        value, of = self.folded(), self.whole if self.has_total else self.dtype
+        if self.count is not None:
+            inverse = self.dtype is not dtypes.float64  # then its rounding is below that of the result
+            value = f"{value} * (1.0 / {size_source(self.count)})" if inverse else f"{value} / {size_source(self.count)}"
+            value, of = f"({value})", dtypes.float64
+        return cast(value, of, self.member.buffer.layout.dtype)
 
 
 def _loop(axis: int, size: Size, body: list[str]) -> list[str]:

@@ -299,7 +299,7 @@ FI i64 fj_philox(i64 seed, i64 low, i64 high, i64 lane) {
 
 
 # Sums of floats: `carry` holds what the additions to `total` have rounded away (Knuth's exact sum of two numbers).
-# Once the total is infinite or nan the carry is nan, and the total alone is the result.
+# Once the total is infinite or nan the carry is nan, and the total alone is the result. Lanes are joined in float64.
 # The running results of a reduction, `lanes` of them, become one by halves: log2(lanes) vector operations.
 _FOLDS: Final = """\
 template <class T> FI void fj_add_to(T& total, T& carry, T x) {
@@ -307,7 +307,7 @@ template <class T> FI void fj_add_to(T& total, T& carry, T x) {
   carry += (total - (sum - part)) + (x - part);
   total = sum;
 }
-template <class T> FI T fj_total(T total, T carry) { T sum = total + carry; return sum != sum ? total : sum; }
+template <class T> FI f64 fj_total(T total, T carry) { f64 sum = (f64)total + carry; return sum != sum ? (f64)total : sum; }
 template <class T, int lanes> FI void fj_fill(T (&a)[lanes], T x) { for (int i = 0; i < lanes; i++) a[i] = x; }
 template <int lanes, class T, class F> FI T fj_fold(const T* a, F f) {
   if constexpr (lanes == 2) return f(a[0], a[1]);
@@ -325,7 +325,21 @@ template <int lanes, class T, class F> FI T fj_fold(const T* a, F f) {
         "sum": "x + y", "prod": "x * y", "any": "x | y", "all": "x & y",
         "max": "(x > y) | (x != x) ? x : y", "min": "(x < y) | (x != x) ? x : y",
     }.items()
-)  # fmt: skip
+) + """\
+template <int lanes, class T> FI f64 fj_total(const T* total, const T* carry) {
+  constexpr int n = lanes / 2;
+  typedef T V __attribute__((vector_size(n * sizeof(T)), aligned(sizeof(T)), may_alias));
+  typedef f64 W __attribute__((vector_size(n * sizeof(f64))));
+  W sums = __builtin_convertvector(*(const V*)total, W) + __builtin_convertvector(*(const V*)(total + n), W);
+  W rests = __builtin_convertvector(*(const V*)carry + *(const V*)(carry + n), W);
+  alignas(64) f64 parts[n];
+  *(W*)parts = sums + rests;
+  f64 sum = fj_fold_sum<n>(parts);
+  if (sum == sum) return sum;
+  *(W*)parts = sums;
+  return fj_fold_sum<n>(parts);
+}
+"""  # fmt: skip
 
 
 def _declarations(vector_functions: frozenset[str]) -> str:

@@ -106,7 +106,7 @@ class Builder:
         if 0 in layout.shape:
             return self.pointwise(layout, lambda p: ir.const(0, layout.dtype))
         if 0 in reduced:
-            empty = {"sum": 0, "any": 0, "prod": 1, "all": 1}[kind]
+            empty = {"sum": 0, "mean": math.nan, "any": 0, "prod": 1, "all": 1}[kind]
             return self.pointwise(layout, lambda p: ir.const(empty, layout.dtype))
         ranges, point = axes_of(layout)
         inner: list[E.IntLike] = []

@@ -22,7 +22,7 @@ from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, numbe
 from inductor.lowering.rules import RULES
 from inductor.sizes import nominal, product
 
-_REDUCE: Final = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
+_REDUCE: Final = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
 
 
 def _outside_loops(d: dtypes.dtype) -> bool:
@@ -108,7 +108,8 @@ class _Lowering:
     def _pointwise(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref:
         layout = layout_of(spec)
         like = tuple(ViewRule(a, self.b.facts) if isinstance(a, ir.Ref) else 1 if isinstance(a, E.Expr) else a for a in args)
-        compute = wide(op.compute_dtype(*like))
+        given_dtype = op.compute_dtype(*like)
+        compute = wide(given_dtype)
         as_given = op._tensor_at if op.promotion == "raw" else op._tensor_at[: op.promotion == "select"]
         scalar = op.scalar
         assert scalar is not None
@@ -119,7 +120,7 @@ class _Lowering:
                 if isinstance(a, ir.Ref):
                     v = self.b.broadcast(a, p, spec.shape)
                     values.append(Scalar(v if i in as_given else cast_value(v, compute)))
-                elif op.numbers_as_given and isinstance(a, int | float) and compute.is_floating_point:
+                elif op.takes_as_given(a, given_dtype):
                     values.append(a)
                 elif i in op._tensor_at and a is not None and (op.promotion not in ("raw", "select") or i not in as_given):
                     values.append(Scalar(number(a, compute)))

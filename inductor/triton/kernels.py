@@ -232,9 +232,9 @@ def _plain_number(value: str) -> bool:
     return value.startswith("float(") or value.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
 
 
-_IDENTITY: Final = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf, "any": 0.0, "all": 1.0}
-_COMBINE: Final = {"sum": "{0} + {1}", "prod": "{0} * {1}", "max": "fj_max({0}, {1})", "min": "fj_min({0}, {1})",
-                   "any": "{0} | {1}", "all": "{0} & {1}"}  # fmt: skip
+_IDENTITY: Final = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf, "any": 0.0, "all": 1.0}
+_COMBINE: Final = {"sum": "{0} + {1}", "mean": "{0} + {1}", "prod": "{0} * {1}", "max": "fj_max({0}, {1})",
+                   "min": "fj_min({0}, {1})", "any": "{0} | {1}", "all": "{0} & {1}"}  # fmt: skip
 
 
 def _identity(kind: str, of: dtype) -> str:
@@ -247,9 +247,12 @@ def _identity(kind: str, of: dtype) -> str:
     return str(int(value)) if of.is_integral else literal(value, dtypes.float32)
 
 
-def _reduce_call(kind: str, value: str, floating: bool) -> str:
+def _reduce_call(kind: str, value: str, floating: bool, count: int) -> str:
+    """The reduction of `value`, one block, along its columns; count: of the elements of a row in memory."""
     if kind == "sum":
         return f"tl.sum({value}, 1)[:, None]"
+    if kind == "mean":
+        return f"tl.sum({value}, 1)[:, None] / {count}"
     if kind in ("max", "min") and not floating:
         return f"tl.{kind}({value}, 1)[:, None]"
     if kind in ("any", "all"):
@@ -312,7 +315,7 @@ class _RowKernel(_Kernel):
                 value = printers["reduction"].print(d.value)
                 name = f"{m.name}_v"
                 lines.append(f"{name}_in = tl.where(mask, {value}, {_identity(d.kind, d.value.dtype)})")
-                call = _reduce_call(d.kind, f"{name}_in", d.value.dtype.is_floating_point)
+                call = _reduce_call(d.kind, f"{name}_in", d.value.dtype.is_floating_point, self.rnumel)
                 lines.append(f"{name} = {call}")
                 self.values[m.name] = name
                 self._store_row(lines, m, name)
@@ -378,7 +381,7 @@ class _RowKernel(_Kernel):
         step = _COMBINE[d.kind].format(f"{m.name}_acc", value)
         inner.append(f"{m.name}_acc = tl.where(mask, {step}, {m.name}_acc)")
         lines += [f"    {line}" for line in inner]
-        lines.append(f"{m.name}_v = {_reduce_call(d.kind, f'{m.name}_acc', d.value.dtype.is_floating_point)}")
+        lines.append(f"{m.name}_v = {_reduce_call(d.kind, f'{m.name}_acc', d.value.dtype.is_floating_point, self.rnumel)}")
         for s in spanning:
             self.values.pop(s.name, None)
         self.values[m.name] = f"{m.name}_v"

@@ -20,6 +20,7 @@ from eager.cuda.memory import OutOfMemoryError
 from eager.device import device
 from eager.memory_format import layout, memory_format
 from eager.optable.schema import is_number
+from eager.optable.table import TOO_BIG
 from eager.tensor import Tensor
 
 
@@ -236,7 +237,7 @@ def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[...,
             if (meant := _with_dtypes(fn, args, kwargs)) is not None:
                 return fn(*meant.args, **meant.kwargs)
             refuse(fn.__name__, fn, args, kwargs)
-            if isinstance(error, OverflowError):
+            if isinstance(error, OverflowError) and str(error) != TOO_BIG:
                 raise ValueError("Overflow when unpacking long long") from None
             raise
         except MemoryError as error:

@@ -206,7 +206,7 @@ class TraceMode(Mode):
 
     def _record(self, op: Op, args: tuple[Any, ...]) -> Any:
         if any(a.__class__ is SymFloat for a in args):
-            args = self._with_float_inputs(op, args)
+            op, args = self._with_float_inputs(op, args)
         specs = op.infer(*args)
         nodes = self.note(self._map_tensors(op, args, self.memory.value))
         same = all(spec(n) == self.note(spec_of(t)) for t, n in self._pairs(op, args, nodes))
@@ -220,7 +220,7 @@ class TraceMode(Mode):
             results.append(self._new(s, self.graph.call_function(operator.getitem, (node, i), info=info)))
         return tuple(results)
 
-    def _with_float_inputs(self, op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _with_float_inputs(self, op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
         """Inputs in place of symbolic floats where the op computes with tensors and nothing else changes; else their values."""
         on_cpu = all(t.device.type == "cpu" for t in op.tensors(args))
         compute = op.compute_dtype(*args) if op.kind is Kind.POINTWISE and on_cpu and op.promotion != "raw" else None
@@ -229,7 +229,9 @@ class TraceMode(Mode):
             if a.__class__ is SymFloat:
                 given = None if compute is None or i not in op._tensor_at else self._as_operand(op, args, i, compute)
                 out[i] = float(a) if given is None else given
-        return tuple(out)
+        if op is OPS["pow"] and args[1].__class__ is SymFloat and op.takes_as_given(0.5, op.compute_dtype(*out)):
+            op = OPS["pow_of_symbol"]
+        return op, tuple(out)
 
     def _as_operand(self, op: Op, args: tuple[Any, ...], i: int, compute: dtypes.dtype) -> Any:
         """The input for the float `args[i]`, in a dtype that promotes as the float does; None where there is none."""

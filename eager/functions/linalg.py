@@ -12,7 +12,7 @@ from eager.functions.views import transpose
 from eager.optable.linalg import check_lapack_dtype, check_square
 from eager.optable.matmul import transpose_last
 from eager.optable.shape import in_rows
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS, composition, write_out
 from eager.spec import broadcast_shapes, normalize_dim, normalize_dims, size_at
 
 TensorBase = _native.TensorBase
@@ -122,6 +122,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     return result if out is None else write_out(out, result, exact=True)
 
 
+@composition
 def dist(input: Any, other: Any, p: Any = 2) -> Any:  # noqa: A002
     """Norm of the difference."""
     if isinstance(p, complex):
@@ -133,6 +134,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:  # noqa: A002
 _CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
+@composition
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = _CDIST_MODES[0]) -> Any:
     """Distances between the rows of (*, n, d) and those of (*, m, d): (*, n, m).
 
@@ -156,6 +158,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = _CDIST_MODES[0])
     return OPS["vector_norm"](d, float(p), (d.ndim - 1,), False)
 
 
+@composition
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:  # noqa: A002
     """Slices along `dim` whose norm is above `maxnorm`, scaled down to it."""
     for name, value in (("p", p), ("maxnorm", maxnorm)):
@@ -172,6 +175,7 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:  # noqa: A002
     return in_rows(input.contiguous() * OPS["where"](norms > maxnorm, maxnorm / (norms + 1e-7), 1.0))
 
 
+@composition
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:  # noqa: A002
     """Covariance of the rows of a matrix, columns being observations.
 
@@ -215,6 +219,7 @@ def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
     return found
 
 
+@composition
 def corrcoef(input: Any) -> Any:  # noqa: A002
     """Correlation of the rows of a matrix."""
     c = cov(input)

@@ -7,7 +7,7 @@ from eager import dtypes
 from eager.dtypes import c_name
 from eager.functions.pointwise import operand
 from eager.optable.matmul import check_same_dtype
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS, composition, write_out
 from eager.overlap import check_no_overlap
 from eager.spec import size_at
 
@@ -74,12 +74,17 @@ def _added(input: Any, beta: Any, product: Any) -> Any:
     return product if beta == 0 else product + _scaled(input, beta)  # the product first: it says how the result lies
 
 
+@composition
+def _combined(input: Any, beta: Any, alpha: Any, op: str, a: Any, b: Any) -> Any:
+    """beta * input + alpha * op(a, b)."""
+    return _added(input, beta, _product(OPS[op](a, b), alpha))
+
+
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
     beta, alpha = _factors(mat1.dtype, beta, alpha)
     check_same_dtype("addmm", mat1, mat2, input)
-    product = _product(OPS["mm"](mat1, mat2), alpha)
-    return _out(_added(input, beta, product), out)
+    return _out(_combined(input, beta, alpha, "mm", mat1, mat2), out)
 
 
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -102,10 +107,10 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     for batch, dim in ((batch1, 1), (batch2, 2)):  # torch reads these sizes first
         if hasattr(batch, "shape"):
             size_at(batch.shape, dim)
-    product = _product(OPS["bmm"](batch1, batch2), alpha)
-    return _out(_added(input, beta, product), out)
+    return _out(_combined(input, beta, alpha, "bmm", batch1, batch2), out)
 
 
+@composition
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2."""
     check_same_dtype("bmm", batch1, batch2, input)
@@ -114,6 +119,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return _added(input, beta, product)
 
 
+@composition
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the outer product of vec1 and vec2; bools are combined by `and` and `or`.
 

@@ -11,7 +11,7 @@ from eager.callers import warn
 from eager.dtypes import Category, c_name, scalar_name
 from eager.optable.schema import is_number
 from eager.optable.shape import in_layout_of
-from eager.optable.table import OPS, Op, from_array, write_out
+from eager.optable.table import OPS, Op, composition, from_array, write_out
 from eager.overlap import check_each_element_once, check_no_overlap, check_out
 from eager.promotion import result_type
 from eager.symfloat import SymFloat
@@ -170,10 +170,13 @@ def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: A0
         return _out(OPS["round"](input), out, input)
     if input.dtype.is_integral:
         raise NotImplementedError(f"\"round_decimals\" not implemented for '{scalar_name(input.dtype)}'")
+    return _out(_rounded(input, decimals), out, input)
+
+
+@composition
+def _rounded(input: Any, decimals: int) -> Any:
     scale = 10.0 ** abs(decimals)
-    if decimals > 0:
-        return _out(OPS["round"](input * scale) / scale, out, input)
-    return _out(OPS["round"](input / scale) * scale, out, input)
+    return OPS["round"](input * scale) / scale if decimals > 0 else OPS["round"](input / scale) * scale
 
 
 def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:

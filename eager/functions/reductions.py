@@ -7,7 +7,7 @@ from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
 from eager.dtypes import scalar_name
 from eager.functions.views import takes_ints_apart
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS, composition, write_out
 from eager.spec import normalize_dim, normalize_dims
 
 TensorBase = _native.TensorBase
@@ -162,11 +162,13 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
     return OPS["std"](input, normalize_dims(dim, input.ndim), c, keepdim)
 
 
+@composition
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
     return (var(input, dim, unbiased, keepdim, correction=correction),
             mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip
 
 
+@composition
 def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
     return (std(input, dim, unbiased, keepdim, correction=correction),
             mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
 from eager.functions.pointwise import inplace_of
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS, composition, write_out
 from eager.promotion import result_type
 
 TensorBase = _native.TensorBase
@@ -61,10 +61,15 @@ def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
     """input * 2**other."""
     if not isinstance(other, TensorBase):
         raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    return _out(_scaled_by_power(input, other), out)
+
+
+@composition
+def _scaled_by_power(input: Any, other: Any) -> Any:
     power = OPS["pow"](2.0, other)
     if other.dtype.is_integral and not input.dtype.is_integral:
         power = OPS["to_dtype"](power, input.dtype.to_real())
-    return _out(OPS["mul"](input, power), out)
+    return OPS["mul"](input, power)
 
 
 def polygamma(n: int, input: Any, *, out: Any = None) -> Any:

@@ -124,11 +124,14 @@ static inline int read_ints(PyObject *o, int64_t *values, int most) /* how many;
 
 static inline bool read_real(PyObject *o, double *value)
 {
-    if (!PyFloat_Check(o) && !PyLong_CheckExact(o)) return false;
-    *value = PyFloat_AsDouble(o);
-    if (*value != -1.0 || !PyErr_Occurred()) return true;
-    PyErr_Clear(); /* an int beyond doubles */
-    return false;
+    if (PyFloat_Check(o)) {
+        *value = PyFloat_AS_DOUBLE(o);
+        return true;
+    }
+    int64_t whole;
+    if (!read_int(o, &whole)) return false; /* no number, or an int that no dtype holds */
+    *value = (double)whole;
+    return true;
 }
 
 /* Whether a finite number is beyond the floats of dtype `code`: it is refused where such a one is stored. */

@@ -362,8 +362,8 @@ PyObject *py_pointwise_number(PyObject *Py_UNUSED(self), PyObject *name)
 }
 
 /* uniform_floats(args): the first tensor of a tuple in which all tensors are row-major CPU tensors of one
- * shape and one of float32 and float64, and all else are Python floats and ints; otherwise None. Beside a number the strides
- * of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in eager/spec.py). */
+ * shape and one of float32 and float64, and all else are Python floats, and ints of 64 bits; otherwise None. Beside a number
+ * the strides of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in eager/spec.py). */
 PyObject *py_uniform_floats(PyObject *Py_UNUSED(self), PyObject *args)
 {
     TensorObject *first = NULL;
@@ -371,6 +371,9 @@ PyObject *py_uniform_floats(PyObject *Py_UNUSED(self), PyObject *args)
     if (!PyTuple_CheckExact(args)) Py_RETURN_NONE;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
         PyObject *a = PyTuple_GET_ITEM(args, i);
+        int overflow = 0;
+        if (PyLong_CheckExact(a)) (void)PyLong_AsLongLongAndOverflow(a, &overflow);
+        if (overflow) Py_RETURN_NONE;
         if (PyFloat_CheckExact(a) || PyLong_CheckExact(a)) {
             numbers = true;
             continue;

@@ -16,6 +16,7 @@ import numpy as np
 from eager import dtypes, float8
 from eager.dtypes import scalar_name
 from eager.elements import check_element, element
+from eager.optable.piecewise import piecewise_linear
 from eager.optable.shape import like, row_major
 from eager.optable.table import OPS, Kind, common_device, declare, sum_to, zeros
 from eager.optable.views import view_strides
@@ -158,6 +159,11 @@ def _gather_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 GATHER = declare("gather(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, fallible=True, meta=_gather_meta, kernel=_gather,
                  vjp={"x": lambda g, x_spec, dim, index: OPS["scatter_add"](zeros(x_spec), dim, index, g)},
                  samples=_gather_samples)  # fmt: skip
+# A gather at positions that were chosen by the values, as of maxima: it has a second derivative, which is zero.
+GATHER_CHOSEN = declare("gather_chosen(Tensor x, int dim, Tensor index) -> Tensor", Kind.COMPOSITE, meta=_gather_meta,
+                        decompose=lambda x, dim, index: OPS["gather"](x, dim, index), samples=_gather_samples,
+                        vjp={"x": piecewise_linear(lambda g, x_spec, dim, index: OPS["scatter_add"](zeros(x_spec), dim, index, g))},
+                        in_opmath=False, doc="`gather` of elements chosen by their values")  # fmt: skip
 
 
 def _scatter_meta(who: str) -> Any:

@@ -135,9 +135,18 @@ def _softmax_backward_kernel(xp: Any, out: Any, g: Any, y: Any, dim: int) -> Non
 
 SOFTMAX_BACKWARD = declare("softmax_backward(Tensor g, Tensor y, int dim) -> Tensor", Kind.COMPOSITE, meta=_like_second,
                            decompose=_softmax_backward, kernel=_softmax_backward_kernel, samples=_pair_samples)  # fmt: skip
+
+
+def _softmax_vjp(g: Any, y: Any, dim: int) -> Any:
+    """A half-precision y does not add up to one as it is rounded; scaled so that it does, its errors cancel."""
+    if y.dtype.itemsize == 2 and y.ndim:
+        wide = cast_to(y, accumulator(y.dtype))
+        g, y = cast_to(g, wide.dtype), wide / OPS["sum"](wide, (normalize_dim(dim, y.ndim),), True, None)
+    return OPS["softmax_backward"](g, y, dim)
+
+
 SOFTMAX = declare("softmax(Tensor x, int dim) -> Tensor", Kind.COMPOSITE, meta=_softmax_meta, decompose=_softmax,
-                  kernel=_softmax_kernel, samples=_dim_samples,
-                  vjp={"x": lambda g, y, dim: OPS["softmax_backward"](g, y, dim)})  # fmt: skip
+                  kernel=_softmax_kernel, samples=_dim_samples, vjp={"x": _softmax_vjp}, in_opmath=False)  # fmt: skip
 
 
 def _log_softmax(x: Any, dim: int) -> Any:

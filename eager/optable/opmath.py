@@ -1,11 +1,13 @@
 """Formulas of half-precision tensors that compute in float32 and round once, at the end.
 
 A formula of several ops would round every intermediate to float16 or bfloat16, and overflow where its result does not.
-The op table applies these wrappers to gradient formulas and decompositions; formulas themselves know no dtypes.
+The op table applies `gradient` and `decomposition` to its formulas, public functions of several ops apply `composition`
+to themselves; what they wrap knows no dtypes.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from eager import dtypes
@@ -15,17 +17,27 @@ Cast = Callable[[Any, dtypes.dtype], Any]
 Formula = Callable[..., Any]
 
 
-def _widened(values: tuple[Any, ...], cast: Cast) -> list[Any]:
-    return [cast(v, dtypes.float32) if getattr(v, "dtype", None) in _HALF and hasattr(v, "is_fake") else v for v in values]
+def _is_tensor(v: Any) -> bool:
+    return hasattr(v, "is_fake") and hasattr(v, "dtype")
+
+
+def _widened(values: Iterable[Any], cast: Cast) -> list[Any]:
+    """The values with half-precision tensors in float32, also those in lists and tuples."""
+    return [cast(v, dtypes.float32) if _is_tensor(v) and v.dtype in _HALF
+            else type(v)(_widened(v, cast)) if type(v) in (list, tuple) and any(map(_is_tensor, v)) else v for v in values]  # fmt: skip
 
 
 def gradient(formula: Formula, cotangent: int, cast: Cast) -> Formula:
-    """A gradient formula whose parameter number `cotangent` decides. Its caller casts gradients to the inputs' dtypes."""
+    """A gradient formula whose parameter number `cotangent` decides: a cotangent, or the list of all of them.
+
+    Its caller casts gradients to the inputs' dtypes.
+    """
 
     def in_float32(*values: Any) -> Any:
-        if values[cotangent].dtype not in _HALF:
-            return formula(*values)
-        return formula(*_widened(values, cast))
+        g = values[cotangent]
+        if isinstance(g, list):
+            g = next((t for t in g if t is not None), None)
+        return formula(*values) if g is None or g.dtype not in _HALF else formula(*_widened(values, cast))
 
     return in_float32
 
@@ -41,3 +53,40 @@ def decomposition(formula: Formula, cast: Cast) -> Formula:
 
     in_float32.__doc__ = formula.__doc__
     return in_float32
+
+
+def composition(cast: Cast) -> Callable[[Formula], Formula]:
+    """A decorator for a public function of several ops: floating tensors that are all of one half dtype are widened.
+
+    The function must neither write to its arguments nor return one of them.
+    """
+
+    def decorate(fn: Formula) -> Formula:
+        @functools.wraps(fn)
+        def in_float32(*args: Any, **kwargs: Any) -> Any:
+            half = _common_half((*args, *kwargs.values()))
+            if half is None:
+                return fn(*args, **kwargs)
+            named = dict(zip(kwargs, _widened(kwargs.values(), cast), strict=True))
+            return _narrowed(fn(*_widened(args, cast), **named), half, cast)
+
+        return in_float32
+
+    return decorate
+
+
+def _common_half(values: Iterable[Any]) -> dtypes.dtype | None:
+    """The half dtype of all floating tensors among the values; None if there is another dtype among them."""
+    found = None
+    for v in values:
+        if _is_tensor(v) and (v.dtype.is_floating_point or v.dtype.is_complex):
+            if v.dtype not in _HALF or found not in (None, v.dtype):
+                return None
+            found = v.dtype
+    return found
+
+
+def _narrowed(result: Any, half: dtypes.dtype, cast: Cast) -> Any:
+    if isinstance(result, tuple):
+        return tuple(_narrowed(r, half, cast) for r in result)
+    return cast(result, half) if result.dtype is dtypes.float32 else result

@@ -159,6 +159,8 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
         return
     if out.dtype.kind == "f" and y.__class__ in (int, float):
         y = xp.full((1,) * x.ndim, y, out.dtype)  # numpy has its own list of numbers, another one
+    elif out.dtype.kind == "f" and xp.any(root := xp.abs(y) == 0.5):  # numpy may take roots, of -0 and -inf too
+        x = xp.where(root & ((x == 0) | xp.isinf(x)), xp.abs(x), x)
     if out.dtype.kind not in "iu" or not xp.any(xp.less(y, 0)):
         xp.power(x, y, out=out)
         return
@@ -169,6 +171,16 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
 
 POW = binary("pow", _pow_rule, {"x": _pow_base, "exponent": _pow_exponent}, operand="exponent", kernel=_run_pow, over_input=True,
              accepts="ifc", numbers_as_given=True, scalars=("x", "exponent"))  # fmt: skip
+
+
+def _pow_of_symbol(k: Any, x: Any, y: Any) -> Any:
+    return k.where(y == 0.5, k.sqrt(x), k.where(y == -0.5, k.rsqrt(x), k.pow(x, y)))
+
+
+# A power of a number that a compiled graph takes as a 0-d tensor: `pow` of that number.
+binary("pow_of_symbol", _pow_of_symbol,
+       {"x": lambda g, x, other: OPS["where"](other == 0, 0.0, g * (other * OPS["pow_of_symbol"](x, other - 1))), "other": _pow_exponent},
+       accepts="f", samples=lambda make: iter([(make(3, 5, low=0.3, high=2.0), make(low=0.4, high=1.9))]))  # fmt: skip
 
 
 def _share(g: Any, mine: Any, theirs: Any, loses: Any) -> Any:
@@ -355,6 +367,27 @@ LEAKY_RELU = unary("leaky_relu", lambda k, x, slope: k.where(x > 0, x, x * slope
                    piecewise_linear(lambda g, x, negative_slope: OPS["where"](x > 0, g, g * negative_slope)),
                    params=", Scalar negative_slope=0.01", promotion="default",
                    samples=lambda make: iter([(make(3, 4), 0.1)]), accepts="f")  # fmt: skip
+HARDTANH = unary("hardtanh", lambda k, x, low, high: k.where((x > low) & (x < high), x, k.minimum(k.maximum(x, low), high)),
+                 piecewise_linear(lambda g, x, min_val, max_val: OPS["where"]((x > min_val) & (x < max_val), g, 0)),
+                 params=", Scalar min_val=-1, Scalar max_val=1", promotion="default", accepts="f",
+                 samples=lambda make: iter([(make(3, 4), -0.5, 0.25)]))  # fmt: skip
+SOFTSHRINK = unary("softshrink", lambda k, x, lambd: k.where(k.abs(x) > lambd, k.where(x < 0, x + lambd, x - lambd), x * 0.0),
+                   piecewise_linear(lambda g, x, lambd: OPS["where"](x.abs() > lambd, g, 0)),
+                   params=", Scalar lambd=0.5", promotion="default", accepts="f",
+                   samples=lambda make: iter([(make(3, 4), 0.5)]))  # fmt: skip
+HARDSHRINK = unary("hardshrink", lambda k, x, lambd: k.where(k.abs(x) <= lambd, 0.0, x),
+                   piecewise_linear(lambda g, x, lambd: OPS["where"](x.abs() > lambd, g, 0)),
+                   params=", Scalar lambd=0.5", promotion="default", accepts="f",
+                   samples=lambda make: iter([(make(3, 4), 0.5)]))  # fmt: skip
+THRESHOLD = unary("threshold", lambda k, x, bound, value: k.where(x <= bound, value, x),
+                  piecewise_linear(lambda g, x, threshold: OPS["where"](x <= threshold, 0, g)),
+                  params=", Scalar threshold, Scalar value", promotion="default", accepts="f",
+                  samples=lambda make: iter([(make(3, 4), 0.1, 20.0)]))  # fmt: skip
+# Where x is positive an infinite one makes no nan of the weight's gradient.
+PRELU = declare("prelu(Tensor x, Tensor weight) -> Tensor", Kind.POINTWISE, scalar=lambda k, x, weight: k.where(x > 0, x, x * weight),
+                vjp={"x": piecewise_linear(lambda g, x, weight: OPS["where"](x > 0, g, g * weight)),
+                     "weight": piecewise_linear(lambda g, x: OPS["where"](x > 0, 0, g * x), "weight")}, accepts="f",
+                samples=lambda make: iter([(make(3, 4), make(4)), (make(2, 3, 2), make(3, 1))]))  # fmt: skip
 ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.where(x > 0, 0.0, x))),
             lambda g, x, alpha: OPS["where"](x > 0, g, g * (alpha * OPS["exp"](x))),
             params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]), accepts="f")  # fmt: skip
@@ -365,7 +398,7 @@ HARDSWISH = unary("hardswish", lambda k, x: x * k.minimum(k.maximum(x + 3.0, 0.0
                   lambda g, x: OPS["where"](x <= -3, 0, OPS["where"](x >= 3, g, g * (x / 3 + 0.5))), accepts="f",
                   samples=lambda make: iter([(make(3, 4, low=-2.9, high=2.9),), (make(3, 4, low=3.1, high=5.0),)]))  # fmt: skip
 HARDSIGMOID = unary("hardsigmoid", lambda k, x: k.minimum(k.maximum(x + 3.0, 0.0), 6.0) / 6.0,
-                    lambda g, x: OPS["where"]((x > -3) & (x < 3), g / 6, 0), accepts="f",
+                    piecewise_linear(lambda g, x: OPS["where"]((x > -3) & (x < 3), g / 6, 0)), accepts="f",
                     samples=lambda make: iter([(make(3, 4, low=-2.9, high=2.9),), (make(3, 4, low=3.1, high=5.0),)]))  # fmt: skip
 
 

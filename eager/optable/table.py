@@ -57,11 +57,13 @@ class Kind(Enum):
 
 
 OPS: dict[str, Op] = {}
+_ARITHMETIC: Final = (Kind.POINTWISE, Kind.REDUCTION, Kind.COMPOSITE)  # their gradient formulas may round several times
 
 
 # Where a formula's parameter comes from: an argument, its spec, the cotangent, the output, lists of them, who needs one.
 _ARGUMENT, _SPEC, _COTANGENT, _OUTPUT, _OUTPUTS, _COTANGENTS, _NEEDS = range(7)
 _ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.traits`
+TOO_BIG: Final = "int too big to convert"  # torch's message for an int that neither int64 nor uint64 holds
 _NO_INTS: Final = frozenset((bool, float, complex, str))  # which kernels and meta rules would take for a whole number
 _SMALL: Final = 4096  # elements of which a copy costs less than a call of numpy
 _OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
@@ -76,12 +78,13 @@ class Vjp:
 
     __slots__ = ("inputs", "fn", "params", "joint")
 
-    def __init__(self, key: str, fn: Callable[..., Any], in_opmath: bool) -> None:
+    def __init__(self, key: str, fn: Callable[..., Any], tensors: Sequence[str], in_opmath: bool) -> None:
         self.inputs = tuple(key.replace(" ", "").split(","))
         self.joint = len(self.inputs) > 1
         self.params = tuple(inspect.signature(fn).parameters)
-        alone = "g" not in self.params or len(self.params) == 1  # a formula of the cotangent alone rounds once at most
-        self.fn = opmath.gradient(fn, self.params.index("g"), cast_to) if in_opmath and not alone else fn
+        cotangent = next((i for i, p in enumerate(self.params) if p in ("g", "gs")), None)
+        alone = not {*tensors, *_OUTPUT_NAMES, "ys"}.intersection(self.params)  # a formula of the cotangent alone rounds once at most
+        self.fn = fn if cotangent is None or alone or not in_opmath else opmath.gradient(fn, cotangent, cast_to)
 
 
 def no_derivative(what: str, name: str) -> Callable[..., Any]:
@@ -114,7 +117,7 @@ class Op(_native.OpBase):
                  over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
                  numbers_as_given: bool = False, scalars: Sequence[str] = (), fallible: bool = False, doc: str | None = None,
                  in_opmath: bool | None = None) -> None:  # fmt: skip
-        if in_opmath is None and (kind is not Kind.POINTWISE or promotion in ("raw", "select")):
+        if in_opmath is None and (kind not in _ARITHMETIC or promotion in ("raw", "select")):
             in_opmath = False  # else None: the gradient formulas alone compute halves in float32; True: the decomposition too
         self.schema: Schema = parse(schema)
         self.name = self.__name__ = self.__qualname__ = self.schema.name
@@ -127,7 +130,8 @@ class Op(_native.OpBase):
         if underived:
             vjp = {p.name: no_derivative(self.name, p.name) for p in self.schema.params if p.is_tensor}
         self.underived = underived  # results want gradients, as torch's do, and backward says that nobody has derived it
-        self.vjp = {key: Vjp(key, fn, in_opmath is not False) for key, fn in (vjp or {}).items()}
+        tensors = [p.name for p in self.schema.params if p.is_tensor or p.is_tensor_list]
+        self.vjp = {key: Vjp(key, fn, tensors, in_opmath is not False) for key, fn in (vjp or {}).items()}
         self.decompose = opmath.decomposition(decompose, cast_to) if in_opmath and decompose else decompose
         self.reduce = reduce
         self.view = view
@@ -143,7 +147,7 @@ class Op(_native.OpBase):
         self._restricted = len(self.accepts) < 4 and kind is not Kind.POINTWISE  # those look at the dtype of all inputs together
         self.float8 = float8 or kind is Kind.VIEW  # defined on the 8-bit floats
         self.of_numbers = of_numbers  # numbers may stand for all its tensors: the first then becomes one
-        self.numbers_as_given = numbers_as_given  # the scalar rule treats a number differently from a tensor of that value
+        self._numbers_as_given = numbers_as_given  # the scalar rule treats a number differently from a tensor of that value
         # Where a number counts as a 0-d tensor among the operands: in all tensor parameters but `scalars`.
         self._number_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor and p.name not in scalars)
         # Whether it raises may depend on data: then a compiler keeps it although nobody reads the result.
@@ -199,6 +203,10 @@ class Op(_native.OpBase):
 
     def __deepcopy__(self, memo: Any) -> Op:
         return self
+
+    def takes_as_given(self, number: Any, compute: dtype) -> bool:
+        """Whether the scalar rule gets the Python number itself. In float16 it gets the number's value, as torch's does."""
+        return self._numbers_as_given and isinstance(number, int | float) and compute.is_floating_point and compute is not dtypes.float16
 
     # ---- what dispatch and autograd ask ----
 
@@ -348,6 +356,9 @@ class Op(_native.OpBase):
         return spec_of(out) if isinstance(out, TensorBase) else tuple(spec_of(t) for t in out)
 
     def _infer_pointwise(self, args: tuple[Any, ...]) -> TensorSpec:
+        for a in args:
+            if a.__class__ is int and not -(1 << 63) <= a < 1 << 64:
+                raise OverflowError(TOO_BIG)
         operands = [args[i] for i in self._tensor_at if hasattr(args[i], "stride")]
         if len(operands) != len(self._tensor_at):
             self._check_operands(args)
@@ -495,7 +506,8 @@ class Op(_native.OpBase):
                 if half and a.dtype != compute.numpy and i not in as_given:
                     a = float8.cast(a, compute.numpy)  # what is wider counts with the precision of the result
                 values[i] = a if a.dtype == d or i in as_given else a.astype(d)
-            elif a is not None and (compute.category is Category.INT or (half and self.promotion == "bool")):
+            elif a is not None and (compute.category is Category.INT or (half and self.promotion == "bool")
+                                    or (self._numbers_as_given and compute is dtypes.float16)):  # fmt: skip
                 values[i] = float8.cast(np.asarray(a), compute.numpy).astype(d)[()]
         same = out.dtype == d or self.promotion in ("bool", "raw")
         if self.kernel is not None and same:
@@ -668,6 +680,7 @@ def fit(g: Any, x: Any) -> Any:
 
 
 _native.register_engine(None, fit, cast_to)
+composition: Final = opmath.composition(cast_to)
 
 
 def become(t: Any, other: Any) -> None:

@@ -8,7 +8,7 @@ from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, scalar_name
 from eager.optable.shape import in_layout_of, in_unary_layout
-from eager.optable.table import OPS, cast_to, write_out
+from eager.optable.table import OPS, cast_to, composition, write_out
 from eager.random import state_for
 from eager.type_info import finfo
 
@@ -149,14 +149,13 @@ def softshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) ->
     lambd, largest = float(dtypes.option(dtypes.float64, lambd)), finfo(input.dtype).max
     if not 0 <= lambd <= largest:
         raise RuntimeError(f"lambda must be in range [0, {largest:g}] for input dtype {scalar_name(input.dtype)}, but found {lambd:g}")
-    return _out(where(OPS["abs"](input) > lambd, where(input < 0, input + lambd, input - lambd), input.detach() * 0), out)
+    return _out(OPS["softshrink"](input, lambd), out)
 
 
 def hardshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) -> Tensor:
     """x, but zero where |x| <= lambd."""
     _floating("hardshrink_cpu", input)
-    kept, lambd = input.detach(), dtypes.option(input.dtype, lambd)
-    return _out(where(OPS["abs"](input) > lambd, input, where(OPS["isnan"](kept), kept, 0)), out)
+    return _out(OPS["hardshrink"](input, dtypes.option(input.dtype, lambd)), out)
 
 
 def _integral_hardtanh(input: Tensor, min_val: float, max_val: float) -> Tensor:
@@ -180,8 +179,7 @@ def _hardtanh(input: Tensor, min_val: Any, max_val: Any) -> Tensor:
     min_val, max_val = dtypes.option(dtypes.float64, min_val), dtypes.option(dtypes.float64, max_val)
     if input.dtype.is_integral:
         return in_layout_of(_integral_hardtanh(input, min_val, max_val), input)
-    y = where((input > min_val) & (input < max_val), input, OPS["clamp"](input.detach(), min_val, max_val))
-    return in_layout_of(y, input)
+    return in_layout_of(OPS["hardtanh"](input, min_val, max_val), input)
 
 
 def hardtanh_(input: Tensor, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
@@ -217,6 +215,8 @@ def threshold(input: Tensor, threshold: Any, value: Any, inplace: bool = False) 
 def _above(input: Tensor, bound: float, value: float) -> Tensor:
     """x where above the bound, else value."""
     bound, value = dtypes.option(input.dtype, bound), dtypes.option(input.dtype, value)
+    if input.dtype.is_floating_point:
+        return in_unary_layout(OPS["threshold"](input, bound, value), input)
     return in_unary_layout(cast_to(where(input <= bound, value, input), input.dtype), input)
 
 
@@ -236,9 +236,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
                                f"{weight.numel()} and channel size = {channels}.")  # fmt: skip
         weight = weight.view(1, -1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else weight
-    above = input > 0
-    y = where(above, input, weight * where(above, 0, input))  # an infinite input makes no nan of the weight's gradient
-    return in_layout_of(y, input)
+    return in_layout_of(OPS["prelu"](input, weight), input)
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
@@ -256,13 +254,10 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     u = cast_to(OPS["philox_uniform"](state, tuple(input.shape), dtypes.float32), input.dtype)
     slope = u * (upper - lower) + lower
     input = input if inplace else input.contiguous()
-    return _into(input, _leaky, slope) if inplace else _leaky(input, slope)
+    return _into(input, OPS["prelu"], slope) if inplace else OPS["prelu"](input, slope)
 
 
-def _leaky(input: Tensor, slope: Tensor) -> Tensor:
-    return where(input > 0, input, input * slope)
-
-
+@composition
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """First half along dim times the sigmoid of the second half."""
     _floating("glu_cpu", input)
@@ -322,6 +317,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x over its p-norm along dim, the norm being at least eps."""
-    denominator = OPS["clamp"](input.norm(p, dim, True), eps, None)
-    result = input / denominator
+    result = _normalized(input, p, dim, eps)
     return result if out is None else OPS["copy_"](out, result)
+
+
+@composition
+def _normalized(input: Tensor, p: float, dim: Any, eps: float) -> Tensor:
+    return input / OPS["clamp"](input.norm(p, dim, True), eps, None)

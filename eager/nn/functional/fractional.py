@@ -63,7 +63,7 @@ def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_rati
     windows = OPS["gather"](flat, 2, position.reshape(*lead, math.prod(out) * math.prod(kernel))).view(tuple(position.shape))
     best = OPS["argmax"](windows.detach(), (3,), True)
     index = OPS["gather"](position, 3, best).squeeze(3)
-    values = OPS["gather"](flat, 2, index)
+    values = OPS["gather_chosen"](flat, 2, index)
     final = (*(lead if x is input else lead[1:]), *out)
     return values.reshape(final), index.reshape(final)
 

@@ -8,7 +8,7 @@ from eager.autograd.node import attach
 from eager.dtypes import c_name, promote_types, scalar_name
 from eager.functions.joining import broadcast_tensors
 from eager.optable.asserting import demand
-from eager.optable.table import OPS, cast_to, write_out
+from eager.optable.table import OPS, cast_to, composition, write_out
 from eager.sparse import SparseTensor
 from eager.spec import size_at
 
@@ -25,6 +25,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     return OPS["linear"](input, weight, bias)
 
 
+@composition
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[o] = x1^T weight[o] x2 + bias[o]. input1: (*, a), input2: (*, b), weight: (out, a, b), bias: (out,)."""
     if not input1.dtype is input2.dtype is weight.dtype:
@@ -189,6 +190,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return cast_to(tensor.contiguous().unsqueeze(-1) == columns, dtypes.int64)
 
 
+@composition
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between x1 and x2, broadcast together, along dim; each norm being at least eps."""
     if eps < 0:
@@ -204,11 +206,13 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return ((x1 / a) * (x2 / b)).sum(dim)
 
 
+@composition
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dim."""
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
+@composition
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Distances between all pairs of rows i < j, in row-major order of (i, j). input: (n, d)."""
     if input.ndim != 2:

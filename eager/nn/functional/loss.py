@@ -12,7 +12,7 @@ from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import pairwise_distance
 from eager.optable.asserting import demand
 from eager.optable.shape import in_layout_of
-from eager.optable.table import OPS, cast_to
+from eager.optable.table import OPS, cast_to, composition
 from eager.spec import broadcast_shapes, normalize_dim
 
 Tensor = Any
@@ -43,6 +43,7 @@ def _difference(x: Tensor, t: Tensor, kernel: str) -> Tensor:
     return x - t
 
 
+@composition
 def _pairwise(name: str, input: Tensor, target: Tensor, rule: Callable[[Tensor, Tensor], Tensor], reduction: str,
               weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Reduce `rule(input, target)`, with torch's warning where the two only fit by broadcasting."""
@@ -125,6 +126,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 
+@composition
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
@@ -156,6 +158,7 @@ def logits_loss(input: Tensor, target: Tensor, weight: Tensor | None, pos_weight
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 
+@composition
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:  # fmt: skip
     """t * (log t - x), where x is a log probability. reduction also takes "batchmean"."""
@@ -282,6 +285,7 @@ def _smoothed(losses: Tensor, rows: Tensor, target: Tensor, shape: tuple[int, ..
     return first * (1 - smoothing) + second * (smoothing / rows.shape[1])
 
 
+@composition
 def _cross_entropy_of_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str,
                                     smoothing: float) -> Tensor:  # fmt: skip
     dim = 0 if input.ndim == 1 else 1
@@ -297,6 +301,7 @@ def _cross_entropy_of_probabilities(input: Tensor, target: Tensor, weight: Tenso
     return total if reduction == "sum" else total / (input.numel() // classes)
 
 
+@composition
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
                          weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
@@ -332,6 +337,7 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
 # ---- margins and rankings ----
 
 
+@composition
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
@@ -344,6 +350,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     return _reduce(loss, reduction)
 
 
+@composition
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: Any = 1e-6,
                       reduction: str = "mean") -> Tensor:  # fmt: skip
     """Half of log var + (x - t)^2 / var, var being at least eps; `full` adds the constant."""
@@ -372,6 +379,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     return _reduce(loss, resolve_reduction(reduction))
 
 
+@composition
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """x where the target is 1, max(0, margin - x) where it is -1."""
@@ -384,6 +392,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     return _reduce(far + near, reduction)
 
 
+@composition
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """max(0, -t * (x1 - x2) + margin)."""
@@ -399,6 +408,7 @@ def ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, 
     return _reduce(OPS["clamp"](-target * (input1 - input2) + float(margin), 0, None), reduction)
 
 
+@composition
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
     """log(1 + exp(-t * x)). Raises RuntimeError unless the target broadcasts to the shape of the input."""
@@ -411,6 +421,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     return _reduce(-OPS["log_sigmoid"](target * input), reduction)
 
 
+@composition
 def multi_margin_loss(input: Tensor, target: Tensor, p: Any = 1, margin: Any = 1.0, weight: Tensor | None = None,
                       size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Mean over the other classes of max(0, margin - x[t] + x[j]) ** p. input: (n, c) or (c,)."""
@@ -442,6 +453,7 @@ def _margin_rows(input: Tensor) -> Tensor:
     return input if input.ndim == 2 else input.reshape(1, -1)
 
 
+@composition
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                            reduction: str = "mean") -> Tensor:  # fmt: skip
     """Hinge between each target class (a list ended by -1) and each class that is none. input: (n, c) or (c,)."""
@@ -463,6 +475,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     return _reduce(loss if input.ndim > 1 else loss.squeeze(0), reduction)
 
 
+@composition
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:  # fmt: skip
@@ -476,6 +489,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     return _reduce(loss.sum(input.ndim - 1) / input.shape[-1], reduction)
 
 
+@composition
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1. inputs: (n, d) or (d,)."""
@@ -492,6 +506,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     return _reduce(loss, reduction)
 
 
+@composition
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-6, swap: bool = False, size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:  # fmt: skip

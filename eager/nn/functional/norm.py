@@ -9,7 +9,7 @@ from eager import _native, dtypes
 from eager.dtypes import scalar_name
 from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes
 from eager.optable.shape import in_suggested_format, laid_out
-from eager.optable.table import OPS, cast_to
+from eager.optable.table import OPS, cast_to, composition
 from eager.spec import is_channels_last, size_at
 from eager.symint import times_ratio
 
@@ -54,6 +54,7 @@ def _check_channels(input: Tensor, channels: int, **parameters: Tensor | None) -
     check_parameter_dtypes(input.dtype, *parameters.values())
 
 
+@composition
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Zero mean and unit variance within each of num_groups groups of channels. input: (n, c, *); weight, bias: (c,)."""
@@ -154,6 +155,7 @@ def _move(running: Tensor, towards: Tensor, momentum: float) -> None:
     OPS["add_"](running, cast_to(towards * momentum, running.dtype))
 
 
+@composition
 def _batch_norm_eval(input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     """x * scale + shift with both worked out per channel first."""
     scale = OPS["rsqrt"](var + eps)

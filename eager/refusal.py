@@ -237,7 +237,8 @@ def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[...,
             if (meant := _with_dtypes(fn, args, kwargs)) is not None:
                 return fn(*meant.args, **meant.kwargs)
             refuse(fn.__name__, fn, args, kwargs)
-            if isinstance(error, OverflowError) and str(error) != TOO_BIG:
+            is_operand = str(error) == TOO_BIG and any(isinstance(a, Tensor) for a in (*args, *kwargs.values()))
+            if isinstance(error, OverflowError) and not is_operand:
                 raise ValueError("Overflow when unpacking long long") from None
             raise
         except MemoryError as error:

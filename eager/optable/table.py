@@ -162,6 +162,7 @@ class Op(_native.OpBase):
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
         self._flags_at = tuple(i for i, p in enumerate(self.schema.params) if p.type in ("bool", "bool?"))
         self._ints_at = tuple(i for i, p in enumerate(self.schema.params) if p.type == "int")
+        self._scalars_at = tuple(i for i, p in enumerate(self.schema.params) if p.type == "Scalar")
         self._flags = sum(1 << i for i in self._flags_at)
         self._inplace = kind is Kind.INPLACE
         _native.bind_op(self, base.name if base is not None else self.name)
@@ -184,6 +185,9 @@ class Op(_native.OpBase):
                 self.schema.refuse_type(i, args[i])
         for i in self._ints_at:
             if args[i].__class__ in _NO_INTS:
+                self.schema.refuse_type(i, args[i])
+        for i in self._scalars_at:
+            if args[i] is None:
                 self.schema.refuse_type(i, args[i])
         try:
             if self._restricted and (x := args[self._tensor_at[0]]).ndim and x.dtype.category not in self.accepts:

@@ -20,9 +20,7 @@ F = nn.functional
 STORED = Path(derivative_calls.__file__).parent / "derivatives.json.gz"
 # Parts of calls whose errors are larger than that, or that fail, each with its reason.
 KNOWN = {
-    ".logical_": "an in-place form on a leaf that requires grad, which torch takes", "hash_tensor": "not implemented",
-    "slice_inverse": "not implemented", "T.complex(": "float16 is not supported", "matrix_exp": "halves are refused",
-    "matrix_norm": "halves are refused",
+    ".logical_": "an in-place form on a leaf that requires grad, which torch takes", "T.complex(": "float16 is not supported",
 }  # fmt: skip
 
 

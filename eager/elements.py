@@ -15,7 +15,8 @@ _C_NAMES: Final = {
     "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float", "float64": "double",
     "float16": "c10::Half", "bfloat16": "c10::BFloat16",
 }  # fmt: skip
-_LARGEST: Final = float(np.finfo(np.float32).max)
+# the largest number that torch converts to a type: those above do not round to it
+_LARGEST: Final = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": float(np.finfo(np.float32).max)}
 
 
 def _refuse(to: np.dtype[Any]) -> RuntimeError:
@@ -26,7 +27,7 @@ def element(value: Any, to: np.dtype[Any]) -> Any:
     """`value`, a Python number, as one that numpy stores in the type `to` as torch would; anything else is left alone.
 
     Raises: RuntimeError for a number beyond the range of `to`: for integers nan and infinities as well, for real types a
-    complex number with an imaginary part. float16 and bfloat16 take what float32 does, and round to infinity.
+    complex number with an imaginary part.
     """
     if not isinstance(value, (int, float, complex)) or isinstance(value, np.generic):
         return value
@@ -41,8 +42,17 @@ def element(value: Any, to: np.dtype[Any]) -> Any:
         value = value.real
     if kind in "iu":
         return _integer(value, to)
-    if (value > _LARGEST or value < -_LARGEST) and to.itemsize < 8 and not math.isinf(value):
+    largest = _LARGEST.get(to.name, math.inf)
+    if (value > largest or value < -largest) and not math.isinf(value):
         raise _refuse(to)
+    return value
+
+
+def rounded(value: Any, to: Any) -> Any:
+    """A number as an assignment to elements of the dtype `to` stores it: of 16-bit floats those out of range become infinities."""
+    if to.itemsize == 2 and to.is_floating_point and isinstance(value, (int, float)):
+        with np.errstate(over="ignore"):
+            return float(np.float64(value).astype(to.numpy))
     return value
 
 

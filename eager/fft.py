@@ -10,31 +10,35 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native, dtypes
-from eager.dtypes import scalar_name
-from eager.functions.creation import check_layout, finish
-from eager.optable.fft import frequencies, half
-from eager.optable.table import OPS, from_array, write_out
-from eager.refusal import make_refusing
-from eager.spec import normalize_dim
+from eager.dtypes import scalar_name as _scalar_name
+from eager.functions.creation import check_layout as _check_layout
+from eager.functions.creation import finish as _finish
+from eager.optable.fft import frequencies as _points_of
+from eager.optable.fft import half as _half
+from eager.optable.table import OPS
+from eager.optable.table import from_array as _from_array
+from eager.optable.table import write_out as _write_out
+from eager.refusal import make_refusing as _make_refusing
+from eager.spec import normalize_dim as _normalize_dim
 
-TensorBase = _native.TensorBase
+_TensorBase = _native.TensorBase
 
 
 def _out(result: Any, out: Any) -> Any:
-    return result if out is None else write_out(out, result)
+    return result if out is None else _write_out(out, result)
 
 
 def _operand(who: str, x: Any, kind: str) -> Any:
     """The input as floating ("real") or complex ("complex", "any": as it is, if floating)."""
-    if not isinstance(x, TensorBase):
+    if not isinstance(x, _TensorBase):
         raise TypeError(f"{who}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
     if kind == "real" and x.dtype.is_complex:
-        raise RuntimeError(f"{who} expects a real{'-valued' if who.endswith('n') else ''} input tensor, but got {scalar_name(x.dtype)}")
+        raise RuntimeError(f"{who} expects a real{'-valued' if who.endswith('n') else ''} input tensor, but got {_scalar_name(x.dtype)}")
     d = x.dtype
     if d.is_integral:
         d = dtypes.get_default_dtype()
     if d in (dtypes.float16, dtypes.bfloat16):
-        raise RuntimeError(f"Unsupported dtype {scalar_name(d)}")
+        raise RuntimeError(f"Unsupported dtype {_scalar_name(d)}")
     if kind == "complex":
         d = d.to_complex()
     return x if d is x.dtype else OPS["to_dtype"](x, d)
@@ -67,7 +71,7 @@ def _resized(x: Any, dims: Sequence[int], sizes: Sequence[int]) -> Any:
 def _one_dim(x: Any, dim: int) -> int:
     if x.ndim == 0:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return normalize_dim(dim, x.ndim)
+    return _normalize_dim(dim, x.ndim)
 
 
 def _plan(x: Any, s: Any, dim: Any, last: bool = False) -> tuple[list[int], list[int]]:
@@ -80,7 +84,7 @@ def _plan(x: Any, s: Any, dim: Any, last: bool = False) -> tuple[list[int], list
             raise RuntimeError(f"Got shape with {count} values but input tensor only has {x.ndim} dimensions.")
         dims = list(range(x.ndim - count, x.ndim))
     else:
-        dims = [normalize_dim(d, x.ndim) for d in dim]
+        dims = [_normalize_dim(d, x.ndim) for d in dim]
         if len(set(dims)) != len(dims):
             raise RuntimeError("FFT dims must be unique")
         if s is not None and len(s) != len(dims):
@@ -107,7 +111,7 @@ def _r2c(x: Any, dims: Sequence[int], sizes: Sequence[int], norm: str | None, fo
 
 def _c2r(x: Any, dims: Sequence[int], sizes: Sequence[int], norm: str | None, forward: bool = False) -> Any:
     scale = _scale(norm, math.prod(sizes), forward)
-    x = _resized(x, dims, [*sizes[:-1], half(sizes[-1])])
+    x = _resized(x, dims, [*sizes[:-1], _half(sizes[-1])])
     return OPS["fft_c2r"](x, tuple(dims), scale, sizes[-1])
 
 
@@ -206,7 +210,7 @@ def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *
     scale = _scale(norm, math.prod(sizes), True)
     if len(dims) > 1:
         x = OPS["fft_c2c"](_resized(x, dims[:-1], sizes[:-1]), tuple(dims[:-1]), 1.0, True)
-    x = OPS["conj"](_resized(x, dims[-1:], [half(sizes[-1])]))
+    x = OPS["conj"](_resized(x, dims[-1:], [_half(sizes[-1])]))
     return _out(OPS["fft_c2r"](x, (dims[-1],), scale, sizes[-1]), out)
 
 
@@ -257,12 +261,12 @@ def _frequencies(real: bool) -> Any:
     def make(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
         """Frequencies of the points of a spectrum of n samples, d apart."""
-        check_layout(layout)
+        _check_layout(layout)
         wanted = dtype if dtype is not None or out is None else out.dtype
         if wanted is not None and dtypes.meant(wanted).is_integral:
             raise RuntimeError(f"{make.__name__} requires a floating point or complex dtype")
-        made = OPS["to_dtype"](from_array(frequencies(n, d, real)), dtypes.chosen(dtype, dtypes.get_default_dtype()))
-        return finish(made.to(device) if device is not None else made, requires_grad, out, pin_memory)
+        made = OPS["to_dtype"](_from_array(_points_of(n, d, real)), dtypes.chosen(dtype, dtypes.get_default_dtype()))
+        return _finish(made.to(device) if device is not None else made, requires_grad, out, pin_memory)
 
     make.__name__ = make.__qualname__ = "rfftfreq" if real else "fftfreq"
     return make
@@ -273,7 +277,7 @@ fftfreq, rfftfreq = _frequencies(False), _frequencies(True)
 
 def _shift(input: Any, dim: Any, forward: bool) -> Any:
     dims = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
-    dims = tuple(normalize_dim(d, input.ndim) for d in dims)
+    dims = tuple(_normalize_dim(d, input.ndim) for d in dims)
     if input.ndim == 0 or not dims:
         raise RuntimeError("`shifts` required")
     steps = tuple(input.shape[d] // 2 if forward else (input.shape[d] + 1) // 2 for d in dims)
@@ -290,4 +294,4 @@ def ifftshift(input: Any, dim: Any = None) -> Any:
     return _shift(input, dim, False)
 
 
-make_refusing(globals())
+_make_refusing(globals())

@@ -5,32 +5,36 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes, return_types
-from eager.dtypes import scalar_name
-from eager.functions.results import takes_out
-from eager.optable.asserting import demand
-from eager.optable.linalg import LinAlgError, check_lapack_dtype, check_matrix, check_square
-from eager.optable.matmul import transpose_last
-from eager.optable.table import OPS, write_out
-from eager.refusal import make_refusing, refusing
-from eager.spec import broadcast_shapes, normalize_dim, normalize_dims
-
-TensorBase = _native.TensorBase
-
+from eager import dtypes, return_types
+from eager.dtypes import scalar_name as _scalar_name
+from eager.functions.results import takes_out as _takes_out
+from eager.optable.asserting import demand as _demand
+from eager.optable.linalg import LinAlgError
+from eager.optable.linalg import check_lapack_dtype as _check_lapack_dtype
+from eager.optable.linalg import check_matrix as _check_matrix
+from eager.optable.linalg import check_square as _check_square
+from eager.optable.matmul import transpose_last as _transpose_last
+from eager.optable.table import OPS
+from eager.optable.table import write_out as _write_out
+from eager.refusal import make_refusing as _make_refusing
+from eager.refusal import refusing as _refusing
+from eager.spec import broadcast_shapes as _broadcast_shapes
+from eager.spec import normalize_dim as _normalize_dim
+from eager.spec import normalize_dims as _normalize_dims
 
 
 def _out(result: Any, out: Any) -> Any:
-    return result if out is None else write_out(out, result, exact=True)
+    return result if out is None else _write_out(out, result, exact=True)
 
 
 def _cast_out(result: Any, out: Any) -> Any:
     """As `_out`, for functions that cast their result to the dtype of `out`."""
-    return result if out is None else write_out(out, result)
+    return result if out is None else _write_out(out, result)
 
 
 def _batched(a: Any, b: Any) -> tuple[Any, Any]:
     """Both with their leading dims broadcast together."""
-    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    lead = _broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return OPS["expand"](a, (*lead, *a.shape[-2:])), OPS["expand"](b, (*lead, *b.shape[-2:]))
 
 
@@ -54,11 +58,11 @@ def slogdet(A: Any) -> Any:  # noqa: N803
 
 def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:  # noqa: N803
     """X with A @ X = B (X @ A = B unless `left`). B is (*, n, k), or (n) for a vector. Raises LinAlgError."""
-    check_square("linalg.solve", A)
+    _check_square("linalg.solve", A)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape))
     b = OPS["unsqueeze"](B, B.ndim) if vector else B
     if not left:
-        return _out(transpose_last(OPS["solve"](*_batched(transpose_last(A), transpose_last(b)))), out)
+        return _out(_transpose_last(OPS["solve"](*_batched(_transpose_last(A), _transpose_last(b)))), out)
     x = OPS["solve"](*_batched(A, b))
     return _out(OPS["squeeze"](x, (-1,)) if vector else x, out)
 
@@ -71,8 +75,8 @@ def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unit
     B = B if B.dtype is input.dtype else OPS["to_dtype"](B, input.dtype)  # noqa: N806
     if left:
         return _out(OPS["solve_triangular"](*_batched(input, B), upper, unitriangular), out)
-    x = OPS["solve_triangular"](*_batched(transpose_last(input), transpose_last(B)), not upper, unitriangular)
-    return _out(transpose_last(x), out)
+    x = OPS["solve_triangular"](*_batched(_transpose_last(input), _transpose_last(B)), not upper, unitriangular)
+    return _out(_transpose_last(x), out)
 
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
@@ -87,12 +91,12 @@ def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None 
     driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:
         raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of ({', '.join(_DRIVERS)})")
-    check_matrix("linalg.lstsq", input)
+    _check_matrix("linalg.lstsq", input)
     if not 0 <= input.ndim - b.ndim <= 1:
         raise RuntimeError("torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
     vector = input.ndim - 1 == b.ndim
     if vector:
-        b = OPS["expand"](b, broadcast_shapes(input.shape[:-1], b.shape))
+        b = OPS["expand"](b, _broadcast_shapes(input.shape[:-1], b.shape))
     a, rhs = _batched(input, OPS["unsqueeze"](b, b.ndim) if vector else b)
     x = OPS["matmul"](OPS["pinv"](a, rcond), rhs)
     m, n = input.shape[-2:]
@@ -115,7 +119,7 @@ def _raise_failed(who: str, info: Any, what: Callable[[int], str]) -> None:
         at = next(i for i, status in enumerate(found) if status)
         return f"{who}: {f'(Batch element {at}): ' if info.ndim else ''}{what(found[at])}"
 
-    demand(info == 0, LinAlgError, text)
+    _demand(info == 0, LinAlgError, text)
 
 
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
@@ -129,13 +133,13 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
 
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
     """`solve` with a status per matrix (0: succeeded, else the first zero pivot, from 1) in place of an error; nan where it failed."""
-    check_square("linalg.solve", A)
+    _check_square("linalg.solve", A)
     vector = left and (B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)))
     b = OPS["unsqueeze"](B, B.ndim) if vector else B
-    x, info = OPS["solve_status"](*(_batched(A, b) if left else _batched(transpose_last(A), transpose_last(b))))
+    x, info = OPS["solve_status"](*(_batched(A, b) if left else _batched(_transpose_last(A), _transpose_last(b))))
     if check_errors:
         _raise_failed("torch.linalg.solve_ex", info, lambda k: "The solver failed because the input matrix is singular.")
-    x = x if left else transpose_last(x)
+    x = x if left else _transpose_last(x)
     return return_types.linalg_solve_ex(OPS["squeeze"](x, (-1,)) if vector else x, info)
 
 
@@ -153,7 +157,7 @@ def tensorinv(input: Any, ind: int = 2, *, out: Any = None) -> Any:  # noqa: A00
 def tensorsolve(input: Any, other: Any, dims: Any = None, *, out: Any = None) -> Any:  # noqa: A002
     """X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
     if dims is not None:
-        moved = [normalize_dim(d, input.ndim) for d in dims]
+        moved = [_normalize_dim(d, input.ndim) for d in dims]
         input = OPS["permute"](input, tuple(d for d in range(input.ndim) if d not in moved) + tuple(moved))
     shape = tuple(input.shape[other.ndim :])
     if math.prod(shape) != other.numel():
@@ -168,7 +172,7 @@ def tensorsolve(input: Any, other: Any, dims: Any = None, *, out: Any = None) ->
 def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:  # noqa: A002
     """Lower triangular L with L @ L.mT = input (or its transpose, with `upper`). Raises LinAlgError."""
     if upper:
-        return _out(transpose_last(OPS["cholesky"](transpose_last(input))), out)
+        return _out(_transpose_last(OPS["cholesky"](_transpose_last(input))), out)
     return _out(OPS["cholesky"](input), out)
 
 
@@ -250,7 +254,7 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
     first = OPS["argmax"](OPS["to_dtype"](zero, dtypes.uint8), (zero.ndim - 1,), False) + 1
     info = OPS["where"](OPS["any"](zero, (zero.ndim - 1,), False), first, 0)
     if check_errors:
-        demand(info == 0, LinAlgError, lambda: f"linalg.lu_factor_ex: U[{int(info.max()) - 1},{int(info.max()) - 1}] is zero and using "
+        _demand(info == 0, LinAlgError, lambda: f"linalg.lu_factor_ex: U[{int(info.max()) - 1},{int(info.max()) - 1}] is zero and using "
                "it on lu_solve would result in a division by zero.")  # fmt: skip
     return return_types.linalg_lu_factor_ex(matrix, pivots, OPS["to_dtype"](info, dtypes.int32))
 
@@ -264,14 +268,14 @@ def householder_product(input: Any, tau: Any, *, out: Any = None) -> Any:  # noq
         raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
     if tau.shape[-1:] and n < tau.shape[-1]:
         raise RuntimeError("torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]")
-    normalize_dim(-1, tau.ndim)
+    _normalize_dim(-1, tau.ndim)
     if input.ndim - tau.ndim != 1:
         raise RuntimeError("torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal "
                            f"to {tau.ndim} and input.ndim is equal to {input.ndim}")  # fmt: skip
     if input.dtype is not tau.dtype:
-        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {scalar_name(tau.dtype)} does not match input dtype "
-                           f"{scalar_name(input.dtype)}")  # fmt: skip
-    check_lapack_dtype("torch.linalg.householder_product", input)
+        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {_scalar_name(tau.dtype)} does not match input dtype "
+                           f"{_scalar_name(input.dtype)}")  # fmt: skip
+    _check_lapack_dtype("torch.linalg.householder_product", input)
     q = OPS["expand"](_eye(m, n, input), (*input.shape[:-2], m, n))
     for i in reversed(range(tau.shape[-1])):
         v = _reflector(input, i)
@@ -320,11 +324,11 @@ def lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
 
 def _conj_transpose(x: Any) -> Any:
     """Matrices transposed and conjugated."""
-    x = transpose_last(x)
+    x = _transpose_last(x)
     return OPS["conj"](x) if x.dtype.is_complex else x
 
 
-def check_pivots(who: str, LU: Any, pivots: Any) -> None:  # noqa: N803
+def _check_pivots(who: str, LU: Any, pivots: Any) -> None:  # noqa: N803
     """Raise RuntimeError unless `pivots` is what `lu_factor` gives beside `LU`."""
     wanted = (*LU.shape[:-2], min(LU.shape[-2:]))
     if pivots.dtype is not dtypes.int32:
@@ -338,12 +342,12 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     """X with A @ X = B (X @ A = B unless `left`), from the factors of A that `lu_factor` gave; of A^H with `adjoint`."""
     if not left:
         return _conj_transpose(lu_solve(LU, pivots, _conj_transpose(B), adjoint=not adjoint))
-    check_square("linalg.lu_solve", LU)
-    check_matrix("linalg.lu_solve", B)
-    check_pivots("linalg.lu_solve", LU, pivots)
+    _check_square("linalg.lu_solve", LU)
+    _check_matrix("linalg.lu_solve", B)
+    _check_pivots("linalg.lu_solve", LU, pivots)
     if LU.dtype is not B.dtype:
-        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {scalar_name(LU.dtype)} and B "
-                           f"of type {scalar_name(B.dtype)} instead")  # fmt: skip
+        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {_scalar_name(LU.dtype)} "
+                           f"and B of type {_scalar_name(B.dtype)} instead")  # fmt: skip
     lower, upper = _unpack(LU)
     order = OPS["pivot_order"](pivots, LU.shape[-2])
     if adjoint:  # A^H = U^H L^H P^T, where P^T A = L U
@@ -373,20 +377,20 @@ def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = F
 
 
 def _check_ldl(who: str, info: Any) -> None:
-    demand(info == 0, RuntimeError, lambda: f"{who}: the diagonal element D[{int(info.max()) - 1},{int(info.max()) - 1}] is zero, and "
+    _demand(info == 0, RuntimeError, lambda: f"{who}: the diagonal element D[{int(info.max()) - 1},{int(info.max()) - 1}] is zero, and "
            "solving by D would divide by it")  # fmt: skip
 
 
 def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: N803
     """X with A @ X = B (*, n, k), from what `ldl_factor` gave for A."""
-    check_square("torch.linalg.ldl_solve", LD, "LD")
-    normalize_dim(-2, B.ndim)
+    _check_square("torch.linalg.ldl_solve", LD, "LD")
+    _normalize_dim(-2, B.ndim)
     if B.shape[-2] != LD.shape[-1]:
         raise RuntimeError(f"Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is {LD.shape[-1]} by {LD.shape[-1]} but "
                            f"each b matrix is {B.shape[-2]} by {B.shape[-1]}")  # fmt: skip
     if LD.dtype is not B.dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {scalar_name(B.dtype)} and A of type "
-                           f"{scalar_name(LD.dtype)} instead.")  # fmt: skip
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {_scalar_name(B.dtype)} and A of type "
+                           f"{_scalar_name(LD.dtype)} instead.")  # fmt: skip
     if tuple(pivots.shape) != tuple(LD.shape[:-1]) or not pivots.dtype.is_integral:
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers of shape {list(LD.shape[:-1])}, but got {pivots.dtype} "
                            f"of shape {list(pivots.shape)}")  # fmt: skip
@@ -405,7 +409,7 @@ def pinv(input: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, h
         return OPS["pinv"](input, None)
     if atol is None and not hermitian and not hasattr(rtol, "stride"):
         return OPS["pinv"](input, rtol)
-    check_matrix("linalg.pinv", input)
+    _check_matrix("linalg.pinv", input)
     if hermitian:
         s, u = eigh(input)
         vh = u.mH
@@ -419,7 +423,7 @@ def pinv(input: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, h
 def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
     """(*, 1): what singular values `s` (*, k) must exceed. rtol is the dtype's epsilon times the longer side by default, but 0 beside
     a positive atol."""
-    default = max(A.shape[-2:]) * dtypes_eps(A.dtype)
+    default = max(A.shape[-2:]) * _dtypes_eps(A.dtype)
 
     def per_matrix(t: Any) -> Any:
         return OPS["unsqueeze"](t, t.ndim) if hasattr(t, "stride") else t
@@ -451,7 +455,7 @@ def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: A
     return OPS["sum"](above, (above.ndim - 1,), False, None)
 
 
-def dtypes_eps(d: dtypes.dtype) -> float:
+def _dtypes_eps(d: dtypes.dtype) -> float:
     """Distance from 1 to the next number of a floating dtype."""
     return 2.0**-52 if d.to_real() is dtypes.float64 else 2.0**-23
 
@@ -464,13 +468,13 @@ _INF = math.inf
 def _check_norm_dtype(who: str, have: dtypes.dtype, wanted: dtypes.dtype) -> None:
     """Raise RuntimeError unless a norm may be taken in the dtype `wanted`: as wide as the input's, and real just where it is."""
     if wanted.is_integral:
-        raise RuntimeError(f"{who}: dtype should be floating point or complex, but got {scalar_name(wanted)}")
+        raise RuntimeError(f"{who}: dtype should be floating point or complex, but got {_scalar_name(wanted)}")
     if have.is_complex is not wanted.is_complex:
         kind = "complex" if have.is_complex else "real"
-        raise RuntimeError(f"{who}: dtype should be {kind} for {kind} inputs, but got {scalar_name(wanted)}")
+        raise RuntimeError(f"{who}: dtype should be {kind} for {kind} inputs, but got {_scalar_name(wanted)}")
     if dtypes.promote_types(have, wanted) is not wanted:
-        raise RuntimeError(f"{who}: the dtype of the input ({scalar_name(have)}) should be convertible without narrowing to the "
-                           f"specified dtype ({scalar_name(wanted)})")  # fmt: skip
+        raise RuntimeError(f"{who}: the dtype of the input ({_scalar_name(have)}) should be convertible without narrowing to the "
+                           f"specified dtype ({_scalar_name(wanted)})")  # fmt: skip
 
 
 def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
@@ -480,7 +484,7 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
     if dtype is not None:
         _check_norm_dtype("linalg.vector_norm", input.dtype, dtype)
         input = OPS["to_dtype"](input, dtype)
-    return _out(OPS["vector_norm"](input, float(ord), normalize_dims(dim, input.ndim), keepdim), out)
+    return _out(OPS["vector_norm"](input, float(ord), _normalize_dims(dim, input.ndim), keepdim), out)
 
 
 def _powsum(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
@@ -491,7 +495,7 @@ def _powsum(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
     if kind.is_integral:
         raise dtypes.no_kernel("powsum_cpu", dtypes.int64 if dtype is None else kind)
     x = OPS["abs"](input if dtype is None else OPS["to_dtype"](input, dtype))
-    return OPS["sum"](OPS["pow"](x, float(ord)), normalize_dims(dim, input.ndim), keepdim, None)
+    return OPS["sum"](OPS["pow"](x, float(ord)), _normalize_dims(dim, input.ndim), keepdim, None)
 
 
 def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
@@ -499,11 +503,11 @@ def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool
     if dtype is not None:
         _check_norm_dtype("linalg.matrix_norm", input.dtype, dtype)
         input = OPS["to_dtype"](input, dtype)
-    check_matrix("linalg.matrix_norm", input, halves=ord not in ("nuc", 2, -2))
+    _check_matrix("linalg.matrix_norm", input, halves=ord not in ("nuc", 2, -2))
     dims = tuple(dim)
     if len(dims) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
-    rows, cols = (normalize_dim(d, input.ndim) for d in dims)
+    rows, cols = (_normalize_dim(d, input.ndim) for d in dims)
     if rows == cols:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
     if ord == "fro":
@@ -554,7 +558,7 @@ def cond(input: Any, p: Any = None) -> Any:  # noqa: A002
 def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
     """A matrix times itself `n` times; negative `n` powers the inverse."""
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
-        check_square("linalg.matrix_power", input)
+        _check_square("linalg.matrix_power", input)
     if n < 0:
         input, n = inv(input), -n
     if n == 0:  # the copy keeps input in the graph: its gradient is zero
@@ -618,9 +622,9 @@ def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # 
     if input.dtype is dtypes.bool_ and other.dtype is dtypes.bool_:
         raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     if input.dtype is not other.dtype:
-        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(other.dtype)}")
-    d = normalize_dim(dim, input.ndim)
-    shape = broadcast_shapes(input.shape, other.shape)
+        raise RuntimeError(f"expected scalar type {_scalar_name(input.dtype)} but found {_scalar_name(other.dtype)}")
+    d = _normalize_dim(dim, input.ndim)
+    shape = _broadcast_shapes(input.shape, other.shape)
     if input.shape[d] != 3 or other.shape[d] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}")
     a, b = OPS["expand"](input, shape), OPS["expand"](other, shape)
@@ -634,12 +638,12 @@ def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """Sums of products along `dim`, those of x conjugated. Raises RuntimeError for integers."""
     if x.dtype.is_integral:
-        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(x.dtype)}")
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {_scalar_name(x.dtype)}")
     if x.dtype is not y.dtype:
         raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
-                           f"{scalar_name(x.dtype)} and y of type {scalar_name(y.dtype)} instead")  # fmt: skip
+                           f"{_scalar_name(x.dtype)} and y of type {_scalar_name(y.dtype)} instead")  # fmt: skip
     product = (OPS["conj"](x) if x.dtype.is_complex else x) * y
-    return OPS["sum"](product, (normalize_dim(dim, product.ndim),), False, None)
+    return OPS["sum"](product, (_normalize_dim(dim, product.ndim),), False, None)
 
 
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:  # noqa: N803
@@ -655,7 +659,7 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
 def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     """Powers 0, 1, 2, ... of vectors' elements, as columns. Raises RuntimeError for N < 1."""
     if x.dtype is dtypes.bool_ or x.dtype in (dtypes.float16, dtypes.bfloat16):
-        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {scalar_name(x.dtype)}")
+        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {_scalar_name(x.dtype)}")
     x = OPS["unsqueeze"](x, 0) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else N
     if n <= 1:
@@ -664,11 +668,11 @@ def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     return OPS["stack"]([OPS["pow"](x, i) for i in range(n)], x.ndim)
 
 
-make_refusing(globals())
-_powsum = refusing(_powsum)
+_make_refusing(globals())
+_powsum = _refusing(_powsum)
 for _name in ("cholesky_ex cond eig eigh eigvals eigvalsh inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power "
               "matrix_rank multi_dot pinv qr slogdet solve_ex svd svdvals vecdot").split():  # fmt: skip
-    globals()[_name] = takes_out(globals()[_name], _name in ("eigvalsh", "matrix_norm", "multi_dot", "svdvals", "vecdot"))
+    globals()[_name] = _takes_out(globals()[_name], _name in ("eigvalsh", "matrix_norm", "multi_dot", "svdvals", "vecdot"))
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",

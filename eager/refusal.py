@@ -47,7 +47,7 @@ _EXCEPT: Final = {
     ("lstsq", "b"): "Tensor", ("tensorsolve", "other"): "Tensor",
     # one argument for several overloads: of any type
     ("type_", "dtype"): "", ("view", "sizes"): "", ("repeat_interleave", "repeats"): "", ("tensordot", "dims"): "",
-    **{(f, "input"): "Number" for f in "searchsorted bucketize float_power add sub div pow".split()},
+    **{(f, "input"): "Number" for f in "searchsorted bucketize float_power add sub div pow where".split()},
     **{(f, "dim"): "" for f in "var std var_mean std_mean max min".split()},
     **{(f, "source"): "tuple of ints" for f in ("movedim", "moveaxis")},
     **{(f, "padding"): "" for f in "conv1d conv2d conv3d".split()},  # which may be a word

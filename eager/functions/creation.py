@@ -11,6 +11,7 @@ import numpy as np
 from eager import _native, ambient, dtypes, float8
 from eager.device import default_device, device
 from eager.dtypes import dtype
+from eager.elements import rounded
 from eager.functions.views import given_sizes, sizes_of
 from eager.memory_format import strided
 from eager.optable.creation import in_dtype
@@ -469,7 +470,8 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                   pin_memory: bool = False) -> Tensor:  # fmt: skip
     check_layout(layout)
-    made = OPS["full"]((), s, dtypes.chosen(dtype, dtypes.get_default_dtype()), _where(device))
+    d = dtypes.chosen(dtype, dtypes.get_default_dtype())
+    made = OPS["full"]((), rounded(s, d), d, _where(device))
     return finish(made, requires_grad, pin_memory=pin_memory)
 
 

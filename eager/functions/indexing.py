@@ -11,6 +11,7 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
+from eager.elements import rounded
 from eager.functions.creation import tensor
 from eager.optable.asserting import demand
 from eager.optable.indexing import check_sources
@@ -30,7 +31,9 @@ def _out(result: Any, out: Any) -> Any:
 # ---- x[...] ----
 
 
-def _bad_index(item: Any) -> IndexError:
+def _bad_index(item: Any) -> IndexError | TypeError:
+    if isinstance(item, (str, bytes)):  # a sequence, of which torch would make a tensor
+        return TypeError(f"new(): invalid data type '{type(item).__name__}'")
     return IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
                       f"(got {type(item).__name__})")  # fmt: skip
 
@@ -232,6 +235,8 @@ def setitem(self: Any, key: Any, value: Any) -> None:
     """`self[key] = value`: the value is cast to self's dtype and broadcast to what the key selects."""
     if key is False or (isinstance(key, np.bool_) and not key):
         return
+    if isinstance(value, (int, float)):
+        value = rounded(value, self.dtype)
     target, indices = _split_key(self, key, True)
     if not indices:
         check_each_element_once(target)

@@ -323,7 +323,7 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
     """P, L and U from what `linalg.lu_factor` gives."""
     if unpack_pivots:
-        linalg.check_pivots("torch.lu_unpack", LU_data, LU_pivots)
+        linalg._check_pivots("torch.lu_unpack", LU_data, LU_pivots)
     blank = OPS["full"]((0,), 0.0, LU_data.dtype, LU_data.device)
     lower, upper = linalg._unpack(LU_data) if unpack_data else (blank, blank)
     turned = blank

@@ -9,6 +9,7 @@ import numpy as np
 from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, c_name, scalar_name
+from eager.elements import check_element, rounded
 from eager.optable.schema import is_number
 from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS, Op, composition, from_array, write_out
@@ -153,14 +154,24 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     """Limit values to [min, max]; either bound may be None, a number or a tensor."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    _check_ints(input, min, max)
     return _out(OPS["clamp"](input, min, max), out, input, min, max)
 
 
+def _check_ints(tensor: Any, *values: Any) -> None:
+    """Raise RuntimeError for an int that a tensor of integers is combined with and that its dtype does not hold."""
+    for value in values:
+        if value.__class__ is int and tensor.dtype.category is Category.INT:
+            check_element(value, tensor.dtype)
+
+
 def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
+    _check_ints(input, min)
     return OPS["clamp"](input, min, None)
 
 
 def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
+    _check_ints(input, max)
     return OPS["clamp"](input, None, max)
 
 
@@ -305,7 +316,15 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     if not isinstance(condition, TensorBase):
         raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
     check_condition(condition)
+    _check_choices(input, other)
     return _out(OPS["where"](condition, input, other), out, condition, input, other)
+
+
+def _check_choices(input: Any, other: Any) -> None:  # noqa: A002
+    if isinstance(input, TensorBase):
+        _check_ints(input, other)
+    elif isinstance(other, TensorBase):
+        _check_ints(other, input)
 
 
 def check_condition(condition: Any) -> None:
@@ -319,6 +338,7 @@ def check_condition(condition: Any) -> None:
 
 def _where_method(self: Any, condition: Any, other: Any) -> Any:
     check_condition(condition)
+    _check_choices(self, other)
     return OPS["where"](condition, self, other)
 
 
@@ -384,6 +404,7 @@ def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    _check_ints(self, min, max)
     return OPS["clamp_"](self, min, max)
 
 
@@ -407,7 +428,8 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         if not isinstance(other, (bool, int, float, complex, np.number, np.bool_, SymInt, SymFloat)):
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
         check_each_element_once(self)
-        return OPS["fill_"](self, other.real if isinstance(other, complex) and not self.dtype.is_complex else other)
+        number = other.real if isinstance(other, complex) and not self.dtype.is_complex else other
+        return OPS["fill_"](self, rounded(number, self.dtype))
     if other.device is not self.device and not self.is_fake and not other.is_fake:
         other = other.to(self.device)
     return OPS["copy_"](self, other)

@@ -4,6 +4,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from eager import dtypes
+from eager.dtypes import scalar_name
 from eager.functions.convolution import batched, spread
 from eager.optable.shape import in_suggested_format
 from eager.optable.table import OPS, write_out
@@ -135,17 +137,36 @@ def _lp_pool(n: int) -> Any:
     return lp_pool
 
 
+def _unpooled(default: tuple[int, ...], stride: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
+    """The spatial sizes in an output_size. Raises ValueError for another number of sizes and for one that no window reaches."""
+    n = len(default)
+    if len(given) not in (n, n + 2):
+        raise ValueError(f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(given)}'")
+    size = given[-n:]
+    for d, (wanted, least, step) in enumerate(zip(size, default, stride, strict=True)):
+        if not least - step < wanted < least + step:
+            raise ValueError(f'invalid output_size "{size}" (dim {d} must be between {least - step} and {least + step})')
+    return size
+
+
 def _max_unpool(n: int) -> Any:
     who = f"max_unpool{n}d"
 
     def max_unpool(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:  # noqa: A002
         """Elements put back where `max_pool` found them, zeros elsewhere."""
+        kernel, stride, padding, _ = _options(n, who, kernel_size, stride, padding)
+        if min(stride) <= 0:
+            raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
+        if indices.dtype is not dtypes.int64:
+            raise RuntimeError(f"elements in indices should be type int64 but got: {scalar_name(indices.dtype)}")
+        if tuple(indices.shape) != tuple(input.shape):
+            raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices "
+                               f"tensor with shape: {list(indices.shape)}")  # fmt: skip
         x, single = batched(input, n, who)
         index, _ = batched(indices, n, who)
-        kernel, stride, padding, _ = _options(n, who, kernel_size, stride, padding)
         size = tuple((m - 1) * s - 2 * p + k for m, s, p, k in zip(x.shape[2:], stride, padding, kernel, strict=True))
         if output_size is not None:
-            size = tuple(output_size)[-n:]
+            size = _unpooled(size, stride, tuple(output_size))
         total = 1
         for m in size:
             total *= m

@@ -141,7 +141,10 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     _probability("bernoulli", input if p is None else p)
     u = rand(tuple(input.shape), generator=generator, dtype=input.dtype if input.is_floating_point() else None, device=input.device)
     below = u < (input if p is None else p)
-    return OPS["to_dtype"](in_rows(below) if p is None else below, input.dtype)
+    drawn = OPS["to_dtype"](in_rows(below) if p is None else below, input.dtype)
+    if p is None and input._requires_grad and _native.grad_enabled():
+        return drawn + input * 0  # as in torch: the gradient is zero
+    return drawn
 
 
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:

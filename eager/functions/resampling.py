@@ -259,6 +259,10 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     if tuple(theta.shape[1:]) != (d, d + 1):
         raise ValueError(f"Expected a batch of {d}D affine matrices of shape Nx{d}x{d + 1} for size {tuple(size)}. Got "
                          f"{tuple(theta.shape)}.")  # fmt: skip
+    batch, *_ = size
+    if theta.shape[0] != batch:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {d + 1}] but got: "
+                           f"[{theta.shape[0]}, {d + 1}].")  # fmt: skip
     axes = []
     for i, n in enumerate(reversed(spatial)):  # x first
         steps = np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)

@@ -9,7 +9,7 @@ from eager.dtypes import c_name, scalar_name
 from eager.optable.asserting import demand
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out, zeros
-from eager.overlap import check_out
+from eager.overlap import check_no_overlap, check_out
 from eager.spec import TensorSpec, normalize_dim
 from eager.symint import as_count
 
@@ -20,8 +20,16 @@ def _pair(kind: Any, result: Any, out: Any = None) -> Any:
     return kind(*(result if out is None else write_out(out, result)))
 
 
+def _check_outs(out: Any, input: Any, same_allowed: bool = True) -> None:  # noqa: A002
+    """Raise RuntimeError where a tensor in `out` lies over part of the input."""
+    for written in out if isinstance(out, (tuple, list)) else ():
+        if isinstance(written, TensorBase) and not written.is_fake and written.device.type != "meta":
+            check_no_overlap(written, (input,), same_allowed)
+
+
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:  # noqa: A002
     """(values, indices) in order along `dim`; equal elements keep their order."""
+    _check_outs(out, input)
     return _pair(return_types.sort, OPS["sort"](input, normalize_dim(dim, input.ndim), descending, bool(stable)), out)
 
 
@@ -42,6 +50,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
     """The `k`-th smallest element along `dim`, counted from 1, with its position."""
+    _check_outs(out, input, False)
     return _pair(return_types.kthvalue, OPS["kthvalue"](input, k, normalize_dim(dim, input.ndim), keepdim), out)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from eager import _native
 from eager.optable.table import OPS
-from eager.random import Generator
+from eager.random import Generator as _Generator
 from eager.tensor import Tensor
 
 
@@ -45,20 +45,20 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 @_without_grad
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: _Generator | None = None) -> Tensor:
     """Uniform in [a, b)."""
     return tensor.uniform_(a, b, generator=generator)
 
 
 @_without_grad
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: _Generator | None = None) -> Tensor:
     """Normal with the given mean and standard deviation."""
     return tensor.normal_(mean, std, generator=generator)
 
 
 @_without_grad
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
-                  generator: Generator | None = None) -> Tensor:  # fmt: skip
+                  generator: _Generator | None = None) -> Tensor:  # fmt: skip
     """Normal, redrawn within [a, b]: the inverse distribution function of a uniform draw."""
 
     def below(x: float) -> float:
@@ -134,14 +134,14 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: _Generator | None = None) -> Tensor:
     """Uniform with variance gain^2 * 2 / (fan_in + fan_out). Source: Glorot & Bengio, 2010."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: _Generator | None = None) -> Tensor:
     """Normal with variance gain^2 * 2 / (fan_in + fan_out)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
@@ -155,7 +155,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
-                     generator: Generator | None = None) -> Tensor:  # fmt: skip
+                     generator: _Generator | None = None) -> Tensor:  # fmt: skip
     """Uniform with variance gain^2 / fan. Source: He et al., 2015."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -165,14 +165,14 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
-                    generator: Generator | None = None) -> Tensor:  # fmt: skip
+                    generator: _Generator | None = None) -> Tensor:  # fmt: skip
     """Normal with variance gain^2 / fan."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
 
 @_without_grad
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: _Generator | None = None) -> Tensor:
     """A (semi-)orthogonal matrix, trailing dims flattened: Q of the QR of a normal draw, signs made unique."""
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -206,7 +206,7 @@ def _orthonormal(matrix: Tensor) -> Tensor:
 
 
 @_without_grad
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: _Generator | None = None) -> Tensor:
     """Normal, with a fraction `sparsity` of each column set to zero. Raises ValueError unless it has 2 dims."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

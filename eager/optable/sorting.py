@@ -130,9 +130,14 @@ def _kthvalue_meta(x: SpecLike, k: int, dim: int, keepdim: bool) -> tuple[Tensor
     return _statistic_meta("kthvalue", x, dim, keepdim)
 
 
+def _ordered(x: Any) -> Any:
+    """The array in a type that numpy sorts with nan last: bfloat16 as float32."""
+    return x.astype(np.float32) if x.dtype.kind == "V" or x.dtype.name == "bfloat16" else x
+
+
 def _kthvalue(xp: Any, out: Any, x: Any, k: int, dim: int, keepdim: bool) -> None:
     x = at_least_1d(x)
-    at = xp.argpartition(x, k - 1, axis=dim).take(xp.asarray([k - 1]), axis=dim)
+    at = xp.argpartition(_ordered(x), k - 1, axis=dim).take(xp.asarray([k - 1]), axis=dim)
     _store(xp, out, xp.take_along_axis(x, at, dim), at)
 
 
@@ -218,8 +223,8 @@ MODE = declare("mode(Tensor x, int dim=-1, bool keepdim=False) -> (Tensor, Tenso
 def _unique(xp: Any, out: Any, x: Any, dim: int | None) -> tuple[Any, Any, Any]:
     """Sorted distinct elements (or slices along `dim`), the number of each element's value, and the counts."""
     if dim is None:
-        values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
-        return values, inverse.reshape(x.shape).astype("i8"), counts.astype("i8")
+        values, inverse, counts = xp.unique(_ordered(x), return_inverse=True, return_counts=True, equal_nan=False)
+        return values.astype(x.dtype, copy=False), inverse.reshape(x.shape).astype("i8"), counts.astype("i8")
     if x.shape[dim] == 0:
         return x.copy(), xp.zeros(0, "i8"), xp.zeros(0, "i8")
     values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, axis=dim)

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from eager import dtypes
-from eager.functions.creation import empty, linspace, ones, tensor
+from eager.functions.creation import empty as _empty
+from eager.functions.creation import linspace as _linspace
+from eager.functions.creation import ones as _ones
+from eager.functions.creation import tensor as _tensor
 from eager.memory_format import strided
 from eager.optable.table import OPS
 
@@ -32,9 +35,9 @@ def _window(name: str, samples: int, first: float, last: float, shape: Callable[
     if dtype not in (dtypes.float32, dtypes.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
     if samples < 2:
-        made = (ones if samples else empty)(samples, dtype=dtype, device=device)
+        made = (_ones if samples else _empty)(samples, dtype=dtype, device=device)
     else:
-        made = shape(linspace(first, last, samples, dtype=dtype, device=device))
+        made = shape(_linspace(first, last, samples, dtype=dtype, device=device))
     return made.requires_grad_() if requires_grad else made
 
 
@@ -80,7 +83,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, l
     step = 2.0 * beta / _period(M, sym)
 
     def shape(k: Tensor) -> Tensor:
-        return OPS["i0"](OPS["sqrt"](beta * beta - k * k)) / OPS["i0"](tensor(beta, dtype=k.dtype, device=k.device))
+        return OPS["i0"](OPS["sqrt"](beta * beta - k * k)) / OPS["i0"](_tensor(beta, dtype=k.dtype, device=k.device))
 
     return _window("kaiser", M, -beta, min(beta, -beta + (M - 1) * step), shape, dtype, layout, device, requires_grad)
 
@@ -96,8 +99,8 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any =
 
     def shape(k: Tensor) -> Tensor:
         signed = [w if i % 2 == 0 else -w for i, w in enumerate(weights)]
-        waves = OPS["cos"](tensor(range(len(weights)), dtype=k.dtype, device=k.device).unsqueeze(1) * k)
-        return OPS["sum"](tensor(signed, dtype=k.dtype, device=k.device).unsqueeze(1) * waves, (0,), False, None)
+        waves = OPS["cos"](_tensor(range(len(weights)), dtype=k.dtype, device=k.device).unsqueeze(1) * k)
+        return OPS["sum"](_tensor(signed, dtype=k.dtype, device=k.device).unsqueeze(1) * waves, (0,), False, None)
 
     step = 2 * math.pi / _period(M, sym)
     return _window("general_cosine", M, 0.0, (M - 1) * step, shape, dtype, layout, device, requires_grad)

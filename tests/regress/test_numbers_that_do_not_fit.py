@@ -65,3 +65,21 @@ def test_a_tensor_of_numbers_out_of_range_is_refused(data: Any, dtype: Any) -> N
 def test_imaginary_parts_are_not_dropped(dtype: Any) -> None:
     with pytest.raises(TypeError, match="complex"):
         torch.tensor([1j], dtype=dtype)
+
+
+@pytest.mark.parametrize(("dtype", "name", "number"), [(torch.float16, "c10::Half", 70000.0), (torch.bfloat16, "c10::BFloat16", 3.4e38)])
+def test_numbers_beyond_a_16_bit_float_are_refused_as_fill_values_and_rounded_as_items(dtype: Any, name: str, number: float) -> None:
+    for fill in ("fill_", "full_like", "new_full", "masked_fill_", "index_fill_", "scatter_"):
+        with pytest.raises(RuntimeError, match=f"value cannot be converted to type {name} without overflow"):
+            STORES[fill](torch.ones(2, dtype=dtype), number)
+    for assign in ("slice", "mask", "positions"):
+        assert STORES[assign](torch.ones(2, dtype=dtype), number).tolist() == [INF, INF]
+
+
+def test_int_operands_of_where_and_clamp_must_fit_the_dtype_of_the_tensor() -> None:
+    x, some = torch.tensor([1, 100], dtype=torch.int8), torch.tensor([True, False])
+    for call in (lambda: torch.where(some, 300, x), lambda: torch.where(some, x, 300), lambda: x.clamp(max=300), lambda: x.clamp_(min=300),
+                 lambda: x.clamp_min(300)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
+            call()
+    assert x.clamp(max=127).tolist() == [1, 100]

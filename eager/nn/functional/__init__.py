@@ -1,7 +1,7 @@
 """Functions of neural networks: `import eager.nn.functional as F`."""
 from typing import Any
 
-from eager.casting import listed
+from eager.casting import listed as _listed
 from eager.functions.convolution import (
     channel_shuffle,
     conv1d,
@@ -17,7 +17,7 @@ from eager.functions.convolution import (
     pixel_unshuffle,
     unfold,
 )
-from eager.functions.keywords import accept_numpy_names
+from eager.functions.keywords import accept_numpy_names as _accept_numpy_names
 from eager.functions.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -136,16 +136,15 @@ from eager.nn.functional.loss import (
     triplet_margin_with_distance_loss,
 )
 from eager.nn.functional.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
-from eager.refusal import all_refusing
-from eager.tensor import attach
+from eager.refusal import all_refusing as _all_refusing
+from eager.tensor import attach as _attach
 
-_OF_THIS_FILE = {"accept_numpy_names", "all_refusing", "attach", "listed"}
-_public = {name: value for name, value in globals().items() if not name.startswith("_") and name not in _OF_THIS_FILE}
-globals().update(all_refusing(listed(_public), __name__))
+_public = {name: value for name, value in globals().items() if not name.startswith("_")}
+globals().update(_all_refusing(_listed(_public), __name__))
 
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
 TOP_LEVEL: dict[str, Any] = {
-    **all_refusing(listed(aten.FUNCTIONS), "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
+    **_all_refusing(_listed(aten.FUNCTIONS), "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
     "max_pool1d_with_indices": max_pool1d_with_indices,
     "bilinear": bilinear, "celu": celu,
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
@@ -153,11 +152,11 @@ TOP_LEVEL: dict[str, Any] = {
     "pairwise_distance": pairwise_distance, "pdist": pdist, "prelu": prelu, "rms_norm": rms_norm, "rrelu": rrelu,
     "selu": selu, "relu_": relu_, "threshold_": threshold_,
 }  # fmt: skip
-accept_numpy_names(TOP_LEVEL)
+_accept_numpy_names(TOP_LEVEL)
 for _name, _fn in TOP_LEVEL.items():
     if _fn is not globals().get(_name):
         _fn.__module__ = "eager"
-attach({name: TOP_LEVEL[name] for name in ("softmax", "log_softmax", "prelu")} | {"hardshrink": hardshrink, "relu_": relu_})
+_attach({name: TOP_LEVEL[name] for name in ("softmax", "log_softmax", "prelu")} | {"hardshrink": hardshrink, "relu_": relu_})
 
 __all__ = [
     "TOP_LEVEL", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",

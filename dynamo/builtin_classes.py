@@ -172,7 +172,12 @@ def _tensor(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 @cls(eager.Size)
 def _size(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return TupleValue(cap.unpack(args[0]) if args else [], None, eager.Size)
+    items = cap.unpack(args[0]) if args else []
+    for i, item in enumerate(items):
+        kind = item.python_type()
+        if issubclass(kind, str | float | complex | list | tuple | dict | types.NoneType):
+            return cap.raise_(TypeError, f"torch.Size() takes an iterable of 'int' (item {i} is '{kind.__name__}')")
+    return TupleValue(items, None, eager.Size)
 
 
 @cls(collections.deque)

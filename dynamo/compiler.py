@@ -10,6 +10,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
 from types import CellType, CodeType, FunctionType
@@ -452,17 +453,20 @@ class Job:
         if COMPONENT.enabled:
             COMPONENT.log(f"{self.site.label}: captured {calls} calls over {len(cap.inputs)} tensors for {self.owner.backend_name}")
         self.owner.statistics.graphs.append(gm)
-        if cap.unrolled >= _UNROLLED_TO_WARN and calls >= _CALLS_TO_WARN:
+        is_long = cap.unrolled >= _UNROLLED_TO_WARN and calls >= _CALLS_TO_WARN
+        if is_long:
             _logging.warn_once(f"unrolled {self.site.number}",
                                f"compile: {self.site.place}: loops of {cap.unrolled} iterations were unrolled into {calls} calls, which "
-                               "may take minutes to compile. Hint: move the loop out of the compiled function, or set "
+                               "takes long to compile; a compiler run of more than FRAMEJIT_UNROLL_TIMEOUT_S is given up. Hint: "
+                               "move the loop out of the compiled function, or set "
                                "FRAMEJIT_UNROLL_LIMIT to a smaller number of iterations: longer loops then run eagerly")  # fmt: skip
         examples: list[Any] = []
         try:
             inputs = [v for v in cap.inputs if v.real is not None]
             examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
             examples += [cap.shapes.argument(s) for s in cap.number_inputs]
-            compiled = self._compiled(cap, gm, examples, lambda part, given: self.owner.backend(part, given, self.owner.options))
+            with self._time_limit(is_long):
+                compiled = self._compiled(cap, gm, examples, lambda part, given: self.owner.backend(part, given, self.owner.options))
         except NeedsStatic as refusal:
             cap.make_static(refusal)
             raise
@@ -482,6 +486,13 @@ class Job:
         if not callable(compiled):
             raise TypeError(f"compile: backend {self.owner.backend_name} returned a {type(compiled).__name__}; allowed: a callable")
         return compiled
+
+    def _time_limit(self, is_long: bool) -> AbstractContextManager[object]:
+        """Less time for the compiler where a long loop was unrolled, unless that the graph is whole was asked for."""
+        settings = _settings.current()
+        if not is_long or self.owner.options.fullgraph:
+            return nullcontext()
+        return _settings.scope(cpu_compile_timeout_s=min(settings.cpu.compile_timeout_s, settings.capture.unroll_timeout_s))
 
     def _compiled(self, cap: Capture, gm: Any, examples: list[Any], compile_: Compile) -> Callable[..., Any]:
         return staged(gm, examples, cap.data_calls, compile_, FakeMode) if cap.data_calls.nodes else compile_(gm, examples)

@@ -173,6 +173,9 @@ class Capture:
     unroll_limit: int = _setting(
         "FRAMEJIT_UNROLL_LIMIT", 20_000, _count, "Instructions of an unrolled loop before the capture breaks the graph."
     )
+    unroll_timeout_s: int = _setting(
+        "FRAMEJIT_UNROLL_TIMEOUT_S", 30, _count, "Seconds after which a compiler run is given up if a long loop was unrolled."
+    )
     force_break: str = _setting(
         "FRAMEJIT_FORCE_BREAK",
         "none",

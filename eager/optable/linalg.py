@@ -7,7 +7,7 @@ for factorisations that are unique only up to signs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -21,8 +21,40 @@ from eager.optable.table import OPS, Kind, cast_to, declare, zeros
 from eager.spec import SpecLike, TensorSpec
 
 
-class LinAlgError(RuntimeError):
+class _LinAlgError(RuntimeError):
     """A matrix that has no inverse or factorisation of the kind asked for."""
+
+
+LinAlgError = _LinAlgError  # torch's class has the name with an underscore
+
+
+def first_zero_pivot(x: Any) -> int:
+    """The number, from 1, of a singular matrix's first zero pivot; of the last pivot where rounding hides the zero."""
+    packed, _ = lu_array(np, x)
+    zero = np.flatnonzero(np.diagonal(packed) == 0)
+    return int(zero[0]) + 1 if zero.size else int(x.shape[-1])
+
+
+def first_indefinite_minor(x: Any) -> int:
+    """The order of the first leading minor that has no Cholesky factor."""
+    for k in range(1, x.shape[-1]):
+        try:
+            np.linalg.cholesky(x[:k, :k])
+        except np.linalg.LinAlgError:
+            return k
+    return int(x.shape[-1])
+
+
+def _failure(who: str, x: Any, compute: Callable[[Any], Any], what: Callable[[Any], str]) -> LinAlgError:
+    """The error for the first matrix of `x` that `compute` fails on. what: the text for that matrix."""
+    x = x.get() if hasattr(x, "get") else x  # from a device
+    for at in np.ndindex(*x.shape[:-2]):
+        try:
+            compute(x[at])
+        except np.linalg.LinAlgError:
+            batch = f"(Batch element {int(np.ravel_multi_index(at, x.shape[:-2]))}): " if at else ""
+            return LinAlgError(f"{who}: {batch}{what(x[at])}")
+    return LinAlgError(f"{who}: {what(x.reshape(-1, *x.shape[-2:])[0])}")
 
 
 # The LAPACK wrappers of torch that report a dtype as not implemented: first for halves alone, then for integers too.
@@ -128,8 +160,8 @@ def _inverse(xp: Any, out: Any, x: Any) -> None:
     try:
         xp.copyto(out, xp.linalg.inv(x))
     except np.linalg.LinAlgError:
-        raise LinAlgError("linalg.inv: The diagonal element is zero, the inversion could not be completed because the input matrix "
-                          "is singular.") from None  # fmt: skip
+        raise _failure("linalg.inv", x, np.linalg.inv, lambda m: f"The diagonal element {first_zero_pivot(m)} is zero, the inversion "
+                       "could not be completed because the input matrix is singular.") from None  # fmt: skip
 
 
 def inverse_vjp(g: Any, y: Any) -> Any:
@@ -189,7 +221,8 @@ def _solve(xp: Any, out: Any, x: Any, other: Any) -> None:
     try:
         xp.copyto(out, xp.linalg.solve(x, other))
     except np.linalg.LinAlgError:
-        raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.") from None
+        raise _failure("torch.linalg.solve", x, np.linalg.inv,
+                       lambda _: "The solver failed because the input matrix is singular.") from None  # fmt: skip
 
 
 def solve_vjp(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -247,7 +280,9 @@ def _cholesky(xp: Any, out: Any, x: Any) -> None:
     try:
         xp.copyto(out, xp.linalg.cholesky(x))
     except np.linalg.LinAlgError:
-        raise LinAlgError("linalg.cholesky: The factorization could not be completed because the input is not positive-definite.") from None
+        raise _failure("linalg.cholesky", x, np.linalg.cholesky, lambda m: "The factorization could not be completed because the input "
+                       f"is not positive-definite (the leading minor of order {first_indefinite_minor(m)} is not positive-definite)"
+                       ".") from None  # fmt: skip
 
 
 def cholesky_vjp(g: Any, y: Any) -> Any:

@@ -11,26 +11,19 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes
-from eager.optable.linalg import CHOLESKY, INVERSE, SOLVE, cholesky_vjp, inverse_vjp, lu_array, solve_vjp, spec_like
+from eager.optable.linalg import (
+    CHOLESKY,
+    INVERSE,
+    SOLVE,
+    cholesky_vjp,
+    first_indefinite_minor,
+    first_zero_pivot,
+    inverse_vjp,
+    solve_vjp,
+    spec_like,
+)
 from eager.optable.table import Kind, Op, declare
 from eager.spec import SpecLike, TensorSpec
-
-
-def _first_zero_pivot(x: Any) -> int:
-    """Of one singular matrix; the last pivot where rounding hides the zero."""
-    packed, _ = lu_array(np, x)
-    zero = np.flatnonzero(np.diagonal(packed) == 0)
-    return int(zero[0]) + 1 if zero.size else x.shape[-1]
-
-
-def _first_indefinite_minor(x: Any) -> int:
-    """Of one matrix without a Cholesky factor."""
-    for k in range(1, x.shape[-1]):
-        try:
-            np.linalg.cholesky(x[:k, :k])
-        except np.linalg.LinAlgError:
-            return k
-    return int(x.shape[-1])
 
 
 def _kernel(compute: Callable[..., Any], status: Callable[[Any], int]) -> Callable[..., None]:
@@ -67,9 +60,9 @@ def _declare(name: str, base: Op, params: str, compute: Callable[..., Any], stat
                    nondifferentiable_outputs=(1,), samples=samples)  # fmt: skip
 
 
-INVERSE_STATUS = _declare("inverse_status", INVERSE, "Tensor x", lambda xp, x: xp.linalg.inv(x), _first_zero_pivot,
+INVERSE_STATUS = _declare("inverse_status", INVERSE, "Tensor x", lambda xp, x: xp.linalg.inv(x), first_zero_pivot,
                           {"x": lambda gs, y: inverse_vjp(gs[0], y)})  # fmt: skip
-SOLVE_STATUS = _declare("solve_status", SOLVE, "Tensor x, Tensor other", lambda xp, x, other: xp.linalg.solve(x, other), _first_zero_pivot,
+SOLVE_STATUS = _declare("solve_status", SOLVE, "Tensor x, Tensor other", lambda xp, x, other: xp.linalg.solve(x, other), first_zero_pivot,
                         {"x,other": lambda gs, x, y: solve_vjp(gs[0], x, y)})  # fmt: skip
-CHOLESKY_STATUS = _declare("cholesky_status", CHOLESKY, "Tensor x", lambda xp, x: xp.linalg.cholesky(x), _first_indefinite_minor,
+CHOLESKY_STATUS = _declare("cholesky_status", CHOLESKY, "Tensor x", lambda xp, x: xp.linalg.cholesky(x), first_indefinite_minor,
                            {"x": lambda gs, y: cholesky_vjp(gs[0], y)})  # fmt: skip

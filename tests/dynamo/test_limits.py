@@ -10,7 +10,7 @@ import pytest
 
 import eager as torch
 from dynamo.errors import FailOnRecompile, RecompileLimitExceeded
-from eager import _logging, nn
+from eager import _logging, _settings, nn
 from tests.dynamo.test_names import CompileCounter
 
 
@@ -160,3 +160,23 @@ def test_arguments_of_compile_of_a_wrong_type_are_refused(given: dict[str, Any])
 def test_settings_that_cannot_act_are_refused(name: str, value: Any) -> None:
     with pytest.raises(NotImplementedError, match=name):
         setattr(torch._dynamo.config, name, value)
+
+
+def test_a_long_unrolled_loop_has_less_time_in_the_compiler() -> None:
+    seen: list[int] = []
+
+    def backend(gm: Any, inputs: Any) -> Any:
+        seen.append(_settings.current().cpu.compile_timeout_s)
+        return gm.forward
+
+    def f(x: Any) -> Any:
+        for i in range(400):
+            x = (x + i) * 2 - x
+        return x
+
+    x = torch.zeros(2)
+    for function, options in ((f, {}), (f, {"fullgraph": True}), (lambda x: x + 1, {})):
+        torch.compile(function, backend=backend, **options)(x)
+    whole = _settings.current().cpu.compile_timeout_s
+    assert seen == [30, whole, whole]
+    assert whole > 30

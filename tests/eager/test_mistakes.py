@@ -15,8 +15,6 @@ WANTED: dict[str, list[str]] = json.loads(mistakes.DATA.read_text())
 # Where the messages differ, and why: how ours begins.
 DIFFERENT = {
     "unknown device": ("RuntimeError", "Expected one of cpu, cuda, meta device type"),  # torch lists devices that are not here
-    "matrix": ("LinAlgError", "linalg.inv: The diagonal element"),  # LAPACK's position of the zero is not known
-    "cholesky": ("LinAlgError", "linalg.cholesky: The factorization could not be completed"),
 }
 NAMES = {"torch": torch, "F": torch.nn.functional}
 
@@ -43,6 +41,21 @@ def check(name: str, error: BaseException) -> None:
 @pytest.mark.parametrize("name", WANTED)
 def test_eager(name: str) -> None:
     check(name, run(mistakes.program(name)))
+
+
+# Programs that a compiled function runs like an eager one: single statements that need no file, no class and no compiler.
+COMPILED = [name for name in mistakes.ALONE if name not in ("no super().__init__", "no forward", "no file", "backend", "graph")]
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_programs_in_a_compiled_function(name: str) -> None:
+    body = "\n    ".join(mistakes.program(name).replace("; ", "\n").splitlines())
+    source = f"@torch.compile(backend='aot_eager')\ndef f():\n    {body}\nf()"
+    kind, text = DIFFERENT.get(name, WANTED[name])
+    with torch._dynamo.config.patch(suppress_errors=True):  # as programs have it
+        error = run(source.replace("with torch.inference_mode(): x", "with torch.inference_mode():\n        x"))
+    assert type(error).__name__ == kind
+    assert str(error).startswith(text)
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

@@ -175,7 +175,8 @@ def test_a_long_unrolled_loop_has_less_time_in_the_compiler() -> None:
         return x
 
     x = torch.zeros(2)
-    for function, options in ((f, {}), (f, {"fullgraph": True}), (lambda x: x + 1, {})):
+    cases: list[tuple[Any, dict[str, Any]]] = [(f, {}), (f, {"fullgraph": True}), (lambda x: x + 1, {})]
+    for function, options in cases:
         torch.compile(function, backend=backend, **options)(x)
     whole = _settings.current().cpu.compile_timeout_s
     assert seen == [30, whole, whole]

@@ -98,7 +98,7 @@ def _adaptive_avg_pool(n: int) -> Any:
         """Mean over so many windows as `output_size` says, as even as they can be."""
         x, single = batched(input, n, who)
         size = _target(x, output_size, n)
-        if 0 in size:  # of any dtype: no kernel runs
+        if 0 in size and 0 not in x.shape[2:]:  # of any dtype: no kernel runs
             return _unbatched(x.new_empty((*x.shape[:2], *size)), single)
         return _unbatched(OPS["adaptive_avg_pool"](x, size), single)
 

@@ -572,9 +572,9 @@ def _index_meta(x: SpecLike, indices: Sequence[Any]) -> TensorSpec:
         t = indices[i]
         lead = len(shape) - t.ndim
         spread = tuple(0 if n == 1 and m != 1 else s for n, s, m in zip(t.shape, t.stride(), shape[lead:], strict=True))
-        steps = view_strides(shape, (*(0,) * lead, *spread), aligned)
-        assert steps is not None  # only dims of size 1 are added
-        operands.append(TensorSpec(aligned, t.dtype, steps, where))
+        strides = view_strides(shape, (*(0,) * lead, *spread), aligned)
+        assert strides is not None  # only dims of size 1 are added
+        operands.append(TensorSpec(aligned, t.dtype, strides, where))
     return TensorSpec(full, x.dtype, elementwise_strides(full, operands), where)
 
 

@@ -200,7 +200,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 @composition
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between x1 and x2, broadcast together, along dim; each norm being at least eps."""
-    if eps < 0:
+    if not eps >= 0:
         raise RuntimeError(f"eps must be non-negative, got: {eps}")
     common = promote_types(x1.dtype, x2.dtype)
     if not common.is_floating_point:

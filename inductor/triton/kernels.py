@@ -42,6 +42,12 @@ def fj_floormod(a, b):
 
 
 @triton.jit
+def fj_remainder(a, b):  # a - floor(a / b) * b would round the quotient first
+    r = libdevice.fmod(a, b)
+    return r + tl.where((r != 0) & ((r < 0) != (b < 0)), b, 0)
+
+
+@triton.jit
 def fj_max(a, b):
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 

@@ -59,7 +59,7 @@ _INTEGER: Final = {  # Triton divides towards zero
 }
 _FLOATING: Final = {
     "floordiv": "tl.floor({0} / {1})",
-    "remainder": "({0} - tl.floor({0} / {1}) * {1})",
+    "remainder": "fj_remainder({0}, {1})",
     "truncdiv": "libdevice.trunc({0} / {1})",
 }
 

@@ -84,6 +84,31 @@ def test_compiled_gradients_are_torchs(group: str) -> None:
     assert not bad
 
 
+def test_compiled_rows_are_eager() -> None:
+    """Reductions and scans of rows with ties, infinities and nan: values and gradients, all in one graph."""
+    names = list(GROUPS["row"])
+
+    def forward(leaves: Any) -> Any:
+        return [GROUPS["row"][name](torch, x) for name, x in zip(names, leaves, strict=True)]
+
+    def run(fn: Any, row: Any) -> list[Any]:
+        leaves = [torch.tensor(row, dtype=torch.float64, requires_grad=True) for _ in names]
+        found: list[Any] = []
+        for x, y in zip(leaves, fn(leaves), strict=True):
+            grad = torch.autograd.grad(y, x, torch.ones_like(y), allow_unused=True, retain_graph=True)[0] if y.requires_grad else None
+            found += [y.detach().flatten().tolist(), torch.zeros(3).tolist() if grad is None else grad.tolist()]
+        return found
+
+    compiled, bad = torch.compile(forward), {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a standard deviation of one element
+        for (row,) in inputs("row"):
+            for k, (found, expected) in enumerate(zip(run(compiled, row), run(forward, row), strict=True)):
+                if found != pytest.approx(expected, rel=1e-6, abs=1e-12, nan_ok=True):
+                    bad[names[k // 2], row] = found, expected
+    assert not bad
+
+
 @pytest.mark.parametrize("name", ["relu6", "elu", "hardswish", "hardsigmoid", "softshrink"])
 def test_halves_have_the_same_corners(name: str) -> None:
     points = [math.nan, 3.0, -3.0, 0.0, 6.0, 0.5, -0.5]

@@ -63,8 +63,15 @@ class OpBase:
     _plain: int
     _inplace: int
     _recorded: int
+    _tensors: int
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
+
+class ArgumentCheck:
+    """See eager/native/arguments.c."""
+
+    def __init__(self, verifier: Callable[[tuple[Any, ...], dict[str, Any] | None], Any]) -> None: ...
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = ..., /) -> Any: ...
 
 # ---- set-up ----
 

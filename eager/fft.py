@@ -294,4 +294,4 @@ def ifftshift(input: Any, dim: Any = None) -> Any:
     return _shift(input, dim, False)
 
 
-_make_refusing(globals())
+_make_refusing(globals(), "fft_")

@@ -227,7 +227,7 @@ def _intercept_attributes(cls: type) -> None:
 # Python's operators are calls of these methods, as in torch; the others are called by their own names.
 _METHOD_OF: Final = {
     "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul", "rmul": "mul", "imul": "mul_",
-    "truediv": "div", "itruediv": "div_", "pow": "pow", "ipow": "pow_", "neg": "neg", "abs": "abs", "mod": "remainder",
+    "truediv": "div", "itruediv": "div_", "pow": "pow", "ipow": "pow_", "neg": "neg", "pos": "positive", "abs": "abs", "mod": "remainder",
     "imod": "remainder_", "matmul": "matmul", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne",
 }  # fmt: skip
 _NAMESPACES: Final = ("eager", "eager.nn.functional", "eager.linalg", "eager.fft", "eager.special", "eager.autograd", "eager.nn.init")

@@ -151,7 +151,7 @@ def tensorinv(input: Any, ind: int = 2, *, out: Any = None) -> Any:  # noqa: A00
     if math.prod(head) != math.prod(tail):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
                            f"{math.prod(tail)} != {math.prod(head)}")  # fmt: skip
-    return _out(inv(input.reshape(math.prod(head), -1)).reshape(*tail, *head), out)
+    return _out(inv(input.reshape(math.prod(head), -1)).reshape((*tail, *head)), out)
 
 
 def tensorsolve(input: Any, other: Any, dims: Any = None, *, out: Any = None) -> Any:  # noqa: A002
@@ -163,7 +163,7 @@ def tensorsolve(input: Any, other: Any, dims: Any = None, *, out: Any = None) ->
     if math.prod(shape) != other.numel():
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but "
                            f"got {math.prod(shape)} != {math.prod(input.shape[: other.ndim])}")  # fmt: skip
-    return _cast_out(solve(input.reshape(-1, math.prod(shape)), other.reshape(-1)).reshape(*shape), out)
+    return _cast_out(solve(input.reshape(-1, math.prod(shape)), other.reshape(-1)).reshape(tuple(shape)), out)
 
 
 # ---- factorisations ----
@@ -436,7 +436,7 @@ def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
         relative = OPS["where"](atol > 0, 0.0, default)
     else:
         relative = 0.0 if atol > 0 else default
-    return OPS["maximum"](largest * relative, atol)
+    return OPS["clamp"](largest * relative, atol, None)
 
 
 def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: A002
@@ -668,11 +668,11 @@ def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     return OPS["stack"]([OPS["pow"](x, i) for i in range(n)], x.ndim)
 
 
-_make_refusing(globals())
-_powsum = _refusing(_powsum)
 for _name in ("cholesky_ex cond eig eigh eigvals eigvalsh inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power "
               "matrix_rank multi_dot pinv qr slogdet solve_ex svd svdvals vecdot").split():  # fmt: skip
-    globals()[_name] = _takes_out(globals()[_name], _name in ("eigvalsh", "matrix_norm", "multi_dot", "svdvals", "vecdot"))
+    globals()[_name] = _takes_out(_name, globals()[_name], _name in ("eigvalsh", "matrix_norm", "multi_dot", "svdvals", "vecdot"))
+_make_refusing(globals(), "linalg_")
+_powsum = _refusing(_powsum, "linalg__powsum")
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",

@@ -1,9 +1,9 @@
-"""Wrong types of arguments: torch's TypeError, which names the argument.
+"""Argument checks of public functions: torch's TypeError, which names the argument, before the body runs.
 
-Flags and whole numbers, and every argument passed by keyword, are checked before the body runs: a body would take 'a' for
-true and True for 1. Other positional arguments are checked only after the body failed, so that a correct call pays nothing
-for them. The type of a parameter is read from the function's annotations and, where these say `Any`, from its name: torch's
-names mean the same throughout. A Python type that stands for a dtype (`dtype=float`) is replaced, and the call repeated.
+What each parameter must be comes from torch's signature of the function (eager/signatures.py). For functions that torch writes in
+Python it comes from our annotations and, where these say `Any`, from the parameter's name: torch's names mean the same throughout.
+A check that passed is not repeated for arguments of the same classes (eager/native/arguments.c). A Python type that stands for a
+dtype (`dtype=float`) is replaced.
 """
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from eager import dtypes
+from eager import _native, dtypes, signatures
 from eager.cuda.memory import OutOfMemoryError
 from eager.device import device
 from eager.memory_format import layout, memory_format
 from eager.optable.schema import is_number
 from eager.optable.table import TOO_BIG
 from eager.tensor import Tensor
+
+# For something else where a tensor belongs, in a function that torch writes in Python: torch's body fails over an attribute.
+_NoTensorError: Final = type("TypeError", (TypeError, AttributeError), {"__module__": "builtins"})
 
 
 def _named(kind: str, names: str) -> dict[str, str]:
@@ -45,6 +48,8 @@ _EXCEPT: Final = {
     ("lerp", "weight"): "Number", ("lerp_", "weight"): "Number", ("scatter", "src"): "Number", ("scatter_", "src"): "Number",
     ("scalar_tensor", "s"): "Number", ("vector_norm", "ord"): "Number", ("_powsum", "ord"): "Number",
     ("lstsq", "b"): "Tensor", ("tensorsolve", "other"): "Tensor",
+    **{(f"adaptive_{how}_pool{n}d", "output_size"): "" for how in ("avg", "max") for n in (1, 2, 3)},  # of None among the numbers
+    ("multilabel_soft_margin_loss", "target"): "Number", ("gaussian_nll_loss", "target"): "Number",
     # one argument for several overloads: of any type
     ("type_", "dtype"): "", ("view", "sizes"): "", ("repeat_interleave", "repeats"): "", ("tensordot", "dims"): "",
     **{(f, "input"): "Number" for f in "searchsorted bucketize float_power add sub div pow where".split()},
@@ -55,14 +60,12 @@ _EXCEPT: Final = {
        for f in "kron inner equal cross isclose allclose is_same_size type_as is_set_to dist expand_as view_as reshape_as".split()},
 }  # fmt: skip
 _BY_ANNOTATION: Final = {"int": "int", "bool": "bool", "float": "float", "str": "str", "Tensor": "Tensor"}
-_EXACT: Final = {"bool": bool, "int": int}
 # Flags that torch's own Python only asks for their truth, and what it never reads.
 _LENIENT: Final = frozenset("inplace return_indices hard need_weights average_attn_weights add_zero_attn _stacklevel size_average "
                             "reduce".split())  # fmt: skip
 _LENIENT_IN: Final = frozenset([("gaussian_nll_loss", "full")])
 _OPTIONAL: Final = frozenset(("pin_memory", "stable"))  # flags that may be None
 _ANY_VALUE: Final = frozenset(("reduction",))  # words for which the body refuses a value of another type as it does another word
-_FAILURES: Final = (AttributeError, TypeError, ValueError, LookupError, RuntimeError, AssertionError, ArithmeticError)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -108,7 +111,9 @@ def _wanted(fn: Callable[..., Any]) -> dict[str, tuple[str, bool]]:
             continue
         of_name = _EXCEPT.get((fn.__name__, p.name), _BY_NAME.get(p.name))
         annotated, *others = str(p.annotation).split(" | ")
-        kind = None if annotated == "str" and p.name in _ANY_VALUE else _BY_ANNOTATION.get(annotated) or of_name
+        kind = _EXCEPT.get((fn.__name__, p.name), "") or _BY_ANNOTATION.get(annotated) or of_name
+        if annotated == "str" and p.name in _ANY_VALUE:
+            kind = None
         if kind and not fn.__name__.startswith("_foreach_"):
             found[p.name] = kind, "None" in others or p.name in _OPTIONAL
     return found
@@ -119,74 +124,39 @@ def said(parameter: str) -> str:
     return "size" if parameter == "sizes" else parameter
 
 
-def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Raise TypeError, with torch's text, for the first argument that is not what its parameter must be.
 
-    A default passes, and what does not bind to the parameters at all is left to Python's own error.
+    A default passes, and what does not bind to the parameters at all is left to Python's own error. Returns whether the classes of
+    the arguments decided, and not their values.
     """
     try:
         signature, wanted = inspect.signature(fn), _wanted(fn)
         given = signature.bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):  # it does not bind, or is an op under another name, which has no signature
-        return
-    position = 0
+        return False
+    position, by_class = 0, True
     for parameter in signature.parameters.values():
         kind, optional = wanted.get(parameter.name, (None, False))
+        if parameter.name in _LENIENT or (fn.__name__, parameter.name) in _LENIENT_IN:
+            kind = None
         several = parameter.kind is parameter.VAR_POSITIONAL
         value = given.get(parameter.name, () if several else parameter.default)
-        if kind is not None and several and not value and not kwargs:
-            raise TypeError(f'{name}() missing 1 required positional arguments: "{said(parameter.name)}"') from None
         for item in value if several else (value,):
             position += 1
             if kind is None or item is parameter.default or (optional and item is None):
                 continue
+            by_class &= not isinstance(item, type) and (kind.startswith(("Tensor", "tuple of Tensor")) or not isinstance(item, Tensor))
             if not _FITS[kind](item):
-                raise TypeError(f"{name}(): argument '{said(parameter.name)}' (position {position}) must be {kind}, not "
-                                f"{type(item).__name__}") from None  # fmt: skip
+                wrong = _NoTensorError if kind == "Tensor" else TypeError
+                raise wrong(f"{name}(): argument '{said(parameter.name)}' (position {position}) must be {kind}, not "
+                                f"{type(item).__name__}")  # fmt: skip
     missing = [p.name for p in signature.parameters.values()
                if p.default is p.empty and p.name not in given and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]  # fmt: skip
     if missing:  # torch's plurals
         names, plural = ", ".join(f'"{n}"' for n in missing), "s" if len(missing) == 1 else ""
-        raise TypeError(f"{name}() missing {len(missing)} required positional argument{plural}: {names}") from None
-
-
-def _with_dtypes(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments | None:
-    """The arguments with dtypes for the Python types among them that stand for one, or None if there are none.
-
-    A body fails over such a type before it writes anything. Those that draw take it for themselves, to draw once.
-    """
-    try:
-        bound = inspect.signature(fn).bind(*args, **kwargs)
-    except (TypeError, ValueError):
-        return None
-    given = bound.arguments.get("dtype")
-    if dtypes.meant(given) is given or _wanted(fn).get("dtype", ("",))[0] != "torch.dtype":
-        return None
-    bound.arguments["dtype"] = dtypes.meant(given)
-    return bound
-
-
-# The classes that each kind has in most calls: an argument of one of these is looked at no further.
-_USUAL: Final[dict[str, tuple[type, ...]]] = {
-    "bool": (bool,), "int": (int,), "str": (str,), "float": (float, int), "Number": (float, int, Tensor), "Tensor": (Tensor,),
-    "tuple of ints": (int,), "tuple of Tensors": (), "Tensor or tuple of Tensors": (Tensor,), "torch.dtype": (dtypes.dtype,),
-    "torch.memory_format": (memory_format,),
-    "torch.layout": (layout,), "torch.device": (device, str),
-}  # fmt: skip
-
-
-def _usual(fn: types.FunctionType) -> dict[str, tuple[type, ...]]:
-    """For each parameter whose kind is known, the classes of arguments that are taken without a further look."""
-    found: dict[str, tuple[type, ...]] = {}
-    try:
-        wanted, parameters = _wanted(fn), inspect.signature(fn).parameters
-    except ValueError:  # an op under another name: it refuses by its schema
-        return found
-    for name, (kind, optional) in wanted.items():
-        if name not in _LENIENT and (fn.__name__, name) not in _LENIENT_IN:
-            default = parameters[name].default
-            found[name] = (*_USUAL[kind], type(None)) if optional or default is None else _USUAL[kind]
-    return found
+        raise TypeError(f"{name}() missing {len(missing)} required positional argument{plural}: {names}")
+    return by_class
 
 
 def out_of_memory(name: str, error: MemoryError) -> RuntimeError:
@@ -196,51 +166,44 @@ def out_of_memory(name: str, error: MemoryError) -> RuntimeError:
     return RuntimeError(f"{name}: out of CPU memory: {error}")
 
 
-def _exact(fn: types.FunctionType) -> tuple[tuple[int, str, type], ...]:
-    """Positional parameters that are flags or whole numbers: position, name and class."""
-    names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
-    found = ((at, name, _EXACT.get(fn.__annotations__.get(name, ""))) for at, name in enumerate(names))
-    return tuple((at, name, kind) for at, name, kind in found
-                 if kind and name not in _LENIENT and (fn.__name__, name) not in _LENIENT_IN)  # fmt: skip
+def _verifier(fn: types.FunctionType, operator: str, spreads: bool) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
+    """For `_native.ArgumentCheck`: holds a call of `fn` against the signatures of torch's operator, or against its own."""
+
+    def verify(args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> Any:
+        kwargs = kwargs or {}
+        overloads = signatures.signatures(operator)
+        if overloads and not signatures.is_former_order(operator, args):
+            by_class = signatures.check(operator, overloads, args, kwargs, spreads)
+        else:
+            by_class = refuse(operator or fn.__name__, fn, args, kwargs)
+        if by_class or not any(isinstance(value, type) for value in (*args, *kwargs.values())):
+            return by_class
+        return tuple(map(dtypes.meant, args)), {name: dtypes.meant(value) for name, value in kwargs.items()}
+
+    return verify
 
 
 @functools.cache
-def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[..., Any]:
-    """`fn`, whose failures over an argument of a wrong type are TypeErrors that name the argument.
+def refusing(fn: types.FunctionType, operator: str, public: str | None = None, spreads: bool = True) -> Callable[..., Any]:
+    """`fn`, with its arguments checked before it runs.
 
-    public: the module that users find it in under its name, which is how it pickles.
+    operator: its name in torch's schemas. public: the module that users find it in under its name, which is how it pickles.
+    spreads: whether a list of whole numbers may be given one by one.
     """
-
-    exact = _exact(fn)
-    usual: dict[str, tuple[type, ...]] | None = None
+    parsed = public != "eager.nn.functional" or operator in signatures.IN_FUNCTIONAL
+    check = _native.ArgumentCheck(_verifier(fn, operator if parsed else "", spreads))
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal usual
-        count = len(args)
-        for at, _, kind in exact:  # a body would take these for what they are not: 'a' is true, True is 1
-            if at >= count:
-                break
-            value = args[at]
-            if value.__class__ is not kind and value is not None and not _FITS[kind.__name__](value):
-                refuse(fn.__name__, fn, args, kwargs)
-        if kwargs:
-            if usual is None:  # made at the first call: reading all signatures would slow the import
-                usual = _usual(fn)
-            for parameter, value in kwargs.items():
-                if parameter in usual and value.__class__ not in usual[parameter]:
-                    refuse(fn.__name__, fn, args, kwargs)
-                    break
+        replaced = check(args, kwargs)
+        if replaced is not None:
+            args, kwargs = replaced
         try:
             return fn(*args, **kwargs)
-        except _FAILURES as error:
-            if (meant := _with_dtypes(fn, args, kwargs)) is not None:
-                return fn(*meant.args, **meant.kwargs)
-            refuse(fn.__name__, fn, args, kwargs)
-            is_operand = str(error) == TOO_BIG and any(isinstance(a, Tensor) for a in (*args, *kwargs.values()))
-            if isinstance(error, OverflowError) and not is_operand:
-                raise ValueError("Overflow when unpacking long long") from None
-            raise
+        except OverflowError as error:
+            if str(error) == TOO_BIG and any(isinstance(a, Tensor) for a in (*args, *kwargs.values())):
+                raise
+            raise ValueError("Overflow when unpacking long long") from None
         except MemoryError as error:
             raise out_of_memory(fn.__name__, error) from None
 
@@ -249,12 +212,16 @@ def refusing(fn: types.FunctionType, public: str | None = None) -> Callable[...,
     return call
 
 
-def all_refusing(functions: Mapping[str, Any], public: str | None = None) -> dict[str, Any]:
-    """A namespace with its plain functions `refusing`. Ops among the values refuse by their schema."""
-    return {name: refusing(fn, public) if isinstance(fn, types.FunctionType) else fn for name, fn in functions.items()}
+def all_refusing(functions: Mapping[str, Any], public: str | None = None, prefix: str = "") -> dict[str, Any]:
+    """A namespace with its plain functions `refusing`. Ops among the values check their arguments themselves.
+
+    An alias is checked under the name of its function, one without a name (a lambda) under its key.
+    """
+    return {name: refusing(fn, prefix + (fn.__name__ if fn.__name__ in functions else name), public)
+            if isinstance(fn, types.FunctionType) else fn for name, fn in functions.items()}  # fmt: skip
 
 
-def make_refusing(module: dict[str, Any]) -> None:
-    """Replace the public functions that a module defines; for the end of the module."""
+def make_refusing(module: dict[str, Any], prefix: str) -> None:
+    """Replace the public functions that a module defines; for the end of the module. prefix: of the operators' names in torch."""
     own = {name: fn for name, fn in module.items() if not name.startswith("_") and getattr(fn, "__module__", "") == module["__name__"]}
-    module.update(all_refusing(own))
+    module.update(all_refusing(own, prefix=prefix))

@@ -1,23 +1,23 @@
 """What the operators of `torch.ops.aten` compute, and their schemas.
 
 Owns the operators that torch has there only (`slice`, `index`, `sym_size`, ...). Every other name is the function, or the
-method of Tensor, of the same name; functions choose among overloads by their arguments, so all overloads of a name run the
-same one.
+method of Tensor, of the same name (`linalg_inv` is `linalg.inv`); functions choose among overloads by
+their arguments, so all overloads of a name run the same one.
 """
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from importlib import resources
 from typing import Any, Final
 
-from eager import nn
+from eager import fft, linalg, nn, special
 from eager._ops.tags import Tag
 from eager.autograd.engine import grad
 from eager.autograd.grad_mode import set_grad_enabled
 from eager.functions import FUNCTIONS
 from eager.nn import functional
 from eager.optable.table import OPS
+from eager.signatures import schema_lines
 from eager.tensor import Tensor
 
 __all__ = ["find", "schemas"]
@@ -28,19 +28,19 @@ _OF_FUNCTIONAL: Final = frozenset(
     "softplus softshrink".split()
 )  # fmt: skip
 
+_NAMESPACES: Final = {"linalg": linalg, "special": special, "fft": fft}  # by the prefix of their operators
+
 
 @functools.cache
 def _all_schemas() -> dict[str, dict[str, tuple[str, tuple[Tag, ...]]]]:
     """By name and overload: the schema and the tags that torch 2.13 gives the operator."""
     found: dict[str, dict[str, tuple[str, tuple[Tag, ...]]]] = {}
-    text = resources.files("eager._ops").joinpath("aten_schemas.txt").read_text()
-    for line in text.splitlines():
-        if line.startswith("#"):
-            continue
-        schema, _, tags = line.partition(" ; ")
-        name, _, overload = schema[: schema.index("(")].partition(".")
-        known = (*(Tag[t] for t in tags.split() if t != "view"), Tag.pt2_compliant_tag)
-        found.setdefault(name, {})[overload or "default"] = f"aten::{schema}", known
+    for name, lines in schema_lines().items():
+        for line in lines:
+            schema, _, tags = line.partition(" ; ")
+            overload = schema[: schema.index("(")].partition(".")[2]
+            known = (*(Tag[t] for t in tags.split() if t != "view"), Tag.pt2_compliant_tag)
+            found.setdefault(name, {})[overload or "default"] = f"aten::{schema}", known
     return found
 
 
@@ -58,6 +58,9 @@ def find(name: str) -> Callable[..., Any] | None:
             return table[name]
     if name in _OF_FUNCTIONAL:
         return getattr(functional, name)
+    prefix, _, rest = name.partition("_")
+    if prefix in _NAMESPACES:
+        return getattr(_NAMESPACES[prefix], rest, None)
     method = getattr(Tensor, name, None)
     return method if callable(method) else None
 

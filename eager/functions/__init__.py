@@ -2,6 +2,7 @@
 
 A family lists `FUNCTIONS` (names in the `eager` namespace) and `METHODS` (names on Tensor).
 """
+import inspect
 import types
 from typing import Any
 
@@ -43,8 +44,8 @@ from eager.functions import (
 )
 from eager.functions.former_orders import accept_former_orders
 from eager.functions.keywords import accept_numpy_names
-from eager.functions.results import EXACT_OUT, TAKE_OUT, takes_out, wants_tensor
-from eager.refusal import all_refusing
+from eager.functions.results import EXACT_OUT, TAKE_OUT, takes_out
+from eager.refusal import all_refusing, refusing
 from eager.tensor import Tensor, attach
 
 FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, random, matmul, indexing, joining, shape, sorting,
@@ -57,25 +58,23 @@ _IN_PLACE = (
     "deg2rad erf erfc exp exp2 expm1 fill fix floor frac gcd i0 lcm ldexp log log10 log1p log2 logit nan_to_num neg negative "
     "rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero addmv"
 ).split()
-# functions, but not methods, that say so themselves where their input is no tensor
-TENSOR_FIRST = [*reductions.FUNCTIONS, "angle", "conj_physical", "isreal", "positive", "isposinf", "isneginf", "heaviside", "square",
-                "nanmean", "median", "nanmedian", "mode"]  # fmt: skip
+# functions that want a list of whole numbers, where the method takes them one by one
+_OF_LISTS = ("flip", "permute", "reshape", "tile")
 FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     accept_numpy_names(_family.FUNCTIONS)
     accept_numpy_names(_family.METHODS)
     accept_former_orders(_family.FUNCTIONS)
     accept_former_orders(_family.METHODS)
-    FUNCTIONS.update(all_refusing(listed(_family.FUNCTIONS), "eager"))
+    _with_out = {name: takes_out(name, fn, name in EXACT_OUT) if name in TAKE_OUT else fn for name, fn in _family.FUNCTIONS.items()}
+    FUNCTIONS.update(all_refusing(listed(_with_out), "eager"))
     attach(all_refusing(listed(_family.METHODS), "eager"))
 for _name in _native.FAST_METHODS:  # with a short way in C before the function, under all names that it has
     _plain = getattr(Tensor, _name)
     attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))
-FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE}, detach_=lambda input: input.detach_())
-for _name in TAKE_OUT:
-    FUNCTIONS[_name] = takes_out(FUNCTIONS[_name], _name in EXACT_OUT)
-for _name in TENSOR_FIRST:
-    FUNCTIONS[_name] = wants_tensor(_name, FUNCTIONS[_name])
+FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE})
+FUNCTIONS.update({name: refusing(inspect.unwrap(FUNCTIONS[name]), name, "eager", False) for name in _OF_LISTS})
+FUNCTIONS["detach_"] = refusing(Tensor.detach_, "detach_", "eager")
 for _name, _fn in FUNCTIONS.items():  # each is found again under its name: so it pickles, and is written in graphs
     if isinstance(_fn, types.FunctionType) and FUNCTIONS.get(_fn.__name__) is not _fn:
         _fn.__name__ = _fn.__qualname__ = _name

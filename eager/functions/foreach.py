@@ -53,13 +53,15 @@ def _unary(name: str, suffix: str) -> Callable[..., Any]:
 
 
 _APPLY: dict[str, Callable[..., Any]] = {
-    **{name: OPS[name] for name in ("maximum", "minimum", "mul", "copysign")}, "pow": pointwise.pow, "div": pointwise.div,
+    "mul": OPS["mul"], "copysign": OPS["copysign"], "pow": pointwise.pow, "div": pointwise.div,
+    "maximum": pointwise.clamp_min, "minimum": pointwise.clamp_max,
     "clamp_max": pointwise.clamp_max, "clamp_min": pointwise.clamp_min, "add": pointwise.add, "sub": pointwise.sub,
 }  # fmt: skip
+_OF_NUMBERS_TOO = {"maximum": "clamp_min", "minimum": "clamp_max"}
 
 
 def _binary(name: str, suffix: str) -> Callable[..., Any]:
-    fn = pointwise.METHODS[name + suffix] if suffix else _APPLY[name]
+    fn = pointwise.METHODS[_OF_NUMBERS_TOO.get(name, name) + suffix] if suffix else _APPLY[name]
 
     def each(self: Any, other: Any = None, *, alpha: Any = None, scalar: Any = None, scalars: Any = None, exponent: Any = None) -> Any:
         operands = [v for v in (other, scalar, scalars, exponent) if v is not None]

@@ -78,7 +78,7 @@ def _times(other: Any, alpha: Any, *terms: Any) -> Any:
     if isinstance(alpha, float | SymFloat) and category < Category.FLOAT:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if category is Category.BOOL:
-        return OPS["logical_and"](other, bool(alpha)) if isinstance(other, TensorBase) else bool(other and alpha)
+        return OPS["mul"](other, bool(alpha)) if isinstance(other, TensorBase) else bool(other and alpha)
     return other * alpha
 
 

@@ -1,4 +1,4 @@
-"""What is done around public functions: `out=` where a body knows nothing of it, and the refusal of what is no tensor."""
+"""`out=` for public functions whose bodies do without it."""
 from __future__ import annotations
 
 import functools
@@ -13,15 +13,15 @@ from eager.overlap import check_out
 TensorBase = _native.TensorBase
 
 # functions that take `out=` in torch and are written without it
-TAKE_OUT = (
+TAKE_OUT = frozenset((
     "sgn conj_physical angle polar complex var std logsumexp norm argmax argmin argsort msort mode cummax cummin "
     "logcumsumexp diff isin histc quantile nanquantile gather index_select take index_add index_copy scatter scatter_add "
     "masked_select nonzero diag tril triu roll clamp_min clamp_max hstack vstack dstack column_stack row_stack stack "
-    "addmm addmv addr baddbmm mv dot vdot inner outer ger bmm chain_matmul cross cdist renorm "
+    "addmm addmv addr baddbmm mv dot vdot inner outer ger bmm chain_matmul cross renorm "
     "bernoulli multinomial lu_solve cholesky_solve cholesky_inverse cholesky matrix_power index_reduce take_along_dim "
     "scatter_reduce addbmm count_nonzero rand_like tensordot kron einsum aminmax geqrf lu_unpack nan_to_num narrow_copy "
     "ormqr qr slogdet svd triangular_solve slice_scatter nonzero_static nuclear_norm"
-).split()  # fmt: skip
+).split())  # fmt: skip
 
 
 # functions of those that torch writes while it reads, and so refuses an `out=` that lies over itself or over an input
@@ -43,11 +43,11 @@ EXACT_OUT = frozenset((
 ).split())  # fmt: skip
 
 
-def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:
-    """`fn` with an `out=` that its result, a tensor or several, is written into; of the same dtype if `exact`."""
-    differentiable = fn.__name__ not in _RECORDED
-    joining = fn.__name__ in _JOINING
-    itself, inputs = fn.__name__ in _NOT_OVER_ITSELF, fn.__name__ in _NOT_OVER_INPUTS
+def takes_out(name: str, fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]:
+    """`fn` under a public name, with an `out=` that its result, a tensor or several, is written into; of the same dtype if `exact`."""
+    differentiable = name not in _RECORDED
+    joining = name in _JOINING
+    itself, inputs = name in _NOT_OVER_ITSELF, name in _NOT_OVER_INPUTS
 
     @functools.wraps(fn)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -60,16 +60,5 @@ def takes_out(fn: Callable[..., Any], exact: bool = False) -> Callable[..., Any]
             raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {scalar_name(out.dtype)}")
         return write_out(out, result, exact, differentiable)
 
-    return call
-
-
-def wants_tensor(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn`, raising TypeError as torch does where the first positional argument is no tensor."""
-
-    @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if args and not isinstance(args[0], TensorBase):
-            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(args[0]).__name__}")
-        return fn(*args, **kwargs)
-
+    call.__name__ = call.__qualname__ = name
     return call

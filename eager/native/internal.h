@@ -79,6 +79,9 @@ PyObject *py_copy(PyObject *self, PyObject *const *args, Py_ssize_t nargs); /* c
 extern PyTypeObject Stream_Type;
 PyObject *py_set_default_stream(PyObject *self, PyObject *stream);
 
+/* arguments.c */
+extern PyTypeObject ArgumentCheck_Type;
+
 /* opcall.c */
 extern PyTypeObject OpBase_Type;
 int opcall_init(void);

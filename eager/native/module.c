@@ -227,7 +227,7 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "eager.
 PyMODINIT_FUNC PyInit__native(void)
 {
     if (PyType_Ready(&Storage_Type) < 0 || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&Stream_Type) < 0 || array_init() < 0 ||
-        opcall_init() < 0)
+        opcall_init() < 0 || PyType_Ready(&ArgumentCheck_Type) < 0)
         return NULL;
     threads_set(1);
     PyObject *m = PyModule_Create(&module_def);
@@ -237,6 +237,7 @@ PyMODINIT_FUNC PyInit__native(void)
         PyModule_AddObjectRef(m, "TensorBase", (PyObject *)&TensorBase_Type) < 0 ||
         PyModule_AddObjectRef(m, "Stream", (PyObject *)&Stream_Type) < 0 ||
         PyModule_AddObjectRef(m, "OpBase", (PyObject *)&OpBase_Type) < 0 ||
+        PyModule_AddObjectRef(m, "ArgumentCheck", (PyObject *)&ArgumentCheck_Type) < 0 ||
         PyModule_AddObjectRef(m, "UntypedStorage", (PyObject *)&Storage_Type) < 0) {
         Py_XDECREF(capsule);
         Py_DECREF(m);

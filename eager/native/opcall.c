@@ -134,6 +134,7 @@ static PyMemberDef op_members[] = {
     {"_inplace", T_INT, offsetof(OpBase, inplace), 0, "whether the loop writes its first argument"},
     {"_recorded", T_INT, offsetof(OpBase, recorded), 0, "whether its loop is recorded natively"},
     {"_flags", T_INT, offsetof(OpBase, flags), 0, "mask of the parameters that are bools"},
+    {"_tensors", T_INT, offsetof(OpBase, tensors), 0, "mask of the parameters for which no number may stand"},
     {"_plain", T_INT, offsetof(OpBase, plain), 0, "whether it has formulas and no lists of tensors"},
     {NULL, 0, 0, 0, NULL},
 };
@@ -167,6 +168,7 @@ PyObject *py_bind_op(PyObject *Py_UNUSED(self), PyObject *args)
         op->maker = kernel_find(name);
         Py_RETURN_NONE;
     }
+    if (op->loop >= 0) pointwise_refuse_numbers(op->loop, op->tensors);
     op->view = view_find(name);
     op->kernel = kernel_find(name);
     if (op->view >= 0) view_bind(op->view, op);

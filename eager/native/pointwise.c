@@ -169,6 +169,7 @@ typedef struct {
     Pointwise ctx;
     int kinds[MAX_OPERANDS], arity, itemsize, out_itemsize, is_double;
     long columns;
+    int tensors; /* mask of the operands that must be tensors */
 } Rows;
 
 CLONES static void run_rows(void *context, long begin, long end)
@@ -208,13 +209,21 @@ static PyObject *result_like(const Shape *r, int code)
     return (PyObject *)t;
 }
 
+/* By loop, the mask of the operands that must be tensors: dispatch refuses a number there. */
+static int tensors_only[NUM_OPS];
+
+void pointwise_refuse_numbers(int op, int operands) { tensors_only[op] = operands; }
+
 /* The arguments as operands; false where the short way does not apply. */
 static bool read_operands(PyObject *const *args, Rows *rows, const TensorObject **tensors, Shape *shape, bool recorded)
 {
     const TensorObject *first = NULL;
     for (int i = 0; i < rows->arity; i++) {
         tensors[i] = NULL;
-        if (as_number(args[i], &rows->ctx.number[i])) continue;
+        if (as_number(args[i], &rows->ctx.number[i])) {
+            if (rows->tensors >> i & 1) return false;
+            continue;
+        }
         if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) return false;
         const TensorObject *t = tensors[i] = (const TensorObject *)args[i];
         if (!is_plain(t, recorded) || !(row_major(t) || spread(t))) return false;
@@ -271,6 +280,7 @@ static bool prepare(int op, PyObject *const *args, Py_ssize_t nargs, bool record
 {
     const PointwiseOp *p = &pointwise_ops[op];
     rows->arity = p->arity;
+    rows->tensors = tensors_only[op];
     shape->ndim = 0;
     if (nargs != p->arity || !read_operands(args, rows, tensors, shape, recorded)) return false;
     int mask = plan_rows(rows, tensors, shape);

@@ -10,6 +10,9 @@ int pointwise_find(const char *name);
 /* How many arguments it takes. */
 int pointwise_arity(int op);
 
+/* From now on, the loop takes no number for the operands in that mask. */
+void pointwise_refuse_numbers(int op, int operands);
+
 /* The result of a call whose tensors are plain: of class eager.Tensor, float32 or float64, row-major, with data on the
  * CPU, and recorded by nobody (no dispatch mode, no gradient asked for). The rest of the arguments are Python numbers.
  * NULL without an exception where that does not hold or the shapes do not fit: the full dispatch decides then. */

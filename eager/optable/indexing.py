@@ -202,7 +202,7 @@ def _scatter_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 SCATTER = declare("scatter(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED, fallible=True,
-                  meta=_scatter_meta("scatter"), kernel=_scatter, inplace=True, over_input=True, samples=_scatter_samples,
+                  meta=_scatter_meta("scatter"), kernel=_scatter, inplace=True, over_input=True, numbers="src", samples=_scatter_samples,
                   vjp={"x": lambda g, dim, index: OPS["scatter"](g, dim, index, 0),
                        "src": lambda g, dim, index, src_spec: _to_source(OPS["gather"](g, dim, index), src_spec)})  # fmt: skip
 
@@ -520,7 +520,7 @@ def _index_fill_value_vjp(g: Any, dim: int, index: Any) -> Any:
 
 
 INDEX_FILL = declare("index_fill(Tensor x, int dim, Tensor index, Tensor value) -> Tensor", Kind.INDEXED, fallible=True,
-                     meta=_index_fill_meta, kernel=_index_fill, inplace=True, over_input=True,
+                     meta=_index_fill_meta, kernel=_index_fill, inplace=True, over_input=True, numbers="value",
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
                           "value": _index_fill_value_vjp},
                      samples=lambda make: iter([(make(3, 4), 0, make.distinct(2, high=3), 0.5),
@@ -671,7 +671,8 @@ def _index_put_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 INDEX_PUT = declare("index_put(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", Kind.INDEXED, fallible=True,
-                    float8=True, meta=_index_put_meta, kernel=_index_put, inplace=True, over_input=True, samples=_index_put_samples,
+                    float8=True, numbers="values", meta=_index_put_meta, kernel=_index_put, inplace=True, over_input=True,
+                    samples=_index_put_samples,
                     vjp={"x": lambda g, indices, accumulate: g if accumulate else OPS["index_put"](g, indices, 0, False),
                          "values": lambda g, indices, values_spec: _of_values(OPS["index"](g, indices), values_spec)})  # fmt: skip
 

@@ -55,7 +55,8 @@ def _masked_fill_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 MASKED_FILL = declare("masked_fill(Tensor x, Tensor mask, Tensor value) -> Tensor", Kind.COMPOSITE, meta=_masked_fill_meta,
-                      decompose=_masked_fill, kernel=_masked_fill_kernel, inplace=True, over_input=True, samples=_masked_fill_samples,
+                      decompose=_masked_fill, kernel=_masked_fill_kernel, inplace=True, over_input=True, numbers="value",
+                      samples=_masked_fill_samples,
                       vjp={"x": lambda g, x_spec, mask: sum_to(OPS["masked_fill"](g, mask, 0), x_spec.shape),
                            "value": lambda g, mask: OPS["sum"](
                                OPS["where"](mask, g, 0), tuple(range(g.ndim)), False, None)})  # fmt: skip

@@ -28,8 +28,13 @@ def _unary_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 def _binary_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 5, low=0.3, high=2.0), make(3, 5, low=0.4, high=1.9)
     yield make(3, 1, low=0.3, high=2.0), make(4, low=0.4, high=1.9)
-    yield make(5, 3, low=0.3, high=2.0).t(), 1.5
+    yield make(5, 3, low=0.3, high=2.0).t(), make(low=0.3, high=2.0)
     yield make(0, 4, low=0.3, high=2.0), make(1, 4, low=0.3, high=2.0)
+
+
+def _number_samples(make: Any) -> Iterator[tuple[Any, ...]]:
+    yield from _binary_samples(make)
+    yield make(5, 3, low=0.3, high=2.0).t(), 1.5
 
 
 def _int_samples(make: Any) -> Iterator[tuple[Any, ...]]:
@@ -50,11 +55,12 @@ def unary(name: str, scalar: Rule | None, vjp: Rule | None = None, *, ufunc: str
 
 
 def binary(name: str, scalar: Rule | None, vjp: dict[str, Rule] | None = None, *, ufunc: str | None = None,
-           promotion: str = "default", operand: str = "other", **more: Any) -> Op:  # fmt: skip
-    """Declare `name(Tensor x, Tensor other)`; either may be a number. operand: the name of the second."""
-    more.setdefault("samples", _binary_samples)
+           promotion: str = "default", operand: str = "other", numbers: str = "", **more: Any) -> Op:  # fmt: skip
+    """Declare `name(Tensor x, Tensor other)`. operand: the name of the second. numbers: the parameters that may be numbers."""
+    more.setdefault("samples", _number_samples if numbers else _binary_samples)
     return declare(f"{name}(Tensor x, Tensor {operand}) -> Tensor", Kind.POINTWISE, scalar=scalar, ufunc=ufunc, vjp=vjp,
-                   promotion=promotion, nondifferentiable=vjp is None and not more.get("underived"), inplace=True, **more)  # fmt: skip
+                   promotion=promotion, nondifferentiable=vjp is None and not more.get("underived"), inplace=True, numbers=numbers,
+                   **more)  # fmt: skip
 
 
 def _zero(g: Any) -> Any:
@@ -63,13 +69,13 @@ def _zero(g: Any) -> Any:
 
 # ---- arithmetic ----
 
-ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add", of_numbers=True)
-SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract", of_numbers=True)
+ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add", numbers="all")
+SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract", numbers="all")
 MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * other, "other": lambda g, x: g * x},
-             ufunc="multiply", float8=True, of_numbers=True, in_opmath=False)  # fmt: skip
+             ufunc="multiply", float8=True, numbers="all", in_opmath=False)  # fmt: skip
 DIV = binary("div", lambda k, x, y: x / y,
              {"x": lambda g, other: g / other, "other": lambda g, x, other: -g * (x / other / other)},
-             ufunc="true_divide", promotion="float", of_numbers=True)  # fmt: skip
+             ufunc="true_divide", promotion="float", numbers="all")  # fmt: skip
 
 
 def _whole(compute: Rule) -> Rule:
@@ -100,14 +106,16 @@ def _run_remainder(xp: Any, out: Any, x: Any, y: Any) -> None:
 
 _CONSTANT_STEPS: Final[dict[str, Rule]] = {"x": _zero, "other": _zero}
 FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), _CONSTANT_STEPS, kernel=_whole(_floor_divide), fallible=True,
-                      accepts="if", over_input=True, of_numbers=True)  # fmt: skip
-TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), _CONSTANT_STEPS, fallible=True, accepts="if", of_numbers=True,
+                      accepts="if", over_input=True, numbers="all")  # fmt: skip
+TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), _CONSTANT_STEPS, fallible=True, accepts="if", numbers="all",
                       kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")))  # fmt: skip
 REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
-                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)}, fallible=True, accepts="if",
+                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)},
+                   numbers="x other", fallible=True, accepts="if",
                    kernel=_whole(lambda xp, out, x, y: _run_remainder(xp, out, x, y)), over_input=True)  # fmt: skip
 FMOD = binary("fmod", lambda k, x, y: k.fmod(x, y),
-              {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["trunc_divide"](x, other)}, fallible=True, accepts="if",
+              {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["trunc_divide"](x, other)},
+              numbers="other", fallible=True, accepts="if",
               kernel=_whole(lambda xp, out, x, y: xp.fmod(x, y, out=out)), over_input=True)  # fmt: skip
 
 
@@ -169,8 +177,8 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
     xp.copyto(out, xp.where(xp.less(y, 0), xp.where(xp.equal(x, 1), 1, xp.where(xp.equal(x, -1), 1 - 2 * (y & 1), 0)), powers))
 
 
-POW = binary("pow", _pow_rule, {"x": _pow_base, "exponent": _pow_exponent}, operand="exponent", kernel=_run_pow, over_input=True,
-             accepts="ifc", numbers_as_given=True, scalars=("x", "exponent"))  # fmt: skip
+POW = binary("pow", _pow_rule, {"x": _pow_base, "exponent": _pow_exponent}, operand="exponent", numbers="x exponent", kernel=_run_pow,
+             over_input=True, accepts="ifc", numbers_as_given=True, scalars=("x", "exponent"))  # fmt: skip
 
 
 def _pow_of_symbol(k: Any, x: Any, y: Any) -> Any:
@@ -209,19 +217,19 @@ ATAN2 = binary("atan2", lambda k, x, y: k.atan2(x, y),
                accepts="bif")  # fmt: skip
 COPYSIGN = binary("copysign", lambda k, x, y: k.copysign(x, y),
                   {"x": lambda g, x, y: OPS["where"](x == 0, 0, g * (y / x)), "other": _zero}, ufunc="copysign", promotion="float",
-                  accepts="bif")  # fmt: skip
+                  numbers="other", accepts="bif")  # fmt: skip
 
 # ---- comparison and logic ----
 
 for _name, _rule, _ufunc in (
     ("eq", lambda k, x, y: x == y, "equal"), ("ne", lambda k, x, y: x != y, "not_equal"),
 ):  # fmt: skip
-    binary(_name, _rule, ufunc=_ufunc, promotion="bool", casts_result=True, float8=True)
+    binary(_name, _rule, ufunc=_ufunc, promotion="bool", numbers="other", casts_result=True, float8=True)
 for _name, _rule, _ufunc in (
     ("lt", lambda k, x, y: x < y, "less"), ("le", lambda k, x, y: x <= y, "less_equal"),
     ("gt", lambda k, x, y: x > y, "greater"), ("ge", lambda k, x, y: x >= y, "greater_equal"),
 ):  # fmt: skip
-    binary(_name, _rule, ufunc=_ufunc, promotion="bool", casts_result=True, accepts="bif")
+    binary(_name, _rule, ufunc=_ufunc, promotion="bool", numbers="other", casts_result=True, accepts="bif")
 for _name, _rule, _ufunc in (
     ("logical_and", lambda k, x, y: k.logical_and(x, y), "logical_and"),
     ("logical_or", lambda k, x, y: k.logical_or(x, y), "logical_or"),
@@ -236,12 +244,12 @@ for _name, _rule, _ufunc in (
     ("bitwise_or", lambda k, x, y: k.bitwise_or(x, y), "bitwise_or"),
     ("bitwise_xor", lambda k, x, y: k.bitwise_xor(x, y), "bitwise_xor"),
 ):  # fmt: skip
-    binary(_name, _rule, ufunc=_ufunc, samples=_int_samples, accepts="bi")
+    binary(_name, _rule, ufunc=_ufunc, numbers="x other", samples=_int_samples, accepts="bi")
 for _name, _rule, _ufunc in (
     ("left_shift", lambda k, x, y: k.left_shift(x, y), "left_shift"),
     ("right_shift", lambda k, x, y: k.right_shift(x, y), "right_shift"),
 ):  # fmt: skip
-    binary(_name, _rule, ufunc=_ufunc, samples=_int_samples, accepts="i")
+    binary(_name, _rule, ufunc=_ufunc, numbers="x other", samples=_int_samples, accepts="i")
 
 
 def _one_int(make: Any) -> Iterator[tuple[Any, ...]]:
@@ -450,7 +458,7 @@ def _run_where(xp: Any, out: Any, condition: Any, x: Any, other: Any) -> None:
     float8.store(xp, out, xp.where(condition, x, other))
 
 
-WHERE = declare("where(Tensor condition, Tensor x, Tensor other) -> Tensor", Kind.POINTWISE, promotion="select",
+WHERE = declare("where(Tensor condition, Tensor x, Tensor other) -> Tensor", Kind.POINTWISE, promotion="select", numbers="x other",
                 scalar=lambda k, c, x, y: k.where(c, x, y), kernel=_run_where,
                 vjp={"x": lambda g, condition: OPS["where"](condition, g, 0),
                      "other": lambda g, condition: OPS["where"](condition, 0, g)}, float8=True, samples=_where_samples)  # fmt: skip
@@ -474,7 +482,7 @@ def _clamp_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 5), make(5, low=-1.0, high=-0.5), make(3, 1, low=0.1, high=0.5)
 
 
-CLAMP = declare("clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor", Kind.POINTWISE, scalar=_clamp_rule,
+CLAMP = declare("clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor", Kind.POINTWISE, numbers="min max", scalar=_clamp_rule,
                 vjp={"x": _clamp_vjp,
                      "min": lambda g, x, min, max: OPS["where"](
                          (x < min) if max is None else (x < min) & (min < max), g, 0),
@@ -539,7 +547,7 @@ def _copy_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 # The functional form of `copy_`: the values of `src`, in the shape, dtype and layout of `x`.
-COPY = declare("copy(Tensor x, Tensor src) -> Tensor", Kind.POINTWISE, promotion="raw",
+COPY = declare("copy(Tensor x, Tensor src) -> Tensor", Kind.POINTWISE, promotion="raw", numbers="src",
                scalar=lambda k, x, src: src, kernel=lambda xp, out, x, src: _move(xp, out, src), over_input=True, meta=_copy_meta,
                vjp={"x": _zero, "src": lambda g: g}, casts_result=True, inplace=True, float8=True,
                samples=_copy_samples)  # fmt: skip

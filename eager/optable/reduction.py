@@ -112,7 +112,7 @@ def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
     right = OPS["cumprod"](OPS["cat"]([ones, flipped], moved.ndim - 1), moved.ndim - 1)
     left = OPS["slice"](left, left.ndim - 1, 0, n, 1)
     right = OPS["flip"](OPS["slice"](right, right.ndim - 1, 0, n, 1), (right.ndim - 1,))
-    others = (left * right).reshape(*(x.shape[d] for d in order))
+    others = (left * right).reshape(tuple(x.shape[d] for d in order))
     inverse = [0] * len(order)
     for i, d in enumerate(order):
         inverse[d] = i

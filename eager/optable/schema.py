@@ -30,10 +30,6 @@ class Param:
     def required(self) -> bool:
         return self.default is _MISSING
 
-    def takes_as_bool(self, value: Any) -> bool:
-        """Whether a value that is no bool may stand for this bool."""
-        return isinstance(value, np.bool_) or (value is None and self.type == "bool?")
-
     @property
     def is_tensor(self) -> bool:
         return self.type in ("Tensor", "Tensor?")
@@ -77,17 +73,21 @@ class Schema:
             raise TypeError(f"{self.name}() {why} '{name}' ({self.text})")
         return tuple(result)
 
-    def refuse(self, args: tuple[Any, ...], numbers: bool) -> None:
+    def verify(self, args: tuple[Any, ...], takes_numbers: frozenset[str]) -> bool:
         """Raise TypeError, with torch's text, for the first full positional argument that is not of its parameter's type.
 
-        numbers: whether they may stand for tensors. For arguments that have failed already: what a kernel makes of a
-        wrong one is no answer to the caller.
+        takes_numbers: the tensor parameters that may be numbers. Returns whether the classes of the arguments decided, and not
+        their values.
         """
+        by_class = True
         for i, (p, value) in enumerate(zip(self.params, args, strict=True)):
             wanted = p.type.rstrip("?")
-            if wanted not in _SAID_AS or (value is None and p.type.endswith("?")) or _fits(wanted, value, numbers or p.name == "value"):
+            if wanted not in _SAID_AS or (value is None and p.type.endswith("?")):
                 continue
-            self.refuse_type(i, value)
+            if not _fits(wanted, value, p.name in takes_numbers):
+                self.refuse_type(i, value)
+            by_class &= wanted in ("Tensor", "Tensor[]") or not hasattr(value, "stride")
+        return by_class
 
     def refuse_type(self, i: int, value: Any) -> NoReturn:
         """Raise TypeError, with torch's text: `value` is not of the type of parameter `i`."""
@@ -99,6 +99,7 @@ class Schema:
 # How torch's texts call the types that arguments are held against.
 _SAID_AS = {"Tensor": "Tensor", "Tensor[]": "tuple of Tensors", "int": "int", "int[]": "tuple of ints", "float": "float", "bool": "bool",
             "Scalar": "Number", "dtype": "torch.dtype", "str": "str"}  # fmt: skip
+_NO_INTS = frozenset((bool, float, complex, str))  # which kernels and meta rules would take for a whole number
 _NUMBER_METHODS = ("__index__", "__float__", "__complex__")
 _NO_NUMBER = (str, bytes, list, tuple, dict, set, slice, type, type(None), type(...))
 
@@ -106,16 +107,18 @@ _NO_NUMBER = (str, bytes, list, tuple, dict, set, slice, type, type(None), type(
 def _fits(wanted: str, value: Any, numbers: bool) -> bool:
     """Whether `value` may stand for a parameter of this type; a tensor of one element may stand for a number."""
     if wanted == "Tensor":
-        return hasattr(value, "stride") or (numbers and (hasattr(value, "dtype") or isinstance(value, (int, float, complex))))
+        return hasattr(value, "stride") or (numbers and is_number(value))
     if wanted == "Tensor[]":
         return isinstance(value, (list, tuple)) and all(v is None or hasattr(v, "stride") for v in value)
     if wanted == "int[]":
         return isinstance(value, int) or (isinstance(value, (list, tuple)) and not any(isinstance(v, _NO_NUMBER) for v in value))
     if wanted == "str":
         return isinstance(value, str)
+    if wanted == "bool":
+        return isinstance(value, (bool, np.bool_))
     if wanted == "dtype":
         return hasattr(value, "is_floating_point") and not hasattr(value, "stride")
-    return is_number(value)
+    return is_number(value) and not (wanted == "int" and value.__class__ in _NO_INTS)
 
 
 def is_number(value: Any) -> bool:

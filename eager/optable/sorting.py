@@ -288,7 +288,7 @@ def _searchsorted(xp: Any, out: Any, sequence: Any, values: Any, right: bool, ou
 
 
 SEARCHSORTED = declare(
-    "searchsorted(Tensor sequence, Tensor values, bool right=False, bool out_int32=False) -> Tensor", Kind.OPAQUE,
+    "searchsorted(Tensor sequence, Tensor values, bool right=False, bool out_int32=False) -> Tensor", Kind.OPAQUE, numbers="values",
     meta=_searchsorted_meta, kernel=_searchsorted, nondifferentiable=True,
     samples=lambda make: iter([(make(6).sort().values, make(3, 4), False, False), (make.int(6, high=9).sort().values, 4, True, True),
                                (make(2, 5).sort().values, make(2, 3), True, False)]), accepts="bif")  # fmt: skip

@@ -95,10 +95,10 @@ def _tensor(value: Any, like: Any) -> Any:
 
 
 XLOGY = binary("xlogy", _where_not_zero("log"), {"x": _zero_at_zero("log", 0.0), "other": lambda g, x, other: g * x / other},
-               promotion="float", accepts="bif")  # fmt: skip
+               promotion="float", numbers="x other", accepts="bif")  # fmt: skip
 XLOG1PY = binary("xlog1py", _where_not_zero("log1p"),
                  {"x": _zero_at_zero("log1p", -1.0), "other": lambda g, x, other: g * x / (other + 1)}, promotion="float",
-                 accepts="bif")  # fmt: skip
+                 numbers="x other", accepts="bif")  # fmt: skip
 HEAVISIDE = binary("heaviside", lambda k, x, y: k.where(x == 0, y, k.where(x > 0, 1, 0)), accepts="bif", underived=True,
                    kernel=lambda xp, out, x, y: xp.copyto(out, xp.where(xp.equal(x, 0), y, xp.greater(x, 0))))  # fmt: skip
 
@@ -232,7 +232,7 @@ POLYGAMMA = unary("polygamma_of", None, lambda g, x, n: g * OPS["polygamma_of"](
                       (make(3, 4, low=0.6, high=3.0), 1), (make(4, low=0.6, high=3.0), 2)]))  # fmt: skip
 ZETA = binary("special_zeta", None, {"x": no_derivative("zeta's self", "x"),
                                            "other": lambda g, x, other: g * -x * OPS["special_zeta"](x + 1, other)},
-              kernel=_in_double(sk.zeta), promotion="float", accepts="bif", samples=lambda make: iter([
+              kernel=_in_double(sk.zeta), promotion="float", numbers="x other", accepts="bif", samples=lambda make: iter([
                   (make.int(3, 4, low=2, high=5), make(3, 4, low=0.5, high=3.0))]))  # fmt: skip
 
 
@@ -275,8 +275,8 @@ def _limited(kernel: Any) -> Any:
 
 for _name, _fn in sk.POLYNOMIALS.items():
     _kernel = _in_double(_fn)
-    binary(f"special_{_name}", None, None, operand="n", kernel=_limited(_kernel) if "hermite" in _name else _kernel, promotion="float",
-           accepts="bif", samples=_degrees)  # fmt: skip
+    binary(f"special_{_name}", None, None, operand="n", numbers="x n", kernel=_limited(_kernel) if "hermite" in _name else _kernel,
+           promotion="float", accepts="bif", samples=_degrees)  # fmt: skip
 
 
 # ---- mantissa and exponent ----

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from eager import _native, ambient, dispatch, dtypes, float8
+from eager import _native, ambient, dispatch, dtypes, float8, signatures
 from eager.autograd import hooks, inplace
 from eager.autograd.node import op_node_class
 from eager.autograd.record import owned
@@ -64,7 +64,6 @@ _ARITHMETIC: Final = (Kind.POINTWISE, Kind.REDUCTION, Kind.COMPOSITE)  # their g
 _ARGUMENT, _SPEC, _COTANGENT, _OUTPUT, _OUTPUTS, _COTANGENTS, _NEEDS = range(7)
 _ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.traits`
 TOO_BIG: Final = "int too big to convert"  # torch's message for an int that neither int64 nor uint64 holds
-_NO_INTS: Final = frozenset((bool, float, complex, str))  # which kernels and meta rules would take for a whole number
 _SMALL: Final = 4096  # elements of which a copy costs less than a call of numpy
 _OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
 
@@ -114,7 +113,7 @@ class Op(_native.OpBase):
                  samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None,
                  nondifferentiable: bool = False, nondifferentiable_outputs: Sequence[int] = (), underived: bool = False,
                  casts_result: bool = False, dynamic_output: Callable[..., Any] | None = None,
-                 over_input: bool = False, accepts: str = "bifc", float8: bool = False, of_numbers: bool = False,
+                 over_input: bool = False, accepts: str = "bifc", float8: bool = False, numbers: str = "",
                  numbers_as_given: bool = False, scalars: Sequence[str] = (), fallible: bool = False, doc: str | None = None,
                  in_opmath: bool | None = None) -> None:  # fmt: skip
         if in_opmath is None and (kind not in _ARITHMETIC or promotion in ("raw", "select")):
@@ -146,7 +145,11 @@ class Op(_native.OpBase):
         self.accepts = frozenset(Category("bifc".index(c)) for c in accepts)
         self._restricted = len(self.accepts) < 4 and kind is not Kind.POINTWISE  # those look at the dtype of all inputs together
         self.float8 = float8 or kind is Kind.VIEW  # defined on the 8-bit floats
-        self.of_numbers = of_numbers  # numbers may stand for all its tensors: the first then becomes one
+        # Tensor parameters that may be numbers. "all": all of them at once, and the first then becomes a tensor.
+        self.takes_numbers = frozenset(p.name for p in self.schema.params if numbers == "all" or p.name in numbers.split())
+        self.of_numbers = numbers == "all"
+        if base is not None:
+            self.takes_numbers = base.takes_numbers - {self.schema.params[0].name}
         self._numbers_as_given = numbers_as_given  # the scalar rule treats a number differently from a tensor of that value
         # Where a number counts as a 0-d tensor among the operands: in all tensor parameters but `scalars`.
         self._number_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor and p.name not in scalars)
@@ -161,9 +164,9 @@ class Op(_native.OpBase):
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
         self._flags_at = tuple(i for i, p in enumerate(self.schema.params) if p.type in ("bool", "bool?"))
-        self._ints_at = tuple(i for i, p in enumerate(self.schema.params) if p.type == "int")
-        self._scalars_at = tuple(i for i, p in enumerate(self.schema.params) if p.type == "Scalar")
         self._flags = sum(1 << i for i in self._flags_at)
+        self._tensors = sum(1 << i for i in self._tensor_at if self.schema.params[i].name not in self.takes_numbers)
+        self._check = _native.ArgumentCheck(self._verify)
         self._inplace = kind is Kind.INPLACE
         _native.bind_op(self, base.name if base is not None else self.name)
         self._recorded = bool(self.vjp)
@@ -174,30 +177,30 @@ class Op(_native.OpBase):
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Every call that the native loop does not answer."""
         if kwargs or len(args) != self._nparams:
-            if "out" in kwargs and not self._inplace:
+            if "out" in kwargs:
+                if self.mutates or not signatures.takes_out(self.name):
+                    raise TypeError(f"{self.name}() got an unexpected keyword argument 'out'")
                 out = kwargs.pop("out")
                 if self.kind is Kind.POINTWISE:
                     check_out(out, (*args, *kwargs.values()))
                 return write_out(out, self(*args, **kwargs), differentiable=not self.nondifferentiable)
+            if is_number(kwargs.get("input")) and not self.of_numbers and not hasattr(kwargs["input"], "stride"):
+                raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(kwargs['input']).__name__}")
             args = self.schema.bind(args, kwargs)
-        for i in self._flags_at:
-            if args[i].__class__ is not bool and not self.schema.params[i].takes_as_bool(args[i]):
-                self.schema.refuse_type(i, args[i])
-        for i in self._ints_at:
-            if args[i].__class__ in _NO_INTS:
-                self.schema.refuse_type(i, args[i])
-        for i in self._scalars_at:
-            if args[i] is None:
-                self.schema.refuse_type(i, args[i])
-        try:
-            if self._restricted and (x := args[self._tensor_at[0]]).ndim and x.dtype.category not in self.accepts:
-                self._refuse(x.dtype)
-            return dispatch.call(self, args)
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError):
-            if self.of_numbers and not any(isinstance(a, TensorBase) for a in args) and all(map(is_number, args)):
-                return self(OPS["full"]((), args[0], dtypes.of_scalar(args[0]), None), *args[1:])
-            self.schema.refuse(args, numbers=(self.base or self).kind is Kind.POINTWISE)
-            raise
+        replaced = self._check(args)
+        if replaced is not None:
+            return self(*replaced)
+        if self._restricted and (x := args[self._tensor_at[0]]).ndim and x.dtype.category not in self.accepts:
+            self._refuse(x.dtype)
+        return dispatch.call(self, args)
+
+    def _verify(self, args: tuple[Any, ...], kwargs: None) -> bool | tuple[Any, ...]:
+        """For `_native.ArgumentCheck`, with full positional arguments."""
+        if self.takes_numbers and not any(hasattr(args[i], "stride") for i in self._tensor_at):
+            if self.of_numbers and all(map(is_number, args)):
+                return OPS["full"]((), args[0], dtypes.of_scalar(args[0]), None), *args[1:]
+            self.schema.refuse_type(self._tensor_at[0], args[self._tensor_at[0]])
+        return self.schema.verify(args, self.takes_numbers)
 
     def __repr__(self) -> str:
         return f"<op {self.schema.text}>"

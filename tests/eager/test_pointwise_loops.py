@@ -59,7 +59,8 @@ def test_every_loop_is_its_rule(name):
     op = OPS[name]
     for way, (dtype, tolerance) in itertools.product(_given(name), (("f4", 2e-6), ("f8", 1e-13))):
         arrays = [RNG.uniform(0.2, 2.0, 37).astype(dtype) if g == "v" else np.dtype(dtype).type(1.25) for g in way]
-        args = [torch.from_numpy(a.copy()) if g == "v" else float(a) for g, a in zip(way, arrays, strict=True)]
+        args = [torch.from_numpy(np.array(a)) if g == "v" or op._tensors >> i & 1 else float(a)
+                for i, (g, a) in enumerate(zip(way, arrays, strict=True))]  # fmt: skip
         got = _native.pointwise(_native.pointwise_number(name), tuple(args))
         want = op.scalar(NUMPY, *arrays)
         assert got.dtype is op.infer(*args).dtype

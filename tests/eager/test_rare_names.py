@@ -87,7 +87,7 @@ def test_embedding_bag_says_which_row_each_maximum_is_from() -> None:
     assert sizes.tolist() == [3, 0, 1, 0]
     assert rows.tolist() == [[0, 1], [0, 0], [2, 2], [0, 0]]  # the first of equal ones
     assert bags.tolist() == [[3.0, 5.0], [0.0, 0.0], [3.0, 2.0], [0.0, 0.0]]
-    assert torch.embedding_bag(weight, at, offsets, mode=2, padding_idx=0)[3].tolist() == [[2, 1], [0, 0], [2, 2], [0, 0]]
+    assert torch.embedding_bag(weight, at, offsets, False, 2, False, None, False, 0)[3].tolist() == [[2, 1], [0, 0], [2, 2], [0, 0]]
     assert torch.embedding_bag(weight, at[:0], torch.tensor([0, 0]), mode=2)[3].tolist() == [[0, 0], [0, 0]]
 
 

@@ -22,7 +22,7 @@ WRONG: list[tuple[Any, tuple[Any, ...], str]] = [
     (torch.flatten, ([X],), r"argument 'input' \(position 1\) must be Tensor, not list"),
     (torch.block_diag, (X, 1), r"argument 'tensors' \(position 2\) must be tuple of Tensors, not int"),
     (torch.permute, (X,), r"permute\(\) missing 1 required positional arguments"),
-    (F.conv2d, (X, 7), r"argument 'weight' \(position 2\) must be Tensor, not int"),
+    (F.conv2d, (X, 7), r"conv2d\(\) received an invalid combination of arguments - got \(Tensor, int\), but expected one of"),
     (F.max_pool2d, (X[None], "a"), r"argument 'kernel_size' \(position 2\) must be tuple of ints, not str"),
     (torch.linalg.norm, (1,), r"must be Tensor, not int"), (torch.fft.fftshift, ([1],), r"must be Tensor, not list"),
     (torch.Tensor.softmax, (X, "a"), r"argument 'dim' \(position 2\) must be int, not str"),

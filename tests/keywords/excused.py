@@ -9,12 +9,7 @@ from tests.keywords.compare import Finding
 EXCUSED: Final[tuple[tuple[str, str], ...]] = (
     (r"taken: T\.(max_pool\dd(_with_indices)?|adaptive_max_pool1d)\(return_indices|taken: T\.(celu|rrelu)\(inplace",
      "the function of nn.functional stands under torch's name as well, with all of its keywords"),
-    (r"taken: T\.(sum|mean|prod|max|min|median|nanmedian)\(keepdim=", "keepdim without dim keeps every dim; torch has no such overload"),
-    (r"taken: T\.(hamming|kaiser)_window\(", "torch wants `periodic` before alpha and beta; here every keyword has its default"),
-    (r"taken: T\.(var|std)\(dim=", "var(x, True) is torch's old form of unbiased; the keyword takes it too"),
-    (r"taken: T\.arange\(step=", "a step without a start: the start is 0"),
     (r"taken: T\.range\(step=", "the empty range"),
-    (r"taken: Tensor\.uniform_\(from_=", "`from` is a keyword of Python; `from_` names the bound here"),
     (r"taken: nn\.\w+\(\w+=(Wrong\(\)|'bogus'|-17|2\.5)\)", "a layer takes the truth of a flag; torch's does until it calls its kernel"),
     (r"taken: (nn|optim|T|Tensor)\.\w+(\.\w+)?\(\w+=(True|False)\)", "True and False stand for 1 and 0 where a number is wanted"),
     (r"taken: F\.scaled_dot_product_attention\(dropout_p=", "a negative rate drops nothing, as in torch's other kernels of this function"),
@@ -23,7 +18,6 @@ EXCUSED: Final[tuple[tuple[str, str], ...]] = (
     (r"taken: Tensor\.index_reduce\(include_self=", "torch has no kernel for the dtype; eager's rule serves every dtype"),
     (r"ignored: T\.empty_strided\(", "torch leaves the memory undefined: two calls differ"),
     (r"ignored: F\.elu_\((input_)?scale=True", "True stands for 1, the default"),
-    (r"class: nn\.LinearCrossEntropyLoss\(ignore_index=", "an object without arithmetic fails in the comparison with the target"),
     (r"refused: ", "eager checks the class or the range of a value that torch's Python takes for its truth, or never reads"),
 )  # fmt: skip
 

@@ -97,7 +97,7 @@ def test_the_third_argument_of_softmax_is_a_dtype(name: str) -> None:
 def test_a_pseudo_inverse_drops_singular_values_up_to_atol() -> None:
     a = torch.diag(torch.tensor([4.0, 0.5, 0.01]))
     assert torch.allclose(torch.linalg.pinv(a, atol=0.1), torch.diag(torch.tensor([0.25, 2.0, 0.0])))
-    assert torch.allclose(torch.linalg.pinv(a, 0.2, atol=0.1), torch.diag(torch.tensor([0.25, 0.0, 0.0])))
+    assert torch.allclose(torch.linalg.pinv(a, rtol=0.2, atol=0.1), torch.diag(torch.tensor([0.25, 0.0, 0.0])))
     c = torch.tensor([[1j, 2.0], [0.0, 1.0]])
     assert torch.allclose(torch.linalg.pinv(c, atol=0.0) @ c, torch.eye(2, dtype=torch.complex64), atol=1e-5)
     assert torch.linalg.pinv(torch.ones(2, 3, 4), atol=0.1).shape == (2, 4, 3)

@@ -1,0 +1,114 @@
+"""Arguments are held against torch's signatures before anything runs, and as strictly when it is the hundredth call."""
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import eager as torch
+from eager import _native, signatures
+from eager.nn import functional as F  # noqa: N812 - torch's name
+from eager.optable.table import OPS, Kind, Op
+
+X = torch.ones(2, 3)
+
+
+def _with_two_tensors() -> list[Op]:
+    return [op for op in OPS.values() if op.kind is Kind.POINTWISE and op.schema.params[1:] and op.schema.params[1].is_tensor]
+
+
+def _torch_takes_numbers(op: Op, at: int) -> bool:
+    """Whether some overload of torch's operator has a number in that place."""
+    taken = any(len(parameters) > at and parameters[at].kind == "Scalar" for parameters in signatures.signatures(op.name))
+    return taken or op.name in signatures.NUMBERS_AS_TENSORS
+
+
+@pytest.mark.parametrize("op", [op for op in _with_two_tensors() if signatures.signatures(op.name)], ids=lambda op: op.name)
+def test_numbers_stand_for_tensors_where_torch_has_an_overload(op: Op) -> None:
+    tensors = [p.name for p in op.schema.params if p.is_tensor]
+    in_torch = {name for at, name in enumerate(tensors) if _torch_takes_numbers(op, at)}
+    assert op.takes_numbers == in_torch
+
+
+@pytest.mark.parametrize("op", [op for op in _with_two_tensors() if not op.takes_numbers], ids=lambda op: op.name)
+def test_a_number_for_a_tensor_is_refused(op: Op) -> None:
+    x = torch.ones(3, dtype=torch.int64) if op.accepts <= OPS["gcd"].accepts else torch.ones(3)
+    rest = [x for p in op.schema.params[2:] if p.is_tensor]
+    for number in (2, 0.5, True):
+        for args in ((x, number, *rest), (number, x, *rest)):
+            with pytest.raises(TypeError, match=f"must be Tensor, not {type(number).__name__}"):
+                op(*args)
+        with pytest.raises(TypeError, match="must be Tensor"):
+            op(x, **{op.schema.params[1].name: number})
+
+
+WRONG: dict[str, Any] = {
+    "maximum": lambda x: torch.maximum(2, x), "eq": lambda x: torch.eq(2, x), "atan2": lambda x: torch.atan2(x, 2),
+    "logical_and": lambda x: torch.logical_and(x, True), "method": lambda x: x.fmin(2.0), "in place": lambda x: x.clone().hypot_(1.0),
+    "lerp": lambda x: torch.lerp(x, 2, 0.5), "addcmul": lambda x: torch.addcmul(x, 2, x), "dist": lambda x: torch.dist(x, 1.0),
+    "bool as int": lambda x: x.sum(True), "list of floats": lambda x: x.sum([0.5]), "out of a method": lambda x: x.clone().lt_(0, out=x),
+    "function of a list": lambda x: torch.flip(x, 1), "complex": lambda x: x.nan_to_num(1j), "loss": lambda x: F.mse_loss(2, x),
+    "unknown keyword": lambda x: torch.cumsum(x, 0, axes=1), "too many": lambda x: torch.mm(x, x, x, x), "none": lambda x: torch.mm(x, None),
+    "wanted gradient": lambda x: torch.add(x, x, alpha=torch.ones(3)), "linalg": lambda x: torch.linalg.matrix_rank(x, rtol=1j),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_argument_is_a_type_error(name: str) -> None:
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            WRONG[name](X)
+
+
+@pytest.mark.parametrize("name", ["maximum", "eq", "logical_and", "in place", "lerp", "list of floats", "function of a list", "loss"])
+def test_compiled_code_raises_the_same(name: str) -> None:
+    with pytest.raises(TypeError) as in_eager:
+        WRONG[name](X)
+    with pytest.raises(TypeError) as compiled:
+        torch.compile(WRONG[name])(X)
+    assert str(compiled.value) == str(in_eager.value)
+
+
+def test_a_check_is_asked_again_where_a_value_decides() -> None:
+    one, two = torch.tensor(1), torch.tensor([1, 1])
+    for _ in range(3):
+        assert torch.cumsum(X, one).shape == (2, 3) and X.sum((0, 1)).item() == 6 and X.sum([]).item() == 6
+        with pytest.raises(TypeError):
+            torch.cumsum(X, two)
+        with pytest.raises(TypeError):
+            torch.cumsum(X, torch.tensor(1.0))
+        with pytest.raises(TypeError):
+            X.sum([0, 0.5])
+
+
+def test_a_check_remembers_classes_and_no_more_than_it_can() -> None:
+    asked: list[Any] = []
+
+    def verify(args: tuple[Any, ...], kwargs: Any) -> Any:
+        asked.append((args, kwargs))
+        return "b" not in args and (("replaced",) if float in args else True)
+
+    check = _native.ArgumentCheck(verify)
+    calls: list[tuple[tuple[Any, ...], Any]] = [((1,), None), ((1.0,), None), (([1, 2],), None), (([1, 2.0],), None), (([],), None),
+                                                ((1,), {"a": 1}), ((1,), {"b": 1}), ((), None)]  # fmt: skip
+    for args, kwargs in calls * 2:
+        assert check(args, kwargs) is None
+    assert [a for a, _ in asked] == [a for a, _ in calls] + [([1, 2.0],)]  # elements of two classes are looked at each time
+    assert check((float,)) == ("replaced",) and check((float,)) == ("replaced",)
+    before = len(asked)
+    check(("b",)), check(("b",))
+    assert len(asked) == before + 2  # the verifier said that a value decided
+    classes = [type(f"C{i}", (), {}) for i in range(40)]
+    for cls in classes * 3:
+        assert check((cls(),)) is None
+    assert check(tuple(range(20))) is None and check((1,)) is None
+    with pytest.raises(TypeError, match="takes a tuple"):
+        check([1])  # type: ignore[arg-type]
+
+
+def test_signatures_of_torch_are_read_with_their_options() -> None:
+    (zeros,) = signatures.signatures("zeros")
+    assert [p.name for p in zeros] == ["size", "dtype", "layout", "device", "pin_memory", "requires_grad", "out"]
+    assert not signatures.signatures("einsum") and signatures.takes_out("einsum") and not signatures.takes_out("isnan")
+    largest = signatures.signatures("max")
+    assert {p.name for s in largest for p in s} == {"input", "dim", "keepdim", "out", "other"}

@@ -27,7 +27,7 @@ _SCHEMAS: Final = Path(__file__).parent / "_ops" / "aten_schemas.txt"
 _NOT_PARSED: Final = frozenset(
     "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum meshgrid norm split stft "
     "istft tensordot unique_consecutive backward index resize resize_as unflatten type size stride item numpy contiguous "
-    "tensor as_tensor normal nonzero requires_grad_ data_ptr is_contiguous range record_stream set_ new "
+    "tensor as_tensor normal polygamma nonzero requires_grad_ data_ptr is_contiguous range record_stream set_ new "
     "log_softmax softmax dropout alpha_dropout feature_alpha_dropout feature_dropout".split()
 )  # fmt: skip
 # Signatures of Tensor's methods that torch writes by hand.

@@ -15,7 +15,7 @@ typedef struct {
     int recorded; /* whether calls that ask for gradients are recorded here as well */
     int plain;    /* whether gradients follow from `rules`: no lists of tensors among the inputs */
     int flags;    /* mask of the parameters that are bools */
-    int tensors;  /* mask of the parameters for which no number may stand, though the loop takes one */
+    int tensors;  /* mask of the parameters for which no number may stand, though loops and kernels take one */
     int writer;   /* of an op that writes its first argument: what writes it, beside the loop */
     int maker;    /* of such an op: the kernel that its base op has */
     PyObject *plans[RECORD_PLANS];

@@ -10,9 +10,12 @@
 
 /* ---- OpBase ---- */
 
-/* Whether every bool argument is one: a kernel reads anything else as false, where dispatch refuses it. */
-static bool flags_are_bools(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+/* Whether every bool argument is one (a kernel reads anything else as false), and no number stands where torch demands a tensor.
+ * Dispatch refuses such calls. */
+static bool fit_for_kernels(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
 {
+    for (int i = 0, left = op->tensors; left && i < nargs; i++, left >>= 1)
+        if (left & 1 && (PyFloat_Check(args[i]) || PyLong_Check(args[i]))) return false;
     for (int i = 0, left = op->flags; left && i < nargs; i++, left >>= 1)
         if (left & 1 && args[i] != Py_True && args[i] != Py_False) return false;
     return true;
@@ -23,7 +26,7 @@ static PyObject *compute(const OpBase *op, PyObject *const *args, Py_ssize_t nar
 {
     PyObject *out = NULL;
     if (op->loop >= 0 && nargs == pointwise_arity(op->loop)) out = pointwise_run(op->loop, args, nargs);
-    if (!out && op->kernel >= 0 && !PyErr_Occurred() && flags_are_bools(op, args, nargs)) out = kernel_run(op->kernel, args, nargs);
+    if (!out && op->kernel >= 0 && !PyErr_Occurred() && fit_for_kernels(op, args, nargs)) out = kernel_run(op->kernel, args, nargs);
     return out;
 }
 
@@ -42,12 +45,12 @@ static PyObject *write_short(const OpBase *op, PyObject *const *args, Py_ssize_t
     PyObject *out = op->loop >= 0 ? pointwise_inplace(op->loop, args, nargs) : NULL;
     if (out || PyErr_Occurred() || (op->writer < 0 && op->maker < 0) || !write_is_plain(args, nargs)) return out;
     if (overlap_with((const TensorObject *)args[0], args + 1, nargs - 1)) return NULL; /* perhaps refused */
-    if (op->writer >= 0 && flags_are_bools(op, args, nargs)) out = writer_run(op->writer, args, nargs);
+    if (op->writer >= 0 && fit_for_kernels(op, args, nargs)) out = writer_run(op->writer, args, nargs);
     if (out || PyErr_Occurred() || op->maker < 0) return out;
     const TensorObject *target = (const TensorObject *)args[0];
     int64_t count = 1;
     for (int i = 0; i < tensor_ndim(target); i++) count *= tensor_sizes(target)[i];
-    PyObject *made = count <= SMALL && flags_are_bools(op, args, nargs) ? kernel_run(op->maker, args, nargs) : NULL;
+    PyObject *made = count <= SMALL && fit_for_kernels(op, args, nargs) ? kernel_run(op->maker, args, nargs) : NULL;
     out = made ? write_result(args[0], made) : NULL;
     Py_XDECREF(made);
     return out;

@@ -48,7 +48,7 @@ WRONG: dict[str, Any] = {
     "lerp": lambda x: torch.lerp(x, 2, 0.5), "addcmul": lambda x: torch.addcmul(x, 2, x), "dist": lambda x: torch.dist(x, 1.0),
     "bool as int": lambda x: x.sum(True), "list of floats": lambda x: x.sum([0.5]), "out of a method": lambda x: x.clone().lt_(0, out=x),
     "function of a list": lambda x: torch.flip(x, 1), "complex": lambda x: x.nan_to_num(1j), "loss": lambda x: F.mse_loss(2, x),
-    "unknown keyword": lambda x: torch.cumsum(x, 0, axes=1), "too many": lambda x: torch.mm(x, x, x, x), "none": lambda x: torch.mm(x, None),
+    "unknown keyword": lambda x: torch.cumsum(x, 0, axes=1), "too many": lambda x: torch.mm(x, x, x), "none": lambda x: torch.mm(x, None),
     "wanted gradient": lambda x: torch.add(x, x, alpha=torch.ones(3)), "linalg": lambda x: torch.linalg.matrix_rank(x, rtol=1j),
 }  # fmt: skip
 

@@ -364,7 +364,7 @@ def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
             raise TypeError(
                 f"settings.scope: {name}={value!r} is a {type(value).__name__}; allowed: {accepted.__name__}"
             )
-        if accepted is int and value < 0:
+        if isinstance(value, int) and value < 0:
             raise ValueError(f"settings.scope: {name}={value!r}; allowed: a whole number, 0 or more")
         by_group.setdefault(group, {})[field_name] = value
     changed = {group: replace(getattr(base, group), **values) for group, values in by_group.items()}

@@ -427,11 +427,11 @@ class _Printer:
                 "}"]  # fmt: skip
         finish: list[str] = []
         for j, a in enumerate(accumulators):
-            joint = _Accumulator(a.name, a.member, of=a.whole)
+            total = _Accumulator(a.name, a.member, of=a.whole)
             part = f"(({TYPE[a.whole]}*)(parts + {starts[j]}))[at]"
-            finish += [joint.declare(), *(joint.declare_total() if joint.cascades else ()),
-                       f"for (i64 at = 0; at < {n_blocks}; at++) {joint.put(part) if joint.cascades else joint.step(part)}",
-                       *([joint.take()] if joint.cascades else ()), self._store(a.member, "0", joint.result())]  # fmt: skip
+            finish += [total.declare(), *(total.declare_total() if total.cascades else ()),
+                       f"for (i64 at = 0; at < {n_blocks}; at++) {total.put(part) if total.cascades else total.step(part)}",
+                       *([total.take()] if total.cascades else ()), self._store(a.member, "0", total.result())]  # fmt: skip
         pointers = self._pointer_lines(False)
         each = self._cost()
         if each.is_fixed():

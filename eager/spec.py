@@ -183,7 +183,10 @@ def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike], *, n
     """
     tensors = [x for x in inputs if x.ndim]
     scalars = number or len(tensors) < len(inputs)
-    if all(same_shape(x.shape, shape) for x in tensors) and not (scalars and any(n in (0, 1) for n in shape)):
+    # Beside a number, dims of size 1 must be row-major too. That is asked first: for symbolic sizes it costs no guard.
+    if all(same_shape(x.shape, shape) for x in tensors) and not (
+        scalars and not _all_row_major(shape, tensors) and any(n in (0, 1) for n in shape)
+    ):
         if all(is_contiguous(shape, x.stride()) for x in tensors):
             return contiguous_strides(shape)
         if len(shape) == 4 and all(_is_packed(shape, x.stride(), _CHANNELS_INNERMOST) for x in tensors):
@@ -207,6 +210,12 @@ def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike], *, n
         result[dim] = step
         step *= shape[dim]
     return tuple(result)
+
+
+def _all_row_major(shape: tuple[int, ...], tensors: Sequence[SpecLike]) -> bool:
+    """Whether all tensors of this shape are row-major in every stride, those of dims of size 1 too."""
+    strides = contiguous_strides(shape)
+    return all(tuple(x.stride()) == strides for x in tensors)
 
 
 def preserve_strides(x: SpecLike) -> tuple[int, ...]:

@@ -188,7 +188,8 @@ def _pow_of_symbol(k: Any, x: Any, y: Any) -> Any:
 # A power of a number that a compiled graph takes as a 0-d tensor: `pow` of that number.
 binary("pow_of_symbol", _pow_of_symbol,
        {"x": lambda g, x, exponent: OPS["where"](exponent == 0, 0.0, g * (exponent * OPS["pow_of_symbol"](x, exponent - 1))),
-        "exponent": _pow_exponent}, operand="exponent", accepts="f", samples=lambda make: iter([(make(3, 5, low=0.3, high=2.0), make(low=0.4, high=1.9))]))  # fmt: skip
+        "exponent": _pow_exponent}, operand="exponent", accepts="f",
+       samples=lambda make: iter([(make(3, 5, low=0.3, high=2.0), make(low=0.4, high=1.9))]))  # fmt: skip
 
 
 def _share(g: Any, mine: Any, theirs: Any, loses: Any) -> Any:

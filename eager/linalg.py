@@ -565,7 +565,7 @@ def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
         identity = OPS["diag_embed"](OPS["full"](tuple(input.shape[:-1]), 1, input.dtype, input.device), 0, -2, -1)
         return OPS["copy"](OPS["clone"](input, "contiguous"), identity)
     if n == 1:
-        return OPS["clone"](input, None)
+        return OPS["clone"](input, "contiguous")
     result = None
     while n:  # binary powering
         if n & 1:

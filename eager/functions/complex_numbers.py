@@ -6,6 +6,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.dtypes import scalar_name
+from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS
 
 
@@ -69,7 +70,9 @@ def view_as_complex(input: Any) -> Any:  # noqa: A002
 
 def isreal(input: Any) -> Any:  # noqa: A002
     """Whether each element has no imaginary part."""
-    return OPS["eq"](OPS["imag"](input), 0) if input.dtype.is_complex else OPS["eq"](input, input) | OPS["isnan"](input)
+    if input.dtype.is_complex:
+        return OPS["eq"](OPS["imag"](input), 0)
+    return in_layout_of(OPS["eq"](input, input) | OPS["isnan"](input), input)
 
 
 def is_complex(input: Any) -> bool:  # noqa: A002

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager.autograd.record import owned
+from eager.optable.shape import in_rows
 from eager.optable.table import OPS
 from eager.spec import is_channels_last
 from eager.symint import as_count
@@ -171,7 +172,7 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:  # noqa: 
     if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RuntimeError(f"conv_tbc: expected input and weight of 3 dims and bias of 1, got {input.ndim}, {weight.ndim}, {bias.ndim}")
     y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), OPS["to_dtype"](bias, input.dtype), 1, pad)
-    return y.permute(2, 0, 1)
+    return in_rows(y.permute(2, 0, 1))
 
 
 conv1d, conv2d, conv3d = _conv(1), _conv(2), _conv(3)

@@ -15,6 +15,7 @@ from eager.elements import rounded
 from eager.functions.views import given_sizes, sizes_of
 from eager.memory_format import strided
 from eager.optable.creation import in_dtype
+from eager.optable.shape import in_rows
 from eager.optable.table import OPS, from_array, resize_out
 from eager.optable.table import empty as empty_of_spec
 from eager.promotion import result_type
@@ -236,9 +237,22 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     elif _has_symbols(data):
         made = _of_symbols(data, dtype)
     else:
-        made = _own(_array_of(data, dtype))
+        array = _array_of(data, dtype)
+        made = _own(array)
+        if not array.size and isinstance(data, np.ndarray):
+            made = _with_strides_of(array, made)
     made = made.to(_where(device)) if device is not None or ambient.device() is not None else made
     return finish(made, requires_grad, pin_memory=pin_memory)
+
+
+def _over(a: Any) -> Any:
+    """A tensor over the array's memory, with its strides: numpy gives an array of no elements strides of its own."""
+    made = from_array(a)
+    return made if a.size else _with_strides_of(a, made)
+
+
+def _with_strides_of(a: Any, made: Any) -> Any:
+    return _native.alias(made, made.shape, tuple(s // a.itemsize for s in a.strides), 0)
 
 
 def _own(a: Any) -> Any:
@@ -251,7 +265,7 @@ def _own(a: Any) -> Any:
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # noqa: A002
     """Like `tensor`, but without a copy where the data is a tensor or array that already fits."""
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.from_numpy(data.dtype) is dtype):
-        data = from_array(data)
+        data = _over(data)
     if isinstance(data, TensorBase):
         made: Any = data.to(device=device, dtype=dtype) if device is not None or dtype is not None else data
         return made
@@ -299,7 +313,7 @@ def from_numpy(a: Any) -> Tensor:
         raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not "
                          "currently supported. (You can probably work around this by making a copy of your array with "
                          "array.copy().)")  # fmt: skip
-    return from_array(a)
+    return _over(a)
 
 
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -464,7 +478,8 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
             raise RuntimeError(f"{name} must be greater or equal to 0, got {count}")
     rows = OPS["arange"](0, n, 1, None, _where(device)).unsqueeze(1)
     cols = OPS["arange"](0, m, 1, None, _where(device))
-    return finish((rows == cols).to(dtypes.chosen(dtype, dtypes.get_default_dtype())), requires_grad, out, pin_memory)
+    made = in_rows((rows == cols).to(dtypes.chosen(dtype, dtypes.get_default_dtype())))
+    return finish(made, requires_grad, out, pin_memory)
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,

@@ -11,10 +11,11 @@ from eager.callers import warn
 from eager.dtypes import Category, c_name, scalar_name
 from eager.elements import check_element, rounded
 from eager.optable.schema import is_number
-from eager.optable.shape import in_layout_of
+from eager.optable.shape import in_layout_of, laid_out
 from eager.optable.table import OPS, Op, composition, from_array, write_out
 from eager.overlap import check_each_element_once, check_no_overlap, check_out
 from eager.promotion import result_type
+from eager.spec import elementwise_strides
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
 
@@ -198,7 +199,9 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     if input.dtype.is_integral:
         raise NotImplementedError(f"\"lerp_kernel\" not implemented for '{scalar_name(input.dtype)}'")
     weight = dtypes.option(input.dtype, weight)
-    return _out(_rounded_once(_lerp, input, end, weight), out, input, end, weight)
+    y = _rounded_once(_lerp, input, end, weight)
+    operands = [t for t in (input, end, weight) if isinstance(t, TensorBase)]
+    return _out(laid_out(y, elementwise_strides(tuple(y.shape), operands)), out, input, end, weight)
 
 
 def _lerp(x: Any, end: Any, weight: Any) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from eager import dtypes
+from eager import _native, dtypes
 from eager.dtypes import scalar_name
 from eager.functions.convolution import batched, spread
-from eager.optable.shape import in_suggested_format
+from eager.optable.shape import in_rows, in_suggested_format
 from eager.optable.table import OPS, write_out
 from eager.spec import size_at
 from eager.symint import as_count
@@ -45,6 +45,8 @@ def _max_pool(n: int) -> Any:
             raise RuntimeError(f"{who}: dilation should be greater than zero, but got {dilation}")
         values, index = OPS["max_pool"](x, kernel, stride, padding, dilation, ceil_mode)
         values = _unbatched(values, single)
+        if n == 1 and not return_indices and not (input.requires_grad and _native.grad_enabled()):
+            return in_rows(values)  # as by torch's kernel that finds no positions
         return (values, _unbatched(index, single)) if return_indices else values
 
     max_pool.__name__ = max_pool.__qualname__ = who

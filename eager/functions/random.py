@@ -143,7 +143,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     below = u < (input if p is None else p)
     drawn = OPS["to_dtype"](in_rows(below) if p is None else below, input.dtype)
     if p is None and input._requires_grad and _native.grad_enabled():
-        return drawn + input * 0  # as in torch: the gradient is zero
+        return in_rows(drawn + input * 0)  # as in torch: the gradient is zero
     return drawn
 
 

@@ -9,6 +9,7 @@ from eager import _native, dtypes, return_types
 from eager.dtypes import scalar_name
 from eager.functions.creation import linspace
 from eager.functions.reductions import sum as sum_of
+from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out
 from eager.spec import normalize_dim, normalize_dims, size_at
 
@@ -221,7 +222,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = OPS["slice"](OPS["nonzero"](input), 0, 0, size, 1)
     missing = size - found.shape[0]
-    return OPS["constant_pad_nd"](found, (0, 0, 0, missing), fill_value) if missing > 0 else found
+    return in_rows(OPS["constant_pad_nd"](found, (0, 0, 0, missing), fill_value) if missing > 0 else found)
 
 
 FUNCTIONS: dict[str, Any] = {

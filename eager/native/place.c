@@ -76,9 +76,9 @@ PyObject *kernel_roll(PyObject *const *args)
     uint64_t chosen;
     int count;
     if (!x || !read_dims(args[2], tensor_ndim(x), dims, &count, &chosen) || read_ints(args[1], by, EAGER_MAX_NDIM) != (count ? count : 1)) return NULL;
-    if ((!count && !is_row_major(x)) || suggests_channels_last(x)) return NULL;
+    if ((!count && !is_row_major(x)) || suggests_channels_last(x) || !(all = tensor_count(x))) return NULL;
     TensorObject *out = new_tensor(code_of(x), tensor_ndim(x), tensor_sizes(x));
-    if (!out || !(all = tensor_count(x))) return (PyObject *)out;
+    if (!out) return NULL;
     Roll r = {tensor_sizes(x), tensor_strides(out), tensor_strides(x), shifts, tensor_ndim(x), g_itemsize[code_of(x)]};
     if (!count) {
         r.sizes = &all;

@@ -495,8 +495,7 @@ static bool contiguous(const TensorObject *t)
     int64_t expected = 1;
     for (int i = tensor_ndim(t) - 1; i >= 0; i--) {
         int64_t size = tensor_sizes(t)[i];
-        if (size == 0) return true;
-        if (size != 1 && tensor_strides(t)[i] != expected) return false;
+        if (size != 1 && tensor_strides(t)[i] != expected) return !count(t);
         expected *= size;
     }
     return true;

@@ -9,8 +9,9 @@ from eager import dtypes
 from eager.dtypes import scalar_name
 from eager.elements import check_element
 from eager.optable.indexing import begin, stored
+from eager.optable.shape import laid_out
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
-from eager.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes
+from eager.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes, preserve_strides
 
 
 def _check_mask(who: str, mask: SpecLike) -> None:
@@ -187,7 +188,7 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
         raise IndexError("put_(): Expected source and index to have the same number of elements, but got source.numel() = "
                          f"{source.numel()}, index.numel() = {index.numel()}")  # fmt: skip
     flat = OPS["index_put"](x.reshape(x.numel()), [index.reshape(index.numel())], source.reshape(source.numel()), accumulate)
-    return flat.reshape(tuple(x.shape))
+    return laid_out(flat.reshape(tuple(x.shape)), preserve_strides(x))
 
 
 def _put_vjp(g: Any, index: Any, accumulate: bool) -> Any:

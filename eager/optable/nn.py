@@ -482,8 +482,10 @@ def _per_channel(t: Any, ndim: int) -> Any:
 
 
 def batch_norm_strides(x: SpecLike) -> tuple[int, ...]:
-    """Row-major for a row-major input, else in the format that it suggests."""
+    """Row-major for a row-major input, else in the format that it suggests; an empty one is copied."""
     shape = tuple(x.shape)
+    if 0 in shape:
+        return tuple(x.stride())
     return contiguous_strides(shape) if is_contiguous(shape, x.stride()) else suggested_strides(x, shape)
 
 

@@ -70,7 +70,7 @@ def in_layout_of(y: Any, x: SpecLike) -> Any:
 
     The law of elementwise results gives these strides already, but for dims of size 1.
     """
-    return laid_out(y, preserve_strides(x)) if any(n == 1 for n in y.shape) and same_shape(y.shape, x.shape) else y
+    return laid_out(y, preserve_strides(x)) if any(n <= 1 for n in y.shape) and same_shape(y.shape, x.shape) else y
 
 
 def in_unary_layout(y: Any, x: SpecLike) -> Any:
@@ -519,7 +519,9 @@ def _roll(xp: Any, out: Any, x: Any, shifts: Sequence[int], dims: Sequence[int])
 
 
 def _roll_meta(x: SpecLike, shifts: Sequence[int], dims: Sequence[int]) -> TensorSpec:
-    """As torch, which joins the two parts of `x` by `cat`: a part without elements suggests no format."""
+    """As torch, which joins the two parts of `x` by `cat`: a part without elements suggests no format. An empty `x` is copied."""
+    if 0 in x.shape:
+        return like(x) if dims else row_major(x)
     for d, shift in zip(dims, shifts, strict=False):
         if not is_channels_last(x) or shift % x.shape[d] == 0:
             return row_major(x)

@@ -253,7 +253,8 @@ def _unique_consecutive(xp: Any, out: Any, x: Any, dim: int | None) -> tuple[Any
     starts = xp.flatnonzero(new)
     inverse = xp.cumsum(new) - 1
     counts = xp.diff(xp.concatenate([starts, xp.asarray([n])]))
-    values = x.reshape(-1)[starts] if dim is None else x.take(starts, axis=dim)
+    # as torch: slices in row-major order, whose dim is moved back
+    values = x.reshape(-1)[starts] if dim is None else xp.moveaxis(xp.ascontiguousarray(xp.moveaxis(x, dim, 0)[starts]), 0, dim)
     return values, (inverse.reshape(x.shape) if dim is None else inverse).astype("i8"), counts.astype("i8")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from eager import dtypes
 from eager.optable import special_kernels as sk
 from eager.optable.pointwise import binary, unary
 from eager.optable.table import OPS, Kind, declare, fit, no_derivative
-from eager.spec import SpecLike, TensorSpec, elementwise_strides, preserve_strides
+from eager.spec import SpecLike, TensorSpec, preserve_strides
 
 _LN2, _SQRT2, _SQRT_PI = math.log(2), math.sqrt(2), math.sqrt(math.pi)
 
@@ -132,22 +133,17 @@ ISPOSINF = unary("isposinf", lambda k, x: k.logical_and(k.isinf(x), x > 0), prom
 ISNEGINF = unary("isneginf", lambda k, x: k.logical_and(k.isinf(x), x < 0), promotion="bool", accepts="bif")
 
 
-def _product_meta(name: str) -> Callable[[SpecLike], TensorSpec]:
-    """The layout of a product with a number, as which torch computes these ops."""
+def _scaled_meta(name: str) -> Callable[[SpecLike], TensorSpec]:
+    """The layout of `empty_like(x)`, into which torch multiplies."""
 
     def meta(x: SpecLike) -> TensorSpec:
-        op = OPS[name]
-        if not hasattr(x, "shape"):
-            op.schema.refuse_type(0, x)
-        shape = tuple(x.shape)
-        strides = elementwise_strides(shape, [x], number=True)
-        return TensorSpec(shape, op.result_dtype(op.compute_dtype(x)), strides, x.device)
+        return replace(OPS[name].infer_pointwise((x,)), strides=preserve_strides(x))
 
     return meta
 
 
-DEG2RAD = unary("deg2rad", lambda k, x: x * (math.pi / 180), lambda g: g * (math.pi / 180), accepts="bif", meta=_product_meta("deg2rad"))
-RAD2DEG = unary("rad2deg", lambda k, x: x * (180 / math.pi), lambda g: g * (180 / math.pi), accepts="bif", meta=_product_meta("rad2deg"))
+DEG2RAD = unary("deg2rad", lambda k, x: x * (math.pi / 180), lambda g: g * (math.pi / 180), accepts="bif", meta=_scaled_meta("deg2rad"))
+RAD2DEG = unary("rad2deg", lambda k, x: x * (180 / math.pi), lambda g: g * (180 / math.pi), accepts="bif", meta=_scaled_meta("rad2deg"))
 
 
 def _sinc_vjp(g: Any, x: Any) -> Any:

@@ -352,7 +352,7 @@ class Op(_native.OpBase):
         if self.meta is not None:
             return self.meta(*args)
         if self.kind is Kind.POINTWISE:
-            return self._infer_pointwise(args)
+            return self.infer_pointwise(args)
         fakes = [fake(spec_of(a)) if isinstance(a, (TensorBase, TensorSpec)) else
                  [None if t is None else fake(spec_of(t)) for t in a] if i in self._lists_at and a is not None else a
                  for i, a in enumerate(args)]  # fmt: skip
@@ -362,7 +362,8 @@ class Op(_native.OpBase):
             out = self.decompose(*fakes)
         return spec_of(out) if isinstance(out, TensorBase) else tuple(spec_of(t) for t in out)
 
-    def _infer_pointwise(self, args: tuple[Any, ...]) -> TensorSpec:
+    def infer_pointwise(self, args: tuple[Any, ...]) -> TensorSpec:
+        """The spec that operands, a dtype rule and the law of elementwise strides give."""
         for a in args:
             if a.__class__ is int and not -(1 << 63) <= a < 1 << 64:
                 raise OverflowError(TOO_BIG)

@@ -48,6 +48,7 @@ DIFFERENCES = [
     Difference("computed in float32 and then cast to out=; torch computes in out='s dtype",
                call="digamma|out=T.empty|cov", found="^values"),
     Difference("whole columns of positions; torch gives views of one matrix", call="unravel_index|multinomial|indices", found="^strides"),
+    Difference("torch's list of no positions is column-major", call=r"nonzero\(t\('f4', 0", found="^strides"),
     Difference("nested sequences may hold tensors of one element or more", call=r"T\.tensor\(\[T\.tensor"),
     Difference("eager's dtypes have no half precision complex", call=r"T\.complex\(t\('f2'"),
     Difference("positions out of range are an IndexError in every index_ function", call="index_add", torch="out of bounds"),

@@ -178,6 +178,9 @@ CALLS: dict[str, str] = {
         T.nn.functional.embedding(x.permute(0, 2, 3, 1).abs().long(), rows(9, 3)) | T.native_channel_shuffle(x, 2)
         T.rms_norm(x, x.shape[2:]) | T.cat([x, last(*x.shape)], 1) | T.stack([x, last(*x.shape)], 1)
         x + last(*x.shape) | last(*x.shape) + x | T.where(x > 0, x, last(*x.shape)) | x * last(1, x.shape[1], 1, 1)
+        T.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5) | T.native_layer_norm(x, x.shape[2:], None, None, 1e-5)
+        T.native_group_norm(x.contiguous(), None, None, x.shape[0], x.shape[1], x.shape[2] * x.shape[3], 1, 1e-5)
+        T.lerp(x, rows(*x.shape), 0.3) | T.lerp(rows(*x.shape), x, 0.3) | F.fractional_max_pool2d(x, 2, output_size=2, return_indices=True)
         last(1, x.shape[1], 1, 1) * x | x + last(x.shape[0], 1, *x.shape[2:])
     """,
     "5": """
@@ -193,6 +196,7 @@ CALLS: dict[str, str] = {
         F.pixel_unshuffle(x, 2) | F.channel_shuffle(x, 2) | F.local_response_norm(x, 2) | F.prelu(x, rows(x.shape[1]))
         x.to(memory_format=T.channels_last_3d) | x.contiguous(memory_format=T.channels_last_3d)
         T.empty_like(x, memory_format=T.channels_last_3d) | x.mean((2, 3, 4), keepdim=True) | x + last(*x.shape)
+        F.adaptive_max_pool3d(x, 2, return_indices=True)
         F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2)
         F.fractional_max_pool3d(x, 1, output_size=1) | F.lp_pool3d(x, 2, 2) | F.pad(x, (1, 1, 1, 1, 1, 1), mode="circular")
     """,
@@ -203,12 +207,13 @@ CALLS: dict[str, str] = {
         F.batch_norm(x, T.zeros(x.shape[1]), T.ones(x.shape[1])) | F.batch_norm(x, None, None, training=True) | F.instance_norm(x)
         F.pad(x, (1, 1), mode="replicate") | F.pad(x, (1, 1), mode="reflect") | F.pad(x, (1, 1), mode="circular")
         F.dropout1d(x, training=True) | F.prelu(x, rows(x.shape[1])) | F.channel_shuffle(x, 2) | F.max_pool1d(x, 2, return_indices=True)
-        F.max_pool2d(x, 2) | F.avg_pool2d(x, 2) | F.conv2d(x, rows(6, x.shape[0], 1, 1))
+        F.max_pool2d(x, 2) | F.avg_pool2d(x, 2) | F.conv2d(x, rows(6, x.shape[0], 1, 1)) | F.max_pool1d(x.detach(), 2)
         T.nn.MultiheadAttention(x.shape[-1], 1)(x, x, x)[0]
         x.bmm(x.transpose(1, 2)) | T.baddbmm(rows(1), x, x.transpose(1, 2)) | F.unfold(x, 2) | F.pixel_shuffle(x, 1)
         T.nn.LSTM(x.shape[-1], 3)(x)[0] | T.nn.GRU(x.shape[-1], 3, batch_first=True)(x) | T.nn.RNN(x.shape[-1], 3)(x)
     """,
     "2": """
+        T.gru_cell(rows(x.shape[0], 3), x, rows(3 * x.shape[1], 3), rows(3 * x.shape[1], x.shape[1])) | x.put(T.tensor([0]), rows(1))
         T.mm(x, x.t()) | T.addmm(rows(3), x, rows(x.shape[1], 3)) | x.t() + 1 | T.nn.GRUCell(x.shape[-1], 3)(x)
         T.nn.LSTMCell(x.shape[-1], 3)(x) | T.nn.RNNCell(x.shape[-1], 3)(x)
         F.cross_entropy(x, T.zeros(x.shape[0], dtype=T.int64), reduction="none")

@@ -61,7 +61,8 @@ def test_results_lie_as_torchs_do(given: tuple[int, str, Shape]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                found: Any = [list(part) for part in Case(torch, call, layout, shape).geometry()]
+                case = Case(torch, call, layout, shape, requires_grad=True)
+                found: Any = [list(part) for part in case.geometry()]
             except (RuntimeError, ValueError, NotImplementedError) as error:
                 found = type(error).__name__
         if isinstance(expected, str) != isinstance(found, str) or (isinstance(found, list) and found != expected):
@@ -230,3 +231,39 @@ def test_captured_graphs_give_the_strides_of_eager_code() -> None:
     cases = _cases(5, "last", (2, 4, 2, 4, 2), 1)
     for i in range(0, len(cases), 60):
         _check_compiled(cases[i : i + 60], "aot_eager")
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_a_gradient_lies_as_its_leaf_and_keeps_its_strides_when_more_is_added(backend: str) -> None:
+    """The strides are torch's: those of weights and of x after one backward pass and after two, for every pair of layouts."""
+    last, plain = torch.channels_last, torch.contiguous_format
+    convolution = torch.compile(lambda x, w: torch.nn.functional.conv2d(x, w, padding=1), backend=backend)
+    double = torch.compile(lambda x: x * 2, backend=backend)
+    for x_format in (last, plain):
+        x = torch.randn(2, 4, 6, 4).to(memory_format=x_format).requires_grad_()
+        for w_format in (last, plain):
+            w = torch.randn(6, 4, 3, 3).to(memory_format=w_format).requires_grad_()
+            for _ in range(2):
+                y = convolution(x, w)
+                assert y.is_contiguous(memory_format=plain if x_format is w_format is plain else last)
+                y.sum().backward()
+                assert (w.grad.stride(), x.grad.stride()) == (w.stride(), x.stride())
+        x.grad = None
+        for _ in range(2):  # a row-major gradient
+            double(x).backward(torch.ones(2, 4, 6, 4))
+            assert x.grad.stride() == x.stride()
+    x.grad = torch.ones(2, 4, 6, 4).to(memory_format=last)
+    double(x).backward(torch.ones(2, 4, 6, 4))
+    assert x.grad.stride() == (96, 1, 16, 4)  # added to in place
+    gaps = torch.randn(2, 8, 6, 4)[:, ::2].requires_grad_()
+    double(gaps).sum().backward()
+    assert gaps.grad.stride() == (96, 24, 4, 1)
+
+
+def test_gradients_of_norm_parameters_are_row_major() -> None:
+    norms = (torch.nn.BatchNorm2d(4), torch.nn.GroupNorm(2, 4), torch.nn.InstanceNorm2d(4, affine=True), torch.nn.LayerNorm((6, 4)))
+    for norm in norms:
+        x = torch.randn(2, 4, 6, 4).to(memory_format=torch.channels_last).requires_grad_()
+        norm(x).square().sum().backward()
+        assert x.grad.stride() == x.stride()
+        assert all(p.grad is not None and p.grad.stride() == p.stride() for p in norm.parameters())

@@ -16,7 +16,9 @@ from eager.nn.functional import activation, dropouts, linears, norm
 from eager.nn.functional import ctc as _ctc
 from eager.nn.functional import loss as _loss
 from eager.optable.nn import accumulator
+from eager.optable.shape import laid_out
 from eager.optable.table import OPS, cast_to, write_out
+from eager.spec import elementwise_strides
 
 Tensor = Any
 _REDUCTIONS = ("none", "mean", "sum")
@@ -239,7 +241,8 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b
 
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """h after one step. input: (n, in), hx: (n, hidden)."""
-    return OPS["gru_gates"](*_gates(input, hx, w_ih, w_hh, b_ih, b_hh), hx)
+    y = OPS["gru_gates"](*_gates(input, hx, w_ih, w_hh, b_ih, b_hh), hx)
+    return y if hx.is_contiguous() else laid_out(y, elementwise_strides(tuple(y.shape), [hx, y]))
 
 
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:

@@ -7,10 +7,11 @@ from typing import Any
 from eager import _native, dtypes
 from eager.autograd.record import note_one_of_many
 from eager.device import default_device
-from eager.dtypes import scalar_name
+from eager.dtypes import c_name, scalar_name
 from eager.functions.views import takes_ints_apart
 from eager.optable.table import OPS, write_out
 from eager.overlap import check_no_overlap
+from eager.promotion import result_type
 from eager.spec import broadcast_shapes, normalize_dim
 from eager.symint import as_int
 
@@ -41,6 +42,8 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any
         dim = normalize_dim(dim, max((t.ndim for t in tensors), default=1)) if tensors else 0
     if out is not None:
         check_no_overlap(out, tuple(tensors), same_allowed=False)
+        if tensors and not dtypes.can_cast(result_type(*tensors), out.dtype):
+            raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {c_name(out.dtype)}")
     return _out(OPS["cat"](tensors, dim), out)
 
 
@@ -73,7 +76,7 @@ def atleast_3d(*tensors: Any) -> Any:
 
 def _each(tensors: tuple[Any, ...], fn: Any) -> Any:
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        return tuple(map(fn, tensors[0]))
+        return tuple(map(fn, _list(fn.__name__, tensors[0])))
     return fn(tensors[0]) if len(tensors) == 1 else tuple(map(fn, tensors))
 
 

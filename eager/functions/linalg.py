@@ -366,9 +366,9 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     return OPS["vector_norm"](v, float(pow), tuple(d for d in range(v.ndim) if d != dim % v.ndim), True)
 
 
-def frobenius_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+def frobenius_norm(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
     """The root of the sum of squares over `dim`."""
-    return linalg.vector_norm(input, 2, dim, keepdim)
+    return linalg.vector_norm(input, 2, dim, keepdim, out=out)
 
 
 def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:  # noqa: A002

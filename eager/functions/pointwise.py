@@ -316,8 +316,6 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     """`input` where condition holds, else `other`; with the condition alone, indices of its true elements."""
     if input is None and other is None:
         return OPS["nonzero"](condition).unbind(1)
-    if not isinstance(condition, TensorBase):
-        raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
     check_condition(condition)
     _check_choices(input, other)
     return _out(OPS["where"](condition, input, other), out, condition, input, other)
@@ -331,7 +329,9 @@ def _check_choices(input: Any, other: Any) -> None:  # noqa: A002
 
 
 def check_condition(condition: Any) -> None:
-    """Raise RuntimeError unless a condition is bool (or, with a warning, uint8)."""
+    """Raise TypeError unless a condition is a Tensor, RuntimeError unless it is bool (or, with a warning, uint8)."""
+    if not isinstance(condition, TensorBase):
+        raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
     if condition.dtype is dtypes.uint8:
         warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
              "PyTorch. Use a boolean condition instead.")  # fmt: skip

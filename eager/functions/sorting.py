@@ -169,6 +169,9 @@ def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, r
         raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
     if sorter is not None:
         sorted_sequence = OPS["gather"](sorted_sequence, sorted_sequence.ndim - 1, sorter)
+    if not isinstance(input, TensorBase) and sorted_sequence.ndim != 1:
+        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+                           f"boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)")
     found = OPS["searchsorted"](sorted_sequence, input, right or side == "right", out_int32)
     wanted = dtypes.int32 if out_int32 else dtypes.int64
     if out is not None and out.dtype is not wanted:

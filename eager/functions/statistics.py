@@ -88,6 +88,8 @@ def histogramdd(input: Any, bins: Any, *, range: Sequence[float] | None = None, 
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     if range is not None and len(range) != 2 * d:
         raise RuntimeError(f"torch.histogramdd(): for a {d}-dimensional histogram range should have {2 * d} elements, but got {len(range)}")
+    if not d:
+        return return_types.histogramdd(OPS["full"]((), 0, input.dtype, input.device), ())
     edges, at, inside = [], None, None
     for i, given in enumerate(per_dim):
         x = OPS["select"](points, 1, i)

@@ -4,14 +4,13 @@ from __future__ import annotations
 from tests.data.call_differences import DIFFERENCES, excused
 from tests.data.compare_calls import GENERATED, generated_differences, kind_of, stored
 from tests.data.generated_calls import generated, sample
-from tests.data.generated_differences import KNOWN, open_calls
+from tests.data.generated_differences import KNOWN
 
 
 def test_generated_calls_agree_with_torch() -> None:
-    reference, known = stored(GENERATED), open_calls()
+    reference = stored(GENERATED)
     unexpected = [f"{kind_of(what)}: {text}\n    {what}" for family, text, what in generated_differences(reference, [])
-                  if not (text in known and kind_of(what) != "result")
-                  and not excused(text, reference[family].get(text), what, DIFFERENCES + KNOWN)]  # fmt: skip
+                  if not excused(text, reference[family].get(text), what, DIFFERENCES + KNOWN)]  # fmt: skip
     assert sum(map(len, reference.values())) > 3000
     assert not unexpected, f"{len(unexpected)} calls differ:\n" + "\n".join(unexpected[:30])
 

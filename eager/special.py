@@ -6,7 +6,7 @@ from typing import Any
 from eager.functions import FUNCTIONS
 from eager.nn import functional as F
 from eager.optable.table import OPS
-from eager.refusal import make_refusing
+from eager.refusal import make_refusing as _make_refusing
 from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 _SAME = "digamma erf erfc erfinv exp2 expm1 i0 log1p logit logsumexp polygamma round sinc xlogy".split()
@@ -36,7 +36,7 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return F.log_softmax(input, dim, dtype=dtype)
 
 
-make_refusing(globals(), "special_")
+_make_refusing(globals(), "special_")
 
 __all__ = sorted([*_SAME, *_RENAMED, *_OPS, "xlog1py", "modified_bessel_i1", "softmax", "log_softmax"])
 

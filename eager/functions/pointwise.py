@@ -160,9 +160,12 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
 
 
 def _check_ints(tensor: Any, *values: Any) -> None:
-    """Raise RuntimeError for an int that a tensor of integers is combined with and that its dtype does not hold."""
+    """Raise RuntimeError for an int that a tensor of integers is combined with and that its dtype does not hold.
+
+    Ints that no dtype holds are left to the op.
+    """
     for value in values:
-        if value.__class__ is int and tensor.dtype.category is Category.INT:
+        if value.__class__ is int and tensor.dtype.category is Category.INT and -(2**63) <= value < 2**64:
             check_element(value, tensor.dtype)
 
 

@@ -1804,6 +1804,236 @@ CLONES static void leaky_relu_vs_f64(const Pointwise *ctx, long begin, long end)
     }
 }
 
+CLONES static void hardtanh_vss_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    const float x2 = (float)ctx->number[2];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 > x1;
+        const int t1 = x0 < x2;
+        const int t2 = t0 & t1;
+        const float t3 = maximum_f32(x0, x1);
+        const float t4 = minimum_f32(t3, x2);
+        const float t5 = t2 ? x0 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void hardtanh_vss_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    const double x2 = (double)ctx->number[2];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 > x1;
+        const int t1 = x0 < x2;
+        const int t2 = t0 & t1;
+        const double t3 = maximum_f64(x0, x1);
+        const double t4 = minimum_f64(t3, x2);
+        const double t5 = t2 ? x0 : t4;
+        out[i] = t5;
+    }
+}
+
+CLONES static void softshrink_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float t0 = abs_f32(x0);
+        const int t1 = t0 > x1;
+        const int t2 = x0 < 0.0f;
+        const float t3 = x0 + x1;
+        const float t4 = x0 - x1;
+        const float t5 = t2 ? t3 : t4;
+        const float t6 = x0 * 0.0f;
+        const float t7 = t1 ? t5 : t6;
+        out[i] = t7;
+    }
+}
+
+CLONES static void softshrink_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double t0 = abs_f64(x0);
+        const int t1 = t0 > x1;
+        const int t2 = x0 < 0.0;
+        const double t3 = x0 + x1;
+        const double t4 = x0 - x1;
+        const double t5 = t2 ? t3 : t4;
+        const double t6 = x0 * 0.0;
+        const double t7 = t1 ? t5 : t6;
+        out[i] = t7;
+    }
+}
+
+CLONES static void hardshrink_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float t0 = abs_f32(x0);
+        const int t1 = t0 <= x1;
+        const float t2 = t1 ? 0.0f : x0;
+        out[i] = t2;
+    }
+}
+
+CLONES static void hardshrink_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double t0 = abs_f64(x0);
+        const int t1 = t0 <= x1;
+        const double t2 = t1 ? 0.0 : x0;
+        out[i] = t2;
+    }
+}
+
+CLONES static void threshold_vss_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    const float x2 = (float)ctx->number[2];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 <= x1;
+        const float t1 = t0 ? x2 : x0;
+        out[i] = t1;
+    }
+}
+
+CLONES static void threshold_vss_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    const double x2 = (double)ctx->number[2];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 <= x1;
+        const double t1 = t0 ? x2 : x0;
+        out[i] = t1;
+    }
+}
+
+CLONES static void prelu_vv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const float x1 = p1[i];
+        const int t0 = x0 > 0.0f;
+        const float t1 = x0 * x1;
+        const float t2 = t0 ? x0 : t1;
+        out[i] = t2;
+    }
+}
+
+CLONES static void prelu_vv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const double x1 = p1[i];
+        const int t0 = x0 > 0.0;
+        const double t1 = x0 * x1;
+        const double t2 = t0 ? x0 : t1;
+        out[i] = t2;
+    }
+}
+
+CLONES static void prelu_vs_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float *p0 = ctx->in[0];
+    const float x1 = (float)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x0 = p0[i];
+        const int t0 = x0 > 0.0f;
+        const float t1 = x0 * x1;
+        const float t2 = t0 ? x0 : t1;
+        out[i] = t2;
+    }
+}
+
+CLONES static void prelu_vs_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double *p0 = ctx->in[0];
+    const double x1 = (double)ctx->number[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x0 = p0[i];
+        const int t0 = x0 > 0.0;
+        const double t1 = x0 * x1;
+        const double t2 = t0 ? x0 : t1;
+        out[i] = t2;
+    }
+}
+
+CLONES static void prelu_sv_f32(const Pointwise *ctx, long begin, long end)
+{
+    float *out = ctx->out;
+    const float x0 = (float)ctx->number[0];
+    const float *p1 = ctx->in[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const float x1 = p1[i];
+        const int t0 = x0 > 0.0f;
+        const float t1 = x0 * x1;
+        const float t2 = t0 ? x0 : t1;
+        out[i] = t2;
+    }
+}
+
+CLONES static void prelu_sv_f64(const Pointwise *ctx, long begin, long end)
+{
+    double *out = ctx->out;
+    const double x0 = (double)ctx->number[0];
+    const double *p1 = ctx->in[1];
+    LOOP_APART
+    for (long i = begin; i < end; i++) {
+        const double x1 = p1[i];
+        const int t0 = x0 > 0.0;
+        const double t1 = x0 * x1;
+        const double t2 = t0 ? x0 : t1;
+        out[i] = t2;
+    }
+}
+
 CLONES static void elu_vs_f32(const Pointwise *ctx, long begin, long end)
 {
     float *out = ctx->out;
@@ -2857,6 +3087,11 @@ static const PointwiseOp pointwise_ops[] = {
     {"relu", 1, 0, {[1][0] = relu_v_f32, [1][1] = relu_v_f64}},
     {"silu", 1, 0, {[1][0] = silu_v_f32, [1][1] = silu_v_f64}},
     {"leaky_relu", 2, 0, {[1][0] = leaky_relu_vs_f32, [1][1] = leaky_relu_vs_f64}},
+    {"hardtanh", 3, 0, {[1][0] = hardtanh_vss_f32, [1][1] = hardtanh_vss_f64}},
+    {"softshrink", 2, 0, {[1][0] = softshrink_vs_f32, [1][1] = softshrink_vs_f64}},
+    {"hardshrink", 2, 0, {[1][0] = hardshrink_vs_f32, [1][1] = hardshrink_vs_f64}},
+    {"threshold", 3, 0, {[1][0] = threshold_vss_f32, [1][1] = threshold_vss_f64}},
+    {"prelu", 2, 0, {[3][0] = prelu_vv_f32, [3][1] = prelu_vv_f64, [1][0] = prelu_vs_f32, [1][1] = prelu_vs_f64, [2][0] = prelu_sv_f32, [2][1] = prelu_sv_f64}},
     {"elu", 2, 0, {[1][0] = elu_vs_f32, [1][1] = elu_vs_f64}},
     {"celu", 2, 0, {[1][0] = celu_vs_f32, [1][1] = celu_vs_f64}},
     {"hardswish", 1, 0, {[1][0] = hardswish_v_f32, [1][1] = hardswish_v_f64}},

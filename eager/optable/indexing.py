@@ -160,8 +160,8 @@ GATHER = declare("gather(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEX
                  vjp={"x": lambda g, x_spec, dim, index: OPS["scatter_add"](zeros(x_spec), dim, index, g)},
                  samples=_gather_samples)  # fmt: skip
 # A gather at positions that were chosen by the values, as of maxima: it has a second derivative, which is zero.
-GATHER_CHOSEN = declare("gather_chosen(Tensor x, int dim, Tensor index) -> Tensor", Kind.COMPOSITE, meta=_gather_meta,
-                        decompose=lambda x, dim, index: OPS["gather"](x, dim, index), samples=_gather_samples,
+GATHER_CHOSEN = declare("gather_chosen(Tensor x, int dim, Tensor index) -> Tensor", Kind.COMPOSITE, fallible=True,
+                        meta=_gather_meta, decompose=lambda x, dim, index: OPS["gather"](x, dim, index), samples=_gather_samples,
                         vjp={"x": piecewise_linear(lambda g, x_spec, dim, index: OPS["scatter_add"](zeros(x_spec), dim, index, g))},
                         in_opmath=False, doc="`gather` of elements chosen by their values")  # fmt: skip
 

@@ -442,12 +442,14 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
     check_layout(layout)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    start, end = in_dtype(_number(start), dtype), in_dtype(_number(end), dtype)
+    first, last = _number(start), _number(end)
+    start, end = in_dtype(first, dtype), in_dtype(last, dtype)
     default = dtypes.get_default_dtype()
     d = dtypes.chosen(dtype, default.to_complex() if isinstance(start, complex) or isinstance(end, complex) else default)
     i = OPS["arange"](0, steps, 1, dtypes.int64, _where(device))
     if steps == 1:
-        return _finish_range(OPS["full"]((1,), start, d, _where(device)), requires_grad, out, pin_memory)
+        one = OPS["full"]((1,), bool(first) if d is dtypes.bool_ else start, d, _where(device))
+        return _finish_range(one, requires_grad, out, pin_memory)
     wide = d if d.is_complex or d is dtypes.float32 else dtypes.float64
     x = OPS["to_dtype"](i, wide)
 
@@ -461,12 +463,16 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
 
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """`steps` powers of `base` whose exponents are evenly spaced from start to end, both included; complex if one of them is."""
     check_layout(layout)
     start, end = _number(start), _number(end)
     if steps != 1:
         start, end = in_dtype(start, dtype), in_dtype(end, dtype)
-    exponents = linspace(start, end, steps, dtype=dtypes.float64, device=device)
-    return _finish_range(OPS["pow"](base, exponents).to(dtypes.chosen(dtype, dtypes.get_default_dtype())), requires_grad, out, pin_memory)
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    default = dtypes.get_default_dtype()
+    exponents = linspace(start, end, steps, dtype=dtypes.complex128 if is_complex else dtypes.float64, device=device)
+    powers = OPS["pow"](base, exponents).to(dtypes.chosen(dtype, default.to_complex() if is_complex else default))
+    return _finish_range(powers, requires_grad, out, pin_memory)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,

@@ -318,10 +318,13 @@ def equal(input: Any, other: Any) -> bool:
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """`input` where condition holds, else `other`; with the condition alone, indices of its true elements."""
     if input is None and other is None:
-        return OPS["nonzero"](condition).unbind(1)
+        return OPS["nonzero"](condition if condition.ndim else OPS["unsqueeze"](condition, 0)).unbind(1)
     check_condition(condition)
     _check_choices(input, other)
-    return _out(OPS["where"](condition, input, other), out, condition, input, other)
+    chosen = OPS["where"](condition, input, other)
+    if out is not None and out.dtype is not chosen.dtype:
+        raise RuntimeError(f"Expected out type to be {scalar_name(chosen.dtype)} but got {scalar_name(out.dtype)}")
+    return _out(chosen, out, condition, input, other)
 
 
 def _check_choices(input: Any, other: Any) -> None:  # noqa: A002

@@ -146,7 +146,8 @@ def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
             position += 1
             if kind is None or item is parameter.default or (optional and item is None):
                 continue
-            by_class &= not isinstance(item, type) and (kind.startswith(("Tensor", "tuple of Tensor")) or not isinstance(item, Tensor))
+            takes_tensors = kind.startswith(("Tensor", "tuple of Tensor", "Number"))
+            by_class &= not isinstance(item, type) and (takes_tensors or not isinstance(item, Tensor))
             if not _FITS[kind](item):
                 wrong = _NoTensorError if kind == "Tensor" else TypeError
                 raise wrong(f"{name}(): argument '{said(parameter.name)}' (position {position}) must be {kind}, not "

@@ -1,12 +1,13 @@
 """Arguments are held against torch's signatures before anything runs, and as strictly when it is the hundredth call."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import eager as torch
-from eager import _native, signatures
+from eager import _native, refusal, signatures
 from eager.nn import functional as F  # noqa: N812 - torch's name
 from eager.optable.table import OPS, Kind, Op
 
@@ -112,3 +113,22 @@ def test_signatures_of_torch_are_read_with_their_options() -> None:
     assert not signatures.signatures("einsum") and signatures.takes_out("einsum") and not signatures.takes_out("isnan")
     largest = signatures.signatures("max")
     assert {p.name for s in largest for p in s} == {"input", "dim", "keepdim", "out", "other"}
+
+
+def test_arguments_of_known_classes_are_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(signatures, "check", lambda *args, real=signatures.check: (checked.append("schema"), real(*args))[1])
+    monkeypatch.setattr(refusal, "refuse", lambda *args, real=refusal.refuse: (checked.append("annotations"), real(*args))[1])
+    x, at = torch.ones(3, 3), torch.zeros(3, 3, dtype=torch.int64)
+    calls: dict[str, Callable[[], Any]] = {
+        "matmul": lambda: x @ x, "rmatmul": lambda: torch.Tensor.__rmatmul__(x, x), "xlogy": lambda: torch.xlogy(x, x),
+        "sum": lambda: x.sum(1),
+        "max": lambda: torch.max(x, x), "clamp": lambda: torch.clamp(x, x, x), "gather": lambda: x.gather(1, at),
+        "cat": lambda: torch.cat([x, x]),
+        "loss": lambda: F.mse_loss(x, x), "solve": lambda: torch.linalg.solve(x + torch.eye(3), x),
+    }  # fmt: skip
+    for name, call in calls.items():
+        call()
+        checked.clear()
+        call()
+        assert not checked, name

@@ -277,12 +277,11 @@ def check(name: str, overloads: tuple[tuple[Parameter, ...], ...], args: tuple[A
 
     may_spread: whether the whole numbers of a list may be arguments of their own, as in `x.permute(1, 0)`.
     """
-    by_value, found = False, []
+    found = []
     for parameters in overloads:
         match = _match(name, parameters, args, kwargs, may_spread)
-        by_value |= match.by_value
         if match.wrong is None:
-            return not by_value
+            return not match.by_value  # other calls of these classes fit this overload too, whatever those before it say
         found.append(match.wrong)
     given_count = len(args) + len(kwargs)
     plausible = [wrong for wrong, parameters in zip(found, overloads, strict=True)

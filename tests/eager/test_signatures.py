@@ -123,7 +123,8 @@ def test_arguments_of_known_classes_are_not_checked_again(monkeypatch: pytest.Mo
     calls: dict[str, Callable[[], Any]] = {
         "matmul": lambda: x @ x, "rmatmul": lambda: torch.Tensor.__rmatmul__(x, x), "xlogy": lambda: torch.xlogy(x, x),
         "sum": lambda: x.sum(1),
-        "max": lambda: torch.max(x, x), "minimum": lambda: torch.minimum(x, x), "gather": lambda: x.gather(1, at),
+        "max": lambda: torch.max(x, x), "clamp": lambda: torch.clamp(x, x, x), "scatter": lambda: torch.scatter(x, 0, at, x),
+        "gather": lambda: x.gather(1, at),
         "cat": lambda: torch.cat([x, x]),
         "loss": lambda: F.mse_loss(x, x), "solve": lambda: torch.linalg.solve(x + torch.eye(3), x),
     }  # fmt: skip

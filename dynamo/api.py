@@ -137,6 +137,7 @@ def _adapt(backend: Callable[..., Any]) -> Callable[..., Any]:
     if third is not None and third.name == "options" and third.kind is third.POSITIONAL_OR_KEYWORD and third.default is third.empty:
         return backend
 
+    @functools.wraps(backend, updated=())
     def torch_form(gm: Any, example_inputs: Sequence[Any], options: CompileOptions) -> Any:
         given: dict[str, Any] = {} if options.mode == "default" else {"mode": options.mode}
         if options.options:

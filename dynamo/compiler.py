@@ -7,6 +7,7 @@ of each site, the recompile limit and the reports. Errors of the capture itself 
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import time
 from collections.abc import Callable
@@ -54,6 +55,7 @@ from eager.autograd.state import saved_hooks_off
 from eager.nn import Module
 from eager.spec import TensorSpec, spec_of
 from eager.symint import is_symbolic
+from fxir import backends, repro
 from fxir.backends import Backend
 from fxir.collector import full_collections_postponed
 from fxir.examples import fakes_like
@@ -466,7 +468,7 @@ class Job:
             examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
             examples += [cap.shapes.argument(s) for s in cap.number_inputs]
             with self._time_limit(is_long):
-                compiled = self._compiled(cap, gm, examples, lambda part, given: self.owner.backend(part, given, self.owner.options))
+                compiled = self._by_backend(cap, gm, examples)
         except NeedsStatic as refusal:
             cap.make_static(refusal)
             raise
@@ -486,6 +488,20 @@ class Job:
         if not callable(compiled):
             raise TypeError(f"compile: backend {self.owner.backend_name} returned a {type(compiled).__name__}; allowed: a callable")
         return compiled
+
+    def _by_backend(self, cap: Capture, gm: Any, examples: list[Any]) -> Callable[..., Any]:
+        owner = self.owner
+
+        def compile_() -> Callable[..., Any]:
+            return self._compiled(cap, gm, examples, lambda part, given: owner.backend(part, given, owner.options))
+
+        if _settings.current().debug.repro_after != "dynamo":
+            return compile_()
+        real = [v.real for v in cap.inputs if v.real is not None] + [cap.shapes.hints[s] for s in cap.number_inputs]
+        backend: Any = owner.backend_name
+        if backend not in backends.BUILT_IN:
+            backend = inspect.unwrap(backends.lookup(backend) if backend in backends.list_backends() else owner.backend)
+        return repro.after_dynamo(gm, real, compile_, backend, owner.options)
 
     def _time_limit(self, is_long: bool) -> AbstractContextManager[object]:
         """Less time for the compiler where a long loop was unrolled, unless that the graph is whole was asked for."""

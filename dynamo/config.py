@@ -25,11 +25,13 @@ _SETTINGS = {
     "specialize_float": Setting("capture_specialize_float"),
     "verbose": Setting("debug_full_traceback"),
     "debug_dir_root": Setting("debug_dir"),
+    "repro_after": Setting("debug_repro_after", spelt=("", None), choices=(None, "dynamo", "aot")),
+    "repro_level": Setting("debug_repro_level"),
+    "repro_forward_only": Setting("debug_repro_forward_only"),
+    "repro_ignore_non_fp": Setting("debug_repro_ignore_non_fp"),
+    "repro_tolerance": Setting("debug_repro_tolerance"),
 }
 _REFUSED: Table = (
-    ("scripts that repeat a failure are not written; TORCH_COMPILE_DEBUG=1 writes every stage of a compilation", {
-        "repro_after": one_of(None, "dynamo", "aot"),
-    }),
     ("this flag breaks torch's own compiler on purpose, for its tests", {
         "_autograd_backward_strict_mode_banned_ops": ["layout", "is_neg", "is_conj", "is_pinned"],
         "_autograd_backward_strict_mode_conditional_banned_ops": ["stride", "storage_offset", "is_contiguous"],
@@ -149,9 +151,6 @@ _HINTS: Table = (
     }),
     ("it steers when torch prints a GraphModule; here it is printed when its code is read", {"use_lazy_graph_module": True}),
     ("after a compilation the collector runs as the program has it set", {"run_gc_after_compile": True}),
-    ("it takes effect with repro_after, which is refused", {
-        "repro_forward_only": False, "repro_ignore_non_fp": False, "repro_level": 2, "repro_tolerance": 0.001,
-    }),
 )  # fmt: skip
 _ENVIRONMENT = {
     "TORCH_COMPILE_OVERRIDE_BACKENDS": "debug_backend_override",

@@ -51,6 +51,13 @@ def _count(text: str) -> int:
     return value
 
 
+def _fraction(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("allowed: a number") from None
+
+
 def _size(text: str) -> int:
     word = text.strip().lower().removesuffix("b").removesuffix("i")
     unit = word[-1] if word and word[-1].isalpha() else ""
@@ -253,6 +260,18 @@ class Debug:
         "FRAMEJIT_FULL_TRACEBACK TORCHDYNAMO_VERBOSE", False, _flag,
         "Show this library's own frames in tracebacks, which otherwise hold the user's only."
     )
+    repro_after: str = _setting(
+        "TORCHDYNAMO_REPRO_AFTER", "", _one_of("", "dynamo", "aot"),
+        "Write a script that repeats a backend's failure: for the captured graph (dynamo) or the functional graphs (aot)."
+    )  # fmt: skip
+    repro_level: int = _setting(
+        "TORCHDYNAMO_REPRO_LEVEL", 2, _count, "What gets a script: 1 and 2: a graph that fails; 3: each graph; 4: one with wrong results."
+    )
+    repro_forward_only: bool = _setting("TORCHDYNAMO_REPRO_FORWARD_ONLY", False, _flag, "Check graphs without their backward pass.")
+    repro_ignore_non_fp: bool = _setting("TORCHDYNAMO_REPRO_IGNORE_NON_FP", False, _flag, "Compare floating results only.")
+    repro_tolerance: float = _setting(
+        "FRAMEJIT_REPRO_TOLERANCE", 0.001, _fraction, "Difference to eager results, relative and absolute, that is not reported."
+    )
     verify: bool = _setting("FRAMEJIT_VERIFY", False, _flag, "Verify the graph after every pass (the tests do).")
 
 
@@ -336,6 +355,11 @@ def variables(prefixes: tuple[str, ...], names: Collection[str]) -> list[tuple[s
             if value and (name in names or name.startswith(prefixes)) and name not in known]  # fmt: skip
 
 
+def environment(prefixes: tuple[str, ...], without: tuple[str, ...]) -> dict[str, str]:
+    """The variables that begin with one of `prefixes` and with none of `without`, sorted: for a script that repeats this process."""
+    return {k: v for k, v in sorted(os.environ.items()) if k.startswith(prefixes) and not k.startswith(without)}
+
+
 def current() -> Settings:
     """The settings in force: the environment's at import time, with every open `scope` on top."""
     return _current
@@ -352,6 +376,7 @@ def reload() -> Settings:
 def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
     by_group: dict[str, dict[str, Any]] = {}
     known = {f"{group}_{f.name}": (group, f.name) for group, cls in _GROUPS.items() for f in fields(cls)}
+    parsers = {f"{group}_{f.name}": f.metadata["source"].parse for group, cls in _GROUPS.items() for f in fields(cls)}
     for name, value in overrides.items():
         if name not in known:
             raise TypeError(f"settings.scope: unknown setting {name!r}; known settings: {', '.join(known)}")
@@ -359,6 +384,8 @@ def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
         wanted = type(getattr(getattr(base, group), field_name))
         if issubclass(wanted, Path) and isinstance(value, str):
             value = _path(value)
+        if wanted is float and type(value) is int:
+            value = float(value)
         accepted = Path if issubclass(wanted, Path) else wanted
         if not isinstance(value, accepted) or (accepted is int and isinstance(value, bool)):
             raise TypeError(
@@ -366,6 +393,8 @@ def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
             )
         if isinstance(value, int) and value < 0:
             raise ValueError(f"settings.scope: {name}={value!r}; allowed: a whole number, 0 or more")
+        if isinstance(value, str):
+            parsers[name](value)  # raises ValueError for a word that is not one of the setting's
         by_group.setdefault(group, {})[field_name] = value
     changed = {group: replace(getattr(base, group), **values) for group, values in by_group.items()}
     return replace(base, **changed)

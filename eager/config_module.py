@@ -82,12 +82,13 @@ def _values(default: Any) -> Values:
 class Setting:
     """A name for a setting of `eager._settings`, by its full name. negated: the name says the contrary.
 
-    spelt: a value of the setting, and torch's value of the flag that means the same.
+    spelt: a value of the setting, and torch's value of the flag that means the same. choices: all values, where they are few.
     """
 
     name: str
     negated: bool = False
     spelt: tuple[Any, Any] | None = None
+    choices: tuple[Any, ...] = ()
 
     def current(self) -> Any:
         group, _, field = self.name.partition("_")
@@ -111,6 +112,8 @@ class Setting:
             raise ValueError(f"{key}={value!r}: {error}") from None
 
     def values(self) -> Values:
+        if self.choices:
+            return Values(self.choices[0], choices=self.choices)
         kind = str if isinstance(self.current(), Path) else type(self.current())
         kinds = (kind, types.NoneType) if self.spelt is not None else (kind,)
         return Values(self.read({}, ""), kinds)

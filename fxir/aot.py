@@ -26,6 +26,7 @@ from eager.spec import TensorSpec, spec_of
 from eager.symfloat import SymFloat
 from eager.symint import SymInt
 from eager.tensor import Tensor
+from fxir import repro
 from fxir.absent import without
 from fxir.aliasing import Computed, Literal, Output, is_leaf_made_inside, plan_outputs, settled
 from fxir.collector import full_collections_postponed
@@ -411,8 +412,14 @@ def _compile(graph: Graph, kind: GraphKind, compile_graph: CompileGraph, options
     if not (graph.outputs or effects(graph)):
         return _nothing
     if ambient.autocast() is None:
-        return compile_graph(graph, kind, options)
-    return _outside_autocast(_outside_autocast(compile_graph)(graph, kind, options))
+        return _with_repro(compile_graph, graph, kind, options)
+    return _outside_autocast(_outside_autocast(_with_repro)(compile_graph, graph, kind, options))
+
+
+def _with_repro(compile_graph: CompileGraph, graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:
+    if _settings.current().debug.repro_after == "aot":
+        return repro.after_aot(graph, kind, options, compile_graph)
+    return compile_graph(graph, kind, options)
 
 
 def _outside_autocast(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -659,3 +666,6 @@ def _no_view(t: Any) -> Any:
     if not isinstance(t, Tensor) or note_base(t) is None:
         return t
     return _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset())
+
+
+repro.BACKEND_NAMES[interpret] = "aot_eager"

@@ -31,6 +31,8 @@ class Backend(Protocol):
 # Module found by name when its backend is first asked for; it calls `register_backend` on import.
 _LAZY: Final = {"inductor": "inductor.backend"}
 
+BUILT_IN: Final = ("eager", "aot_eager", "inductor")
+
 _registry: dict[str, Backend] = {}
 _checks: dict[str, CheckOptions] = {}
 _at_end: set[str] = set()

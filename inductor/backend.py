@@ -32,6 +32,7 @@ from fxir.canonical import canonical_symbols, graph_hash, renamed
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule
 from fxir.options import CompileOptions, GraphKind
+from fxir.repro import BACKEND_NAMES
 from inductor import cache, toolchain
 from inductor.artifact import ArtifactPlan, Compiled, ExternCall, Spec
 from inductor.cache import Cache, Entry, Key
@@ -343,3 +344,6 @@ def _dump(graph: Graph, kind: GraphKind, key: Key, entry: Entry) -> None:
             (folder / name).write_text(with_lines(text, _lines(graph)))
     except OSError as error:
         _COMPONENT.warning(f"the debug folder {folder} cannot be written: {error}")
+
+
+BACKEND_NAMES[compile_graph] = "inductor"

@@ -155,7 +155,7 @@ def test_arguments_of_compile_of_a_wrong_type_are_refused(given: dict[str, Any])
 
 @pytest.mark.parametrize(("name", "value"), [
     ("reorderable_logging_functions", {print}), ("ignore_logging_functions", {print}), ("allow_unspec_int_on_nn_module", True),
-    ("dynamic_shapes", False), ("repro_after", "dynamo"), ("compiled_autograd", True),
+    ("dynamic_shapes", False), ("compiled_autograd", True),
 ])  # fmt: skip
 def test_settings_that_cannot_act_are_refused(name: str, value: Any) -> None:
     with pytest.raises(NotImplementedError, match=name):

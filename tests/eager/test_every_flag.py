@@ -180,7 +180,6 @@ def test_aliases_are_one_flag() -> None:
 
 
 VARIABLES = {
-    "TORCHDYNAMO_REPRO_AFTER=aot": r"TORCHDYNAMO_REPRO_AFTER='aot' has no effect: torch\._dynamo\.config\.repro_after='aot': scripts",
     "TORCHDYNAMO_VERBOS=1": r"TORCHDYNAMO_VERBOS sets no flag of torch\._dynamo\.config; did you mean TORCHDYNAMO_VERBOSE",
     "TORCHINDUCTOR_FREEZING=1": r"TORCHINDUCTOR_FREEZING='1' has no effect: torch\._inductor\.config\.freezing=True: weights",
     "TORCHINDUCTOR_MAX_AUTOTUN=1": r"TORCHINDUCTOR_MAX_AUTOTUN sets no flag .*; did you mean TORCHINDUCTOR_MAX_AUTOTUNE",

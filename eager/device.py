@@ -36,6 +36,8 @@ class device:  # noqa: N801 - torch's name
             index = int(digits)
         if type not in TYPES:
             raise RuntimeError(f"Expected one of {', '.join(TYPES)} device type at start of device string: {type}")
+        if index is not None and index < 0:
+            raise RuntimeError("Device index must not be negative")
         key = (type, index)
         found = cls._interned.get(key)
         if found is None:

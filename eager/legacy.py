@@ -284,7 +284,7 @@ def _storage_type(self: Tensor) -> Any:
     return STORAGE_TYPES[_storage(self).pickle_storage_type()]
 
 
-def _set(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+def _set(self: Tensor, source: Any = None, storage_offset: int | None = None, size: Any = None, stride: Any = None) -> Tensor:
     """Become a view of the memory of a tensor or storage: of all of it, or of `size` elements `stride` apart from an offset on.
     Without a source, an empty tensor.
 
@@ -294,11 +294,12 @@ def _set(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     given = source.dtype if isinstance(source, (Tensor, TypedStorage)) else d
     if given is not d:
         raise RuntimeError(f"set_: could not set a tensor of {given} to a tensor of {d}")
-    if size is None and (storage_offset != 0 or stride is not None) and isinstance(source, Tensor):
+    if size is None and (storage_offset is not None or stride is not None) and isinstance(source, Tensor):
         raise TypeError("set_() received an invalid combination of arguments: storage_offset and stride want a size")
     if isinstance(source, Tensor) and size is None:
         self._set_impl(source)
         return self
+    storage_offset = 0 if storage_offset is None else storage_offset
     if source is None:
         source, size = creation.empty(0, dtype=d), (0,)
     storage = source if isinstance(source, UntypedStorage) else source.untyped() if isinstance(source, TypedStorage) else (

@@ -49,7 +49,8 @@ _EXCEPT: Final = {
     ("scalar_tensor", "s"): "Number", ("vector_norm", "ord"): "Number", ("_powsum", "ord"): "Number",
     ("lstsq", "b"): "Tensor", ("tensorsolve", "other"): "Tensor",
     **{(f"adaptive_{how}_pool{n}d", "output_size"): "" for how in ("avg", "max") for n in (1, 2, 3)},  # of None among the numbers
-    ("multilabel_soft_margin_loss", "target"): "Number", ("gaussian_nll_loss", "target"): "Number",
+    ("multilabel_soft_margin_loss", "target"): "Number", ("multilabel_soft_margin_loss", "weight"): "Number",
+    ("gaussian_nll_loss", "target"): "Number",
     # one argument for several overloads: of any type
     ("type_", "dtype"): "", ("view", "sizes"): "", ("repeat_interleave", "repeats"): "", ("tensordot", "dims"): "",
     **{(f, "input"): "Number" for f in "searchsorted bucketize float_power add sub div pow where".split()},
@@ -63,7 +64,12 @@ _BY_ANNOTATION: Final = {"int": "int", "bool": "bool", "float": "float", "str": 
 # Flags that torch's own Python only asks for their truth, and what it never reads.
 _LENIENT: Final = frozenset("inplace return_indices hard need_weights average_attn_weights add_zero_attn _stacklevel size_average "
                             "reduce".split())  # fmt: skip
-_LENIENT_IN: Final = frozenset([("gaussian_nll_loss", "full")])
+_LENIENT_IN: Final = frozenset([
+    ("gaussian_nll_loss", "full"), ("embedding", "norm_type"), ("embedding_bag", "norm_type"), ("embedding_bag", "include_last_offset"),
+    ("gumbel_softmax", "eps"), ("interpolate", "recompute_scale_factor"), ("triplet_margin_with_distance_loss", "swap"),
+    ("lobpcg", "largest"), ("lobpcg", "niter"), ("lu", "get_infos"), ("pca_lowrank", "center"), ("stft", "center"),
+    *((f"{how}_lowrank", name) for how in ("pca", "svd") for name in ("q", "niter")),
+])  # fmt: skip
 _OPTIONAL: Final = frozenset(("pin_memory", "stable"))  # flags that may be None
 _ANY_VALUE: Final = frozenset(("reduction",))  # words for which the body refuses a value of another type as it does another word
 

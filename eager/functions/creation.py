@@ -28,7 +28,7 @@ TensorBase = _native.TensorBase
 
 def finish(t: Any, requires_grad: bool, out: Any = None, pin_memory: bool = False) -> Any:
     """The made tensor, or `out` with its values: resized, and in its own dtype. Raises RuntimeError if it cannot be pinned."""
-    if pin_memory:
+    if pin_memory and t.device.type != "meta":
         t = t.pin_memory()
     if out is not None:
         if tuple(out.shape) != tuple(t.shape):
@@ -436,6 +436,23 @@ def _check_range_of(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError("step must be nonzero")
 
 
+def range_(start: Any, end: Any, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+           requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`torch.range`: values start, start + step, ... up to and including end, in the default dtype."""
+    check_layout(layout)
+    start, end, step = _number(start), _number(end), _number(step)
+    _check_range_of(start, end, step)
+    target = dtypes.chosen(dtype, dtypes.get_default_dtype() if out is None else out.dtype)
+    if target.is_integral:
+        start, end, step = int(start), int(end), int(step)
+        _check_range_of(start, end, step)
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count, exact = math.floor((end - start) / step) + 1, dtypes.int64 if target.is_integral else dtypes.float64
+    places = OPS["arange"](0, count, 1, exact, _where(device))
+    return _finish_range((places * step + start).to(target), requires_grad, out, False)
+
+
 def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """`steps` evenly spaced values from start to end, both included."""
@@ -514,11 +531,9 @@ def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, layout
     return finish(self._adopt(made), requires_grad)
 
 
-def new_tensor(self: Any, data: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-               requires_grad: bool = False) -> Tensor:  # fmt: skip
-    check_layout(layout)
+def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     return tensor(data, dtype=dtypes.chosen(dtype, self.dtype), device=self.device if device is None else device,
-                  requires_grad=requires_grad, pin_memory=pin_memory)  # fmt: skip
+                  requires_grad=requires_grad)  # fmt: skip
 
 
 def new(self: Any, *args: Any) -> Tensor:
@@ -533,8 +548,7 @@ FUNCTIONS: dict[str, Any] = {
     "full": full, "zeros": zeros, "ones": ones, "empty": empty, "empty_strided": empty_strided, "zeros_like": zeros_like,
     "ones_like": ones_like, "empty_like": empty_like, "full_like": full_like, "arange": arange, "linspace": linspace,
     "logspace": logspace, "eye": eye, "scalar_tensor": scalar_tensor,
-    "range": lambda start, end, step=1, **kw: arange(start, end + step / 2 if isinstance(step, float) else end + step, step, **{
-        "dtype": dtypes.get_default_dtype(), **kw}),
+    "range": range_,
 }  # fmt: skip
 METHODS: dict[str, Any] = {
     "new_zeros": _new(zeros), "new_ones": _new(ones), "new_empty": _new(empty), "new_full": new_full, "new_tensor": new_tensor,

@@ -110,6 +110,8 @@ def _lerp(suffix: str) -> Callable[..., Any]:
 
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
     """The norm of each tensor, over all of its elements."""
+    if isinstance(ord, bool):
+        raise RuntimeError("foreach_tensor_norm_slow expects ord to be integer or float")
     return tuple(linalg.norm(t, ord, dtype=dtype) for t in _tensors("_foreach_norm", self))
 
 

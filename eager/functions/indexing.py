@@ -387,6 +387,8 @@ def _index_reduce(suffix: str) -> Any:
         if source.dtype is not input.dtype:
             raise RuntimeError("index_reduce_(): self and source expected to have the same scalar type")
         check_sources("index_reduce", input, d, index, source)
+        if not include_self and input.dtype is dtypes.bool_:
+            raise dtypes.no_kernel("index_reduce_func_exclude_input_init", input.dtype)
         if not index.is_fake and index.device.type != "meta" and index.numel():
             demand(((index >= 0) & (index < input.shape[d])).all(), IndexError, "index out of range in self")
         at = OPS["view"](index.contiguous(), tuple(-1 if i == d else 1 for i in range(source.ndim)))

@@ -10,6 +10,7 @@ from eager import _native
 from eager.autograd.grad_mode import no_grad
 from eager.functions import random
 from eager.optable.table import OPS
+from eager.tensor import Tensor
 from eager.type_info import finfo
 
 _DEFAULT_STEPS = 1000  # of an iteration that is to run until it converges
@@ -63,7 +64,7 @@ def _solve(a: Any, b: Any, x: Any, preconditioner: Any, steps: int, tol: float, 
     return values, x
 
 
-def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: Any = None,  # noqa: N803
+def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Tensor | None = None, n: int | None = None, iK: Tensor | None = None,  # noqa: N803
            niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None,
            tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None,
            ortho_bparams: Any = None) -> tuple[Any, Any]:  # fmt: skip

@@ -100,7 +100,9 @@ def share_memory_(self: Any) -> Any:
 
 
 def is_pinned(self: Any, device: Any = None) -> bool:
-    """Whether the memory is page-locked."""
+    """Whether the memory is page-locked. device: deprecated; it must name a device, and has no effect."""
+    if device is not None:
+        _device(device)
     return self.untyped_storage().root in _pinned
 
 
@@ -124,7 +126,7 @@ def pin_memory(self: Any, device: Any = None) -> Any:
     return made
 
 
-def _device(name: str) -> Any:
+def _device(name: Any) -> Any:
     return device(name)
 
 

@@ -98,7 +98,7 @@ def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, d
     check_layout(layout)
     where = self.device if device is None else type(self.device)(device)
     made = empty(TensorSpec(tuple(size), dtypes.chosen(dtype, self.dtype), tuple(stride), where))
-    made = made.pin_memory() if pin_memory else made
+    made = made.pin_memory() if pin_memory and where.type != "meta" else made
     return made.requires_grad_(requires_grad) if requires_grad else made
 
 

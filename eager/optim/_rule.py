@@ -40,6 +40,12 @@ def check_settings(lr: Any, eps: float | None, weight_decay: float) -> None:
     check_range("weight_decay value", weight_decay, weight_decay >= 0.0)
 
 
+def check_decay(decay: Any) -> None:
+    """Raise RuntimeError for a bool that is to scale a parameter before it joins the gradient, as torch's `add` does for its alpha."""
+    if isinstance(decay, bool):
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+
+
 def check_betas(betas: tuple[Any, Any]) -> None:
     """Raise ValueError for decay rates outside [0, 1)."""
     for i in (0, 1):
@@ -107,6 +113,7 @@ class Rule(Optimizer):
             self._update_sparsely(p, g.coalesce(), state, group, state["step"].item())
             return
         if self._decayed(group):
+            check_decay(group["weight_decay"])
             g = g + p * group["weight_decay"]
         if p.is_complex():
             p, g, state = _as_real(p), _as_real(g), {k: _as_real(v) for k, v in state.items()}

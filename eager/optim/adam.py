@@ -7,7 +7,7 @@ from typing import Any
 from eager.functions.pointwise import kept
 from eager.optable.table import OPS
 from eager.optim import _kernels
-from eager.optim._rule import Rule, check_betas, check_fused, check_settings, common, rate
+from eager.optim._rule import Rule, check_betas, check_decay, check_fused, check_settings, common, rate
 from eager.optim.optimizer import scalar, zeros_like
 from eager.sparse import SparseTensor
 from eager.tensor import Tensor
@@ -54,8 +54,10 @@ class Adam(Rule):
 
     def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        settings = (rate(group), *(scalar(b) for b in group["betas"]), group["eps"], group["weight_decay"],
-                    group["decoupled_weight_decay"], step)  # fmt: skip
+        decay, decoupled = group["weight_decay"], bool(group["decoupled_weight_decay"])
+        if decay and not decoupled:
+            check_decay(decay)
+        settings = (rate(group), *(scalar(b) for b in group["betas"]), group["eps"], decay, decoupled, step)
         whole = not group["amsgrad"] and group["fused"] is not False and not group["differentiable"]
         if whole and _kernels.runs_on_arrays((p, m, v, g)):
             _kernels.adam(p, m, v, g, *settings)

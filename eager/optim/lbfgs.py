@@ -1,13 +1,14 @@
 """Limited-memory BFGS with an optional strong-Wolfe line search. Source: Nocedal & Wright, 2006, chapters 3 and 7."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from eager import _native
 from eager.autograd.grad_mode import enable_grad
 from eager.optable.table import OPS
-from eager.optim._rule import check_range
+from eager.optim._rule import check_decay, check_range
 from eager.optim.optimizer import Optimizer
 from eager.tensor import Tensor
 
@@ -111,6 +112,7 @@ class LBFGS(Optimizer):
                  line_search_fn: str | None = None) -> None:  # fmt: skip
         check_range("learning rate", lr, lr >= 0.0)
         check_range("history_size", history_size, history_size >= 1)
+        operator.index(history_size)  # TypeError for a number that is not whole
         super().__init__(params, {"lr": lr, "max_iter": max_iter,
                                   "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
                                   "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
@@ -126,6 +128,7 @@ class LBFGS(Optimizer):
         return OPS["cat"]([_real(g).reshape(-1) for g in parts], 0)
 
     def _move(self, t: float, d: Tensor) -> None:
+        check_decay(t)
         at = 0
         for p in self._params:
             target = _real(p)
@@ -158,7 +161,9 @@ class LBFGS(Optimizer):
         state["func_evals"] += 1
         if float(OPS["abs"](g).max()) <= group["tolerance_grad"]:
             return first_loss
-        for i in range(1, group["max_iter"] + 1):
+        i = 0
+        while i < group["max_iter"]:
+            i += 1
             state["n_iter"] += 1
             d = self._direction(state, g, group["history_size"])
             t = min(1.0, 1.0 / float(OPS["abs"](g).sum())) * group["lr"] if state["n_iter"] == 1 else group["lr"]

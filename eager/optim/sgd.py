@@ -5,7 +5,7 @@ from typing import Any
 
 from eager.optable.table import OPS
 from eager.optim import _kernels
-from eager.optim._rule import Rule, check_fused, check_range, check_settings, rate
+from eager.optim._rule import Rule, check_decay, check_fused, check_range, check_settings, rate
 from eager.optim.optimizer import gradient
 from eager.tensor import Tensor
 
@@ -32,6 +32,8 @@ class SGD(Rule):
         """This rule counts no steps, and keeps state only for its momentum."""
         g = gradient(p, group)
         lr, decay, momentum = rate(group), group["weight_decay"], group["momentum"]
+        if decay:
+            check_decay(decay)
         if g.is_sparse:
             self._step_sparsely(p, g + p * decay if decay else g, group)
             return

@@ -15,6 +15,7 @@ from eager.device import default_device
 from eager.device import device as torch_device
 from eager.functions import creation
 from eager.optable.table import OPS
+from eager.refusal import refusing as _refusing
 from eager.sparse import calls as _calls  # noqa: F401 - gives SparseTensor its methods
 from eager.sparse import geometry
 from eager.sparse.arithmetic import addmm as _addmm
@@ -136,7 +137,8 @@ TOP_LEVEL: dict[str, Any] = {
                                             "sparse_compressed_tensor")},
 }  # fmt: skip
 METHODS: dict[str, Any] = {
-    "to_sparse": _dense_to_sparse, "to_sparse_coo": _dense_to_sparse, "sparse_mask": sparse_mask, "is_coalesced": _no_coalescence,
+    **dict.fromkeys(("to_sparse", "to_sparse_coo"), _refusing(_dense_to_sparse, "to_sparse")),
+    "sparse_mask": sparse_mask, "is_coalesced": _no_coalescence,
     "to_dense": lambda self, dtype=None: self if dtype is None else self.to(dtype),
     **{name: _compressed(name) for name in _FORMATS},
 }  # fmt: skip

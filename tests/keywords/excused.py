@@ -1,4 +1,7 @@
-"""Findings of `tests.keywords` that are intended, with the reason. Patterns match `Finding.where` from its beginning."""
+"""Findings of `tests.keywords` that are intended, with the reason. Patterns match `Finding.where` from its beginning.
+
+Each pattern names the calls, the keyword and the values. A pattern that matches no finding fails its test.
+"""
 from __future__ import annotations
 
 import re
@@ -6,19 +9,25 @@ from typing import Final
 
 from tests.keywords.compare import Finding
 
+_ARITHMETIC: Final = "add|sub|subtract|mul|multiply|div|divide|true_divide|floor_divide"
 EXCUSED: Final[tuple[tuple[str, str], ...]] = (
-    (r"taken: T\.(max_pool\dd(_with_indices)?|adaptive_max_pool1d)\(return_indices|taken: T\.(celu|rrelu)\(inplace",
-     "the function of nn.functional stands under torch's name as well, with all of its keywords"),
-    (r"taken: T\.range\(step=", "the empty range"),
-    (r"taken: nn\.\w+\(\w+=(Wrong\(\)|'bogus'|-17|2\.5)\)", "a layer takes the truth of a flag; torch's does until it calls its kernel"),
-    (r"taken: (nn|optim|T|Tensor)\.\w+(\.\w+)?\(\w+=(True|False)\)", "True and False stand for 1 and 0 where a number is wanted"),
-    (r"taken: F\.scaled_dot_product_attention\(dropout_p=", "a negative rate drops nothing, as in torch's other kernels of this function"),
-    (r"taken: optim\.LBFGS\(history_size=", "a history of 2.5 keeps two"),
-    (r"taken: Tensor\.is_pinned\(device=", "the device is deprecated and has no effect in torch's accelerator-free builds"),
-    (r"taken: Tensor\.index_reduce\(include_self=", "torch has no kernel for the dtype; eager's rule serves every dtype"),
-    (r"ignored: T\.empty_strided\(", "torch leaves the memory undefined: two calls differ"),
-    (r"ignored: F\.elu_\((input_)?scale=True", "True stands for 1, the default"),
-    (r"refused: ", "eager checks the class or the range of a value that torch's Python takes for its truth, or never reads"),
+    # torch accepts, eager refuses
+    (rf"refused: T\.({_ARITHMETIC})\(out=(True|False|-17|2\.5)\)",
+     "torch wraps the number in a tensor, writes the result into it and returns it: nobody else can see that `out`"),
+    (r"refused: nn\.MaxUnpool[12]d\((stride|padding)=(True|False)\)|refused: F\.max_unpool[12]d\(padding=False\)",
+     "sizes of windows are whole numbers; torch refuses a bool in max_unpool3d, and only its Python code for 1 and 2 dims takes one"),
+    (r"refused: T\.lobpcg\(iK=", "torch's default method never reads the preconditioner; eager's does"),
+    (r"refused: T\.lobpcg\(method=", "torch takes every value but 'ortho' for 'basic'; eager has two names and refuses others"),
+    (r"refused: T\.lobpcg\(niter=2\.5\)", "a number of iterations is whole; torch compares its counter with it"),
+    (r"refused: T\.nn\.init\.trunc_normal_\(std=-17\)", "no distribution has a negative deviation; torch's rejection sampling squares it"),
+    (r"refused: nn\.LinearCrossEntropyLoss\(options=", "eager has no chunked form, which the options are for, and says so"),
+    # torch refuses, eager accepts
+    (r"taken: T\.linalg\.cond\(p=True\)", "True is the order 1; torch's backward pass fails for it, as for -1, inf and 'fro'"),
+    (r"taken: Tensor\.dist\(p=False\)", "False is the order 0; torch's backward pass fails for it if both tensors require gradients"),
+    # the value acts in torch alone
+    (r"ignored: T\.lobpcg\(niter=True\)", "True is one iteration, which suffices eager's method for this matrix"),
+    (r"ignored: T\.empty_strided\((requires_grad|pin_memory)=False\)",
+     "False is the default; torch leaves the memory undefined, and two calls differ"),
 )  # fmt: skip
 
 

@@ -303,6 +303,8 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution; with `hard`, one-hot forwards and soft backwards."""
+    if eps != 1e-10:
+        warn("`eps` parameter is deprecated and has no effect.")
     state = state_for(logits.numel(), None, logits.device)
     u = OPS["philox_uniform"](state, tuple(logits.shape), dtypes.float32)
     tiny = 2.0**-126

@@ -31,6 +31,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if attn_mask is not None and attn_mask.dtype is not dtypes.bool_ and attn_mask.dtype is not query.dtype:
         raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
                            f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead.")  # fmt: skip
+    if dropout_p < 0.0:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     if enable_gqa:
         key, value = _spread_heads(query, key), _spread_heads(query, value)
     if scale is None:

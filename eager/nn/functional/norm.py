@@ -142,7 +142,7 @@ def batch_norm_with_moments(input: Tensor, running_mean: Tensor | None, running_
             if running_mean is not None:
                 _move(running_mean, mean, momentum)
             if running_var is not None:
-                variance = OPS["reciprocal"](rstd * rstd) - eps
+                variance = OPS["reciprocal"](rstd * rstd) - eps * 1.0  # True counts as one
                 _move(running_var, times_ratio(variance, count, max(count - 1, 1)), momentum)
         finally:
             _native.set_grad_enabled(before)
@@ -186,7 +186,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     if running_mean is not None and running_var is not None:
         before = _native.set_grad_enabled(False)
         try:
-            variance = times_ratio(OPS["reciprocal"](rstd * rstd) - eps, spatial, max(spatial - 1, 1))
+            variance = times_ratio(OPS["reciprocal"](rstd * rstd) - eps * 1.0, spatial, max(spatial - 1, 1))
             _move(running_mean, mean.mean((0, 2)), momentum)
             _move(running_var, variance.mean((0, 2)), momentum)
         finally:

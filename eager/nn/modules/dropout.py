@@ -47,14 +47,14 @@ class Dropout3d(_DropoutNd):
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps mean and variance of SELU activations."""
+    """Dropout that keeps mean and variance of SELU activations. As in torch, it never works in place."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return functions.alpha_dropout(input, self.p, self.training, self.inplace)
+        return functions.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels."""
+    """AlphaDropout of whole channels. As in torch, it never works in place."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return functions.feature_alpha_dropout(input, self.p, self.training, self.inplace)
+        return functions.feature_alpha_dropout(input, self.p, self.training)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from eager.nn.functional import norm as functions
+from eager.nn import functional
 from eager.nn.modules.batchnorm import _check, _LazyNormBase, _NormBase
 from eager.tensor import Tensor
 
@@ -30,9 +30,9 @@ class _InstanceNorm(_NormBase):
                           "this warning by not passing in num_features, which is not used because affine=False",
                           stacklevel=2)  # fmt: skip
         batched = input if input.ndim == self._spatial + 2 else input.unsqueeze(0)
-        y = functions.instance_norm(batched, self.running_mean, self.running_var, self.weight, self.bias,
-                                    self.training or not self.track_running_stats,
-                                    0.0 if self.momentum is None else self.momentum, self.eps)  # fmt: skip
+        y = functional.instance_norm(batched, self.running_mean, self.running_var, self.weight, self.bias,
+                                     self.training or not self.track_running_stats,
+                                     0.0 if self.momentum is None else self.momentum, self.eps)  # fmt: skip
         return y if batched is input else y.squeeze(0)
 
 

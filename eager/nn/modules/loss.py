@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eager.nn import functional
 from eager.nn.functional import loss as functions
-from eager.nn.functional.ctc import ctc_loss
 from eager.nn.module import Module
 from eager.nn.modules.distance import PairwiseDistance
 from eager.nn.modules.linear import Linear
@@ -121,7 +121,7 @@ class CTCLoss(_Loss):
         self.zero_infinity = zero_infinity
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
-        return ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
+        return functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
 
 
 class BCELoss(_WeightedLoss):
@@ -164,7 +164,7 @@ class KLDivLoss(_Loss):
         self.log_target = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functions.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+        return functional.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
 class SmoothL1Loss(_Loss):
@@ -201,7 +201,7 @@ class PoissonNLLLoss(_Loss):
         self.eps = eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        return functions.poisson_nll_loss(log_input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction)
+        return functional.poisson_nll_loss(log_input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction)
 
 
 class GaussianNLLLoss(_Loss):
@@ -281,8 +281,8 @@ class TripletMarginLoss(_Loss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return functions.triplet_margin_loss(anchor, positive, negative, self.margin, self.p, self.eps, self.swap,
-                                             reduction=self.reduction)  # fmt: skip
+        return functional.triplet_margin_loss(anchor, positive, negative, self.margin, self.p, self.eps, self.swap,
+                                              reduction=self.reduction)  # fmt: skip
 
 
 class TripletMarginWithDistanceLoss(_Loss):

@@ -27,7 +27,7 @@ class RNNBase(Module):
         super().__init__()
         if mode not in _GATES:
             raise ValueError(f"Unrecognized RNN mode: {mode}")
-        _check_settings(hidden_size, num_layers, dropout, proj_size)
+        _check_settings(hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         if proj_size > 0 and mode != "LSTM":
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         self.mode = mode
@@ -173,7 +173,10 @@ def _ranks(state: State) -> str:
     return f"({', '.join(f'{s.ndim}-D' for s in state)}) tensors" if len(state) > 1 else f"{state[0].ndim}-D tensor"
 
 
-def _check_settings(hidden_size: Any, num_layers: int, dropout: Any, proj_size: int) -> None:
+def _check_settings(hidden_size: Any, num_layers: int, bias: Any, batch_first: Any, dropout: Any, proj_size: int) -> None:
+    for name, flag in (("bias", bias), ("batch_first", batch_first)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} should be of type bool, got: {type(flag).__name__}")
     if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
         raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
     if dropout > 0 and num_layers == 1:

@@ -4,8 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native
-from eager.nn import init
-from eager.nn.functional import linears as functions
+from eager.nn import functional, init
 from eager.nn.module import Module
 from eager.nn.modules.utils import parameter
 from eager.nn.parameter import Parameter
@@ -66,8 +65,8 @@ class Embedding(_Table):
         self.sparse = sparse
 
     def forward(self, input: Tensor) -> Tensor:
-        return functions.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
-                                   self.scale_grad_by_freq, self.sparse)  # fmt: skip
+        return functional.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+                                    self.scale_grad_by_freq, self.sparse)  # fmt: skip
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
@@ -114,9 +113,9 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        return functions.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-                                       self.mode, self.sparse, per_sample_weights, self.include_last_offset,
-                                       self.padding_idx)  # fmt: skip
+        return functional.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+                                        self.mode, self.sparse, per_sample_weights, self.include_last_offset,
+                                        self.padding_idx)  # fmt: skip
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"

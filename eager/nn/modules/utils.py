@@ -13,7 +13,9 @@ from eager.spec import TensorSpec
 
 
 def parameter(shape: tuple[int, ...], where: Any = None, dtype: Any = None, requires_grad: bool = True) -> Parameter:
-    """An uninitialised parameter of `shape`."""
+    """An uninitialised parameter of `shape`. Raises: TypeError for a first size that is a bool, as torch's `empty` does."""
+    if shape and isinstance(shape[0], bool):
+        raise TypeError("empty(): argument 'size' (position 1) must be tuple of ints, but found element of type bool at pos 0")
     target = default_device() if where is None else device(where)
     return Parameter(empty(TensorSpec.contiguous(shape, dtypes.chosen(dtype, dtypes.get_default_dtype()), target)), requires_grad)
 

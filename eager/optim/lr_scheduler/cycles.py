@@ -103,7 +103,9 @@ class CyclicLR(LRScheduler):
         """How far up cycle (or iteration) x goes."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
-        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
+        if self.mode == "exp_range":
+            return self.gamma**x
+        return 1.0 if self.mode == "triangular" else 1 / 2.0 ** (x - 1)
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()

@@ -42,12 +42,15 @@ typedef struct {
 #define ROW_KERNELS(S, T)                                                                                   \
     VM_INLINE T row_max_##S(const T *x, long n)                                                             \
     {                                                                                                       \
-        T top = x[0], lanes[LANES];                                                                         \
+        T top = x[0];                                                                                       \
         long i = 0;                                                                                         \
-        for (int l = 0; l < LANES; l++) lanes[l] = top;                                                     \
-        for (; i + LANES <= n; i += LANES)                                                                  \
-            for (int l = 0; l < LANES; l++) lanes[l] = maximum_##S(lanes[l], x[i + l]);                     \
-        for (int l = 0; l < LANES; l++) top = maximum_##S(top, lanes[l]);                                   \
+        if (n >= LANES) {                                                                                   \
+            T lanes[LANES];                                                                                 \
+            for (int l = 0; l < LANES; l++) lanes[l] = x[l];                                                \
+            for (i = LANES; i + LANES <= n; i += LANES)                                                     \
+                for (int l = 0; l < LANES; l++) lanes[l] = maximum_##S(lanes[l], x[i + l]);                 \
+            for (int l = 0; l < LANES; l++) top = maximum_##S(top, lanes[l]);                               \
+        }                                                                                                   \
         for (; i < n; i++) top = maximum_##S(top, x[i]);                                                    \
         return top;                                                                                         \
     }                                                                                                       \
@@ -61,7 +64,7 @@ typedef struct {
             const T top = row_max_##S(x, n);                                                                \
             for (long i = 0; i < n; i++) out[i] = exp_##S(x[i] - top);                                      \
             SUM_OF(T, total, n, out[at])                                                                    \
-            const T share = (T)(1 / total);                                                                   \
+            const T share = (T)(1 / total);                                                                 \
             for (long i = 0; i < n; i++) out[i] *= share;                                                   \
         }                                                                                                   \
     }                                                                                                       \

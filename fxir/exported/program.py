@@ -16,6 +16,7 @@ from fxir.expr import Sym
 from fxir.expr_print import to_python
 from fxir.graph import Graph
 from fxir.graph_module import GraphModule
+from fxir.node import Node
 from fxir.shapes import MOST, Relation
 
 
@@ -70,7 +71,7 @@ class Call:
                 low = values[s] < bounds.lower
                 raise AssertionError(f"Guard failed: {name} {'>=' if low else '<='} {bounds.lower if low else bounds.upper}")
         for relation in self.relations:
-            if not relation.holds(values):
+            if relation.symbols <= values.keys() and not relation.holds(values):  # others are those of equal sizes
                 raise AssertionError(f"Guard failed: {relation} (needed at {relation.origin or 'a line that is not known'})")
         return [leaf for leaf, i in zip(leaves, self.inputs, strict=True) if i.dtype is not None]
 
@@ -94,50 +95,78 @@ class Call:
                 raise AssertionError(f"Guard failed: {name}.size()[{d}] == {want}")
 
 
-class ExportedModule(Module):
-    """A Module that runs an exported graph, with the parameters and buffers of the original under their names."""
+class ExportedModule(GraphModule):
+    """A GraphModule that is called as the original was, with its parameters and buffers under their names.
+
+    The graph takes the tensors of a call, reads parameters and buffers as attributes, writes what the program writes, and
+    returns the tensors of the result; `forward` checks and flattens a call, and rebuilds the structure of the result.
+    """
 
     def __init__(self, program: ExportedProgram) -> None:
-        super().__init__()
-        self.__dict__["_program"] = program
+        root = Module()
         for name, value in program.state_dict.items():  # a shared parameter stands there under each of its names
             if isinstance(value, Parameter):
-                _place(self, name).register_parameter(name.rpartition(".")[2], value)
+                _place(root, name).register_parameter(name.rpartition(".")[2], value)
             else:
-                _place(self, name).register_buffer(name.rpartition(".")[2], value)
+                _place(root, name).register_buffer(name.rpartition(".")[2], value)
         for name, value in program.constants.items():
-            _place(self, name).register_buffer(name.rpartition(".")[2], value, persistent=False)
+            _place(root, name).register_buffer(name.rpartition(".")[2], value, persistent=False)
+        super().__init__(root, _unlifted(program))
+        for registry in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):  # those that the graph does not read, too
+            self.__dict__[registry] = root.__dict__[registry]
+        self.__dict__["_program"] = program
 
-    @property
-    def graph(self) -> Graph:
-        return self._program.graph  # type: ignore[no-any-return]
+    def forward(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        call: Call = self._program.call
+        flat = self._compiled()(self, *call.flatten(args, kwargs))
+        tensors = iter(flat if isinstance(flat, tuple | list) else [flat])
+        leaves = [next(tensors) if constant is None else constant[0] for constant in call.results]
+        return pytree.tree_unflatten(leaves, call.out_spec)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        program: ExportedProgram = self._program
-        given = program.call.flatten(args, kwargs)
-        held = [self._held(s.target) for s in program.graph_signature.input_specs if s.kind is not InputKind.USER_INPUT]
-        flat = program.graph_module(*held, *given)
-        outputs = list(flat) if isinstance(flat, tuple | list) else [flat]
-        signature = program.graph_signature
-        names = [s.arg.name for s in signature.input_specs if s.kind is InputKind.USER_INPUT and isinstance(s.arg, TensorArgument)]
-        by_name = dict(zip(names, given, strict=True))
-        tensors: list[Any] = []
-        for spec, value in zip((s for s in signature.output_specs if isinstance(s.arg, TensorArgument)), outputs, strict=True):
-            if spec.kind is OutputKind.USER_OUTPUT:
-                tensors.append(value)
-            elif spec.kind is OutputKind.USER_INPUT_MUTATION:
-                by_name[str(spec.target)].copy_(value)
-            else:
-                self._held(spec.target).detach().copy_(value.detach())
-        left = iter(tensors)
-        leaves = [next(left) if constant is None else constant[0] for constant in program.call.results]
-        return pytree.tree_unflatten(leaves, program.call.out_spec)
+    __call__ = Module.__call__
 
-    def _held(self, name: Any) -> Any:
-        value: Any = self
-        for part in name.split("."):
-            value = getattr(value, part)
-        return value
+    def __deepcopy__(self, memo: dict[int, Any]) -> ExportedModule:
+        return ExportedModule(copy.deepcopy(self._program, memo))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExportedModule, (self._program,)
+
+
+def _unlifted(program: ExportedProgram) -> Graph:
+    """The program's graph with reads of parameters and buffers in place of inputs, and writes in place of outputs."""
+    old, signature = program.graph, program.graph_signature
+    graph = Graph()
+    graph.shapes = old.shapes
+    env: dict[Node, Node] = {}
+    tensors = (s for s in signature.input_specs if isinstance(s.arg, TensorArgument))
+    inputs = dict(zip(old.placeholders, tensors, strict=True))
+    written: dict[str, Node] = {}  # what an output may be written to, by the name that the signature gives
+    for node in sorted(old.placeholders, key=lambda n: inputs[n].kind is not InputKind.USER_INPUT):
+        spec = inputs[node]
+        if spec.kind is InputKind.USER_INPUT:
+            env[node] = graph.placeholder(node.name, info=node.info)
+            written[spec.arg.name] = env[node]
+        else:
+            env[node] = graph.get_attr(str(spec.target), info=node.info)
+            written[str(spec.target)] = env[node]
+    for node in old.nodes:
+        if node.op == "get_attr":
+            graph.root[str(node.target)] = old.root[str(node.target)]
+        if node.op not in ("placeholder", "output"):
+            env[node] = graph.copy_node(node, env.__getitem__)
+    outputs = [env[x] if isinstance(x, Node) else x for x in old.outputs]
+    results: list[Any] = []
+    for out, value in zip((s for s in signature.output_specs if isinstance(s.arg, TensorArgument)), outputs, strict=True):
+        if out.kind is OutputKind.USER_OUTPUT:
+            results.append(value)
+            continue
+        place = written[str(out.target)]
+        if out.kind is not OutputKind.USER_INPUT_MUTATION:
+            place = graph.call_method("detach", (place,))
+        graph.call_method("copy_", (place, value))
+    graph.output(tuple(results))
+    graph.settle_symbols()
+    return graph
 
 
 def _place(root: Module, name: str) -> Module:

@@ -1,6 +1,7 @@
 """Programs that use torch._dynamo's, functorch's and torch.export's names as torch's documents show them."""
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 import textwrap
@@ -183,3 +184,38 @@ def test_imports_as_torch_find_the_names_or_their_reason() -> None:
     lines = done.stdout.splitlines()
     assert lines[:2] == ["True True True True", "{'a': [2, (3,)]}"], done.stderr
     assert lines[2:] == ["this is a part of torch's"] * 6, done.stdout
+
+
+def test_export_gives_a_graph_module() -> None:
+    """Its source is read, its graph is edited, and it is called, copied and printed as a GraphModule of torch.fx is."""
+    def f(x: Any, y: Any) -> dict[str, Any]:
+        return {"a": torch.sin(x) * y}
+
+    module = dynamo.export(f)(torch.ones(3), torch.ones(3)).graph_module
+    assert isinstance(module, torch.fx.GraphModule)
+    assert "def forward(self, x, y):" in module.code
+    assert "sin" in module.print_readable(print_output=False)
+    assert torch.equal(module(torch.ones(4), torch.ones(4))["a"], torch.ones(4).sin())
+    for node in module.graph.nodes:
+        if node.name == "sin":
+            node.target = torch.cos
+    module.recompile()
+    assert torch.equal(copy.deepcopy(module)(torch.ones(2), torch.ones(2))["a"], torch.ones(2).sin())
+    assert torch.equal(module(torch.ones(2), torch.ones(2))["a"], torch.ones(2).cos())
+
+
+def test_sizes_of_two_arguments_that_must_be_equal_are_checked() -> None:
+    module = dynamo.export(lambda x, y: x + y)(torch.ones(3), torch.ones(3)).graph_module
+    assert module(torch.ones(5), torch.ones(5)).shape == (5,)
+    with pytest.raises(AssertionError, match="Guard failed"):
+        module(torch.ones(5), torch.ones(4))
+
+
+def test_an_exported_module_has_the_parts_of_the_original() -> None:
+    layers = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    module = dynamo.export(layers)(torch.ones(4, 3)).graph_module
+    assert [n for n, _ in module.named_parameters()] == [n for n, _ in layers.named_parameters()]
+    assert {n.target for n in module.graph.find_nodes(op="get_attr")} == set(layers.state_dict())
+    before = int(module.get_buffer("1.num_batches_tracked"))
+    module(torch.randn(4, 3))
+    assert module.get_buffer("1.num_batches_tracked") == before + 1

@@ -130,7 +130,8 @@ def said(parameter: str) -> str:
     return "size" if parameter == "sizes" else parameter
 
 
-def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any],
+           is_method: bool = False) -> bool:  # fmt: skip
     """Raise TypeError, with torch's text, for the first argument that is not what its parameter must be.
 
     A default passes, and what does not bind to the parameters at all is left to Python's own error. Returns whether the classes of
@@ -141,7 +142,7 @@ def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
         given = signature.bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):  # it does not bind, or is an op under another name, which has no signature
         return False
-    position, by_class = 0, True
+    position, by_class = -1 if is_method else 0, True
     for parameter in signature.parameters.values():
         kind, optional = wanted.get(parameter.name, (None, False))
         if parameter.name in _LENIENT or (fn.__name__, parameter.name) in _LENIENT_IN:
@@ -173,16 +174,17 @@ def out_of_memory(name: str, error: MemoryError) -> RuntimeError:
     return RuntimeError(f"{name}: out of CPU memory: {error}")
 
 
-def _verifier(fn: types.FunctionType, operator: str, spreads: bool) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
+def _verifier(fn: types.FunctionType, operator: str, spreads: bool,
+              is_method: bool) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
     """For `_native.ArgumentCheck`: holds a call of `fn` against the signatures of torch's operator, or against its own."""
 
     def verify(args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> Any:
         kwargs = kwargs or {}
         overloads = signatures.signatures(operator)
         if overloads and not signatures.is_former_order(operator, args):
-            by_class = signatures.check(operator, overloads, args, kwargs, spreads)
+            by_class = signatures.check(operator, overloads, args, kwargs, spreads, is_method)
         else:
-            by_class = refuse(operator or fn.__name__, fn, args, kwargs)
+            by_class = refuse(operator or fn.__name__, fn, args, kwargs, is_method)
         if by_class or not any(isinstance(value, type) for value in (*args, *kwargs.values())):
             return by_class
         return tuple(map(dtypes.meant, args)), {name: dtypes.meant(value) for name, value in kwargs.items()}
@@ -191,14 +193,15 @@ def _verifier(fn: types.FunctionType, operator: str, spreads: bool) -> Callable[
 
 
 @functools.cache
-def refusing(fn: types.FunctionType, operator: str, public: str | None = None, spreads: bool = True) -> Callable[..., Any]:
+def refusing(fn: types.FunctionType, operator: str, public: str | None = None, spreads: bool = True,
+             is_method: bool = False) -> Callable[..., Any]:  # fmt: skip
     """`fn`, with its arguments checked before it runs.
 
     operator: its name in torch's schemas. public: the module that users find it in under its name, which is how it pickles.
-    spreads: whether a list of whole numbers may be given one by one.
+    spreads: whether a list of whole numbers may be given one by one. is_method: torch's texts do not count the first argument.
     """
     parsed = public != "eager.nn.functional" or operator in signatures.IN_FUNCTIONAL
-    check = _native.ArgumentCheck(_verifier(fn, operator if parsed else "", spreads))
+    check = _native.ArgumentCheck(_verifier(fn, operator if parsed else "", spreads, is_method))
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -219,12 +222,12 @@ def refusing(fn: types.FunctionType, operator: str, public: str | None = None, s
     return call
 
 
-def all_refusing(functions: Mapping[str, Any], public: str | None = None, prefix: str = "") -> dict[str, Any]:
+def all_refusing(functions: Mapping[str, Any], public: str | None = None, prefix: str = "", are_methods: bool = False) -> dict[str, Any]:
     """A namespace with its plain functions `refusing`. Ops among the values check their arguments themselves.
 
     An alias is checked under the name of its function, one without a name (a lambda) under its key.
     """
-    return {name: refusing(fn, prefix + (fn.__name__ if fn.__name__ in functions else name), public)
+    return {name: refusing(fn, prefix + (fn.__name__ if fn.__name__ in functions else name), public, is_method=are_methods)
             if isinstance(fn, types.FunctionType) else fn for name, fn in functions.items()}  # fmt: skip
 
 

@@ -229,18 +229,21 @@ def _is_of_ints(p: Parameter) -> bool:
     return p.is_list and p.kind in ("int", "SymInt")
 
 
-def _match(name: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any], may_spread: bool) -> Match:
-    """Hold a call against one signature, in the order in which torch's parser does."""
+def _match(name: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any], may_spread: bool,
+           first: int) -> Match:  # fmt: skip
+    """Hold a call against one signature, in the order in which torch's parser does. first: the position of args[0] in messages."""
     match, left = Match(), dict(kwargs)
     positional = sum(not p.keyword_only for p in parameters)
     first_list = 1 if parameters and parameters[0].name == "input" else 0
     spreads = may_spread and positional == first_list + 1 and _is_of_ints(parameters[first_list])
     if len(args) > positional and not spreads:
-        match.wrong = f"{name}() takes {positional} positional argument{'s' * (positional != 1)} but {len(args)} were given"
+        taken_count, given_count = positional + first - 1, len(args) + first - 1
+        were = "was" if given_count == 1 else "were"
+        match.wrong = f"{name}() takes {taken_count} positional argument{'s' * (taken_count != 1)} but {given_count} {were} given"
         return match
     missing: list[str] = []
     for at, p in enumerate(parameters):
-        place = f" (position {at + 1})"
+        place = f" (position {at + first})"
         if at < len(args) and not p.keyword_only:
             value = args[at]
             if spreads and at == first_list and not isinstance(value, (list, tuple)) and _is_int(value, match):
@@ -272,14 +275,15 @@ def _class_name(value: Any) -> str:
 
 
 def check(name: str, overloads: tuple[tuple[Parameter, ...], ...], args: tuple[Any, ...], kwargs: Mapping[str, Any],
-          may_spread: bool = True) -> bool:  # fmt: skip
+          may_spread: bool = True, is_method: bool = False) -> bool:  # fmt: skip
     """Raise TypeError, with torch's text, for a call that fits no overload. Returns whether the classes of the arguments decided.
 
-    may_spread: whether the whole numbers of a list may be arguments of their own, as in `x.permute(1, 0)`.
+    may_spread: whether the whole numbers of a list may be arguments of their own, as in `x.permute(1, 0)`. is_method: args[0] is the
+    tensor whose method is called, which torch's texts do not count.
     """
     found = []
     for parameters in overloads:
-        match = _match(name, parameters, args, kwargs, may_spread)
+        match = _match(name, parameters, args, kwargs, may_spread, 0 if is_method else 1)
         if match.wrong is None:
             return not match.by_value  # other calls of these classes fit this overload too, whatever those before it say
         found.append(match.wrong)
@@ -288,9 +292,9 @@ def check(name: str, overloads: tuple[tuple[Parameter, ...], ...], args: tuple[A
                  if sum(p.required for p in parameters) <= given_count <= len(parameters)]
     if len(found) == 1 or len(plausible) == 1:
         raise TypeError((plausible or found)[0])
-    given = ", ".join((*map(_class_name, args), *(f"{k}={_class_name(v)}" for k, v in kwargs.items())))
+    given = ", ".join((*map(_class_name, args[is_method:]), *(f"{k}={_class_name(v)}" for k, v in kwargs.items())))
     raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n"
-                    + "\n".join(f" * ({_described(parameters)})" for parameters in overloads))  # fmt: skip
+                    + "\n".join(f" * ({_described(parameters[is_method:])})" for parameters in overloads))  # fmt: skip
 
 
 def _described(parameters: tuple[Parameter, ...]) -> str:

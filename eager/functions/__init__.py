@@ -68,7 +68,7 @@ for _family in FAMILIES:
     accept_former_orders(_family.METHODS)
     _with_out = {name: takes_out(name, fn, name in EXACT_OUT) if name in TAKE_OUT else fn for name, fn in _family.FUNCTIONS.items()}
     FUNCTIONS.update(all_refusing(listed(_with_out), "eager"))
-    attach(all_refusing(listed(_family.METHODS), "eager"))
+    attach(all_refusing(listed(_family.METHODS), "eager", are_methods=True))
 for _name in _native.FAST_METHODS:  # with a short way in C before the function, under all names that it has
     _plain = getattr(Tensor, _name)
     attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))

@@ -15,7 +15,8 @@ from tests import mistakes
 WANTED: dict[str, list[str]] = json.loads(mistakes.DATA.read_text())
 # Where the messages differ, and why.
 DIFFERENT = {
-    "unknown device": ("RuntimeError", "Expected one of cpu, cuda, meta device type at start of device string: gpu"),  # torch lists devices that are not here
+    # torch lists devices that are not here
+    "unknown device": ("RuntimeError", "Expected one of cpu, cuda, meta device type at start of device string: gpu"),
 }
 NAMES = {"torch": torch, "F": torch.nn.functional}
 

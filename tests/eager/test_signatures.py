@@ -133,3 +133,19 @@ def test_arguments_of_known_classes_are_not_checked_again(monkeypatch: pytest.Mo
         checked.clear()
         call()
         assert not checked, name
+
+
+@pytest.mark.parametrize(("call", "message"), [  # the texts of torch 2.13
+    (lambda x: x.transpose("a", 1), "transpose(): argument 'dim0' (position 1) must be int, not str"),
+    (lambda x: torch.transpose(x, "a", 1), "transpose(): argument 'dim0' (position 2) must be int, not str"),
+    (lambda x: x.gather(0, 1), "gather(): argument 'index' (position 2) must be Tensor, not int"),
+    (lambda x: x.mm(3), "mm(): argument 'mat2' (position 1) must be Tensor, not int"),
+    (lambda x: x.sum("a"), "sum() received an invalid combination of arguments - got (str), but expected one of:"),
+    (lambda x: x.masked_fill(1, 2), "masked_fill() received an invalid combination of arguments - got (int, int), but expected one of:"),
+    (lambda x: x.t(1), "t() takes 0 positional arguments but 1 was given"),
+    (lambda x: torch.t(x, 1), "t() takes 1 positional argument but 2 were given"),
+])  # fmt: skip
+def test_messages_do_not_count_the_tensor_of_a_method(call: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(torch.ones(2, 3))
+    assert str(caught.value).splitlines()[0] == message

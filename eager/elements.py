@@ -23,16 +23,28 @@ def _refuse(to: np.dtype[Any]) -> RuntimeError:
     return RuntimeError(f"value cannot be converted to type {_C_NAMES.get(to.name, to.name)} without overflow")
 
 
+TOO_BIG: Final = "int too big to convert"  # torch's message for an int that neither int64 nor uint64 holds
+
+
+def check_int(value: int) -> None:
+    """Raise OverflowError for an int that neither int64 nor uint64 holds: torch reads no such number, whatever it is for."""
+    if not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError(TOO_BIG)
+
+
 def element(value: Any, to: np.dtype[Any]) -> Any:
     """`value`, a Python number, as one that numpy stores in the type `to` as torch would; anything else is left alone.
 
     Raises: RuntimeError for a number beyond the range of `to`: for integers nan and infinities as well, for real types a
-    complex number with an imaginary part.
+    complex number with an imaginary part. OverflowError for an int that 64 bits do not hold.
     """
     if not isinstance(value, (int, float, complex)) or isinstance(value, np.generic):
         return value
     kind = to.kind
+    if isinstance(value, int):
+        check_int(value)
     if kind == "c":
+        _check_parts(value, to)
         return value
     if kind == "b":
         return bool(value)
@@ -46,6 +58,13 @@ def element(value: Any, to: np.dtype[Any]) -> Any:
     if (value > largest or value < -largest) and not math.isinf(value):
         raise _refuse(to)
     return value
+
+
+def _check_parts(value: int | float | complex, to: np.dtype[Any]) -> None:
+    """Refuse a number with a finite part beyond the range of the complex type `to`."""
+    largest = _LARGEST["float32"] if to.itemsize == 8 else math.inf
+    if any(abs(part) > largest and not math.isinf(part) for part in (value.real, value.imag)):
+        raise RuntimeError("value cannot be converted to type c10::complex<float> without overflow")
 
 
 def rounded(value: Any, to: Any) -> Any:

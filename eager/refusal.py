@@ -18,13 +18,14 @@ import numpy as np
 from eager import _native, dtypes, signatures
 from eager.cuda.memory import OutOfMemoryError
 from eager.device import device
+from eager.elements import TOO_BIG
 from eager.memory_format import layout, memory_format
 from eager.optable.schema import is_number
-from eager.optable.table import TOO_BIG
 from eager.tensor import Tensor
 
 # For something else where a tensor belongs, in a function that torch writes in Python: torch's body fails over an attribute.
 _NoTensorError: Final = type("TypeError", (TypeError, AttributeError), {"__module__": "builtins"})
+_OF_NUMBERS = frozenset(("full", "scalar_tensor", "arange", "range", "linspace"))  # their ints are numbers, not sizes
 
 
 def _named(kind: str, names: str) -> dict[str, str]:
@@ -211,7 +212,7 @@ def refusing(fn: types.FunctionType, operator: str, public: str | None = None, s
         try:
             return fn(*args, **kwargs)
         except OverflowError as error:
-            if str(error) == TOO_BIG and any(isinstance(a, Tensor) for a in (*args, *kwargs.values())):
+            if str(error) == TOO_BIG and (fn.__name__ in _OF_NUMBERS or any(isinstance(a, Tensor) for a in (*args, *kwargs.values()))):
                 raise
             raise ValueError("Overflow when unpacking long long") from None
         except MemoryError as error:

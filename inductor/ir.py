@@ -166,6 +166,8 @@ def _intern(cls: type[Any], key: tuple[Any, ...], fields: tuple[Any, ...]) -> An
 def const(value: Any, of: dtype) -> Const:
     """The number `value` converted to `of`, a float as a cast converts it."""
     v: Any
+    if isinstance(value, complex) and not value.imag and not of.is_complex:
+        value = value.real
     if of is dtypes.bool_:
         v = bool(value)
     elif of.is_integral:

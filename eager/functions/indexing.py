@@ -236,6 +236,8 @@ def setitem(self: Any, key: Any, value: Any) -> None:
     if key is False or (isinstance(key, np.bool_) and not key):
         return
     if isinstance(value, (int, float)):
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
         value = rounded(value, self.dtype)
     target, indices = _split_key(self, key, True)
     if not indices:

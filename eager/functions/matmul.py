@@ -5,6 +5,7 @@ from typing import Any
 
 from eager import dtypes
 from eager.dtypes import c_name
+from eager.elements import check_element
 from eager.functions.pointwise import operand
 from eager.optable.matmul import check_same_dtype
 from eager.optable.table import OPS, composition, write_out
@@ -55,10 +56,10 @@ def _scaled(x: Any, factor: Any) -> Any:
 
 
 def _factors(dtype: Any, *factors: Any) -> tuple[Any, ...]:
-    """beta and alpha as torch's kernels of `dtype` take them: of integers the whole part. Raises RuntimeError for complex factors
-    of real numbers."""
-    if not dtype.is_complex and any(isinstance(f, complex) for f in factors):
-        raise RuntimeError(f"value cannot be converted to type {c_name(dtype)} without overflow")
+    """beta and alpha as torch's kernels of `dtype` take them: of integers the whole part. Raises RuntimeError for factors that
+    `dtype` does not hold and for complex factors of real numbers."""
+    for f in factors:
+        check_element(dtypes.option(dtype, f), dtype)
     return tuple(int(f) if dtype.is_integral and isinstance(f, float) else f for f in factors)
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from eager.symint import SymInt
 
 TensorBase = _native.TensorBase
 _NUMBERS = (int, float, bool, complex, np.number, np.bool_, SymInt, SymFloat)
+_FITS_ALL: Final = 65504  # the largest number of float16, the narrowest of the floating dtypes
 
 
 def operand(value: Any) -> Any:
@@ -78,6 +79,8 @@ def _times(other: Any, alpha: Any, *terms: Any) -> Any:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if isinstance(alpha, float | SymFloat) and category < Category.FLOAT:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if not isinstance(alpha, SymInt | SymFloat):
+        check_element(alpha, result_type(*terms))
     if category is Category.BOOL:
         return OPS["mul"](other, bool(alpha)) if isinstance(other, TensorBase) else bool(other and alpha)
     return other * alpha
@@ -125,7 +128,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
 
 def _division(rounding_mode: str | None) -> str:
     """The name of the op that divides and rounds so."""
-    names = {None: "div", "trunc": "trunc_divide", "floor": "floor_divide"}
+    names = {None: "div", "trunc": "trunc_divide", "floor": "div_floor"}
     if rounding_mode not in names:
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
     return names[rounding_mode]
@@ -138,6 +141,8 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
     integral = isinstance(input, TensorBase) and input.dtype.is_integral
     if integral and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if isinstance(input, TensorBase) and (isinstance(exponent, int) if integral else input.dtype.itemsize == 2):
+        _check_numbers(input, exponent)
     return _out(_power_of_number(input, exponent) if is_number(input) else OPS["pow"](input, exponent), out, input, exponent)
 
 
@@ -155,27 +160,31 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     """Limit values to [min, max]; either bound may be None, a number or a tensor."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    _check_ints(input, min, max)
+    _check_numbers(input, min, max)
     return _out(OPS["clamp"](input, min, max), out, input, min, max)
 
 
-def _check_ints(tensor: Any, *values: Any) -> None:
-    """Raise RuntimeError for an int that a tensor of integers is combined with and that its dtype does not hold.
+def _check_numbers(tensor: Any, *values: Any) -> None:
+    """Raise RuntimeError for a number that a tensor is combined with and that the dtype of the result does not hold.
 
     Ints that no dtype holds are left to the op.
     """
     for value in values:
-        if value.__class__ is int and tensor.dtype.category is Category.INT and -(2**63) <= value < 2**64:
-            check_element(value, tensor.dtype)
+        kind = value.__class__
+        if kind is int and tensor.dtype.category is Category.INT:
+            if -(2**63) <= value < 2**64:
+                check_element(value, tensor.dtype)
+        elif (kind is int or kind is float) and not -_FITS_ALL <= value <= _FITS_ALL and value == value:
+            check_element(value, result_type(tensor, value))
 
 
 def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
-    _check_ints(input, min)
+    _check_numbers(input, min)
     return OPS["clamp"](input, min, None)
 
 
 def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
-    _check_ints(input, max)
+    _check_numbers(input, max)
     return OPS["clamp"](input, None, max)
 
 
@@ -241,7 +250,10 @@ def _ternary_value(who: str, value: Any, *terms: Any) -> Any:
                            "(input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as "
                            "(input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter "
                            "implementation: (input + value * tensor1 / tensor2), for all dtypes.")  # fmt: skip
-    return int(value) if d.is_integral else dtypes.option(d, value)
+    value = dtypes.option(d, value)
+    if d.is_integral or d.itemsize > 2:  # halves are computed in float32
+        check_element(value, d)
+    return int(value) if d.is_integral else value
 
 
 def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
@@ -328,10 +340,10 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 
 
 def _check_choices(input: Any, other: Any) -> None:  # noqa: A002
-    if isinstance(input, TensorBase):
-        _check_ints(input, other)
-    elif isinstance(other, TensorBase):
-        _check_ints(other, input)
+    """Raise RuntimeError for a number that does not fit the result; beside halves it becomes an infinity, as in torch."""
+    tensor, number = (input, other) if isinstance(input, TensorBase) else (other, input)
+    if isinstance(tensor, TensorBase) and not (tensor.dtype.is_floating_point and tensor.dtype.itemsize == 2):
+        _check_numbers(tensor, number)
 
 
 def check_condition(condition: Any) -> None:
@@ -413,7 +425,7 @@ def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    _check_ints(self, min, max)
+    _check_numbers(self, min, max)
     return OPS["clamp_"](self, min, max)
 
 

@@ -133,7 +133,20 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
             raise TypeError("normal(): with numbers for mean and std, size must be given")
         shape = tuple((mean + std).shape)
         drawn = randn(shape, generator=generator, dtype=like.dtype, device=like.device)
-    return finish(in_rows(drawn * std + mean), requires_grad, out, pin_memory)
+    drawn = in_rows(drawn * _detached(std) + _detached(mean))
+    if out is None and _native.grad_enabled():
+        for x in (mean, std):
+            drawn = _with_zero_gradient(drawn, x)
+    return finish(drawn, requires_grad, out, pin_memory)
+
+
+def _detached(x: Any) -> Any:
+    return x.detach() if isinstance(x, TensorBase) else x
+
+
+def _with_zero_gradient(y: Any, x: Any) -> Any:
+    """`y`, whose gradient of `x` is zero, as torch has it for draws. y has the shape that x broadcasts to."""
+    return in_rows(y + OPS["fill"](x, 0)) if isinstance(x, TensorBase) and x._requires_grad else y
 
 
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
@@ -142,9 +155,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     u = rand(tuple(input.shape), generator=generator, dtype=input.dtype if input.is_floating_point() else None, device=input.device)
     below = u < (input if p is None else p)
     drawn = OPS["to_dtype"](in_rows(below) if p is None else below, input.dtype)
-    if p is None and input._requires_grad and _native.grad_enabled():
-        return in_rows(drawn + input * 0)  # as in torch: the gradient is zero
-    return drawn
+    return _with_zero_gradient(drawn, input) if p is None and _native.grad_enabled() else drawn
 
 
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:

@@ -21,7 +21,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """How many of `count` trials succeed with probability `prob`; both floating, of shapes that broadcast."""
     n = math.prod(broadcast_shapes(tuple(count.shape), tuple(prob.shape)))
-    return OPS["binomial"](state_for(n, generator, count.device), count.detach(), prob.detach())
+    return OPS["binomial"](state_for(n, generator, count.device), count, prob)
 
 
 def _floating(who: str, x: Any) -> None:

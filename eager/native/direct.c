@@ -48,6 +48,7 @@ static const struct {
     {"sub", 2, kernel_sub},
     {"mul", 2, kernel_mul},
     {"floor_divide", 2, kernel_floor_divide},
+    {"div_floor", 2, kernel_floor_divide},
     {"remainder", 2, kernel_remainder},
     {"bitwise_not", 1, kernel_bitwise_not},
     {"logical_not", 1, kernel_logical_not},

@@ -21,7 +21,7 @@ _FUNCTIONS = frozenset("exp log expm1 tanh log1p erf sqrt rsqrt abs floor ceil t
                        "isnan isinf isfinite signbit".split())  # fmt: skip
 _TRUTHS = frozenset("isnan isinf isfinite signbit".split())
 # Numpy's own loops for these divide integers, check for zeros or are as fast.
-_ON_ARRAYS = frozenset("floor_divide trunc_divide remainder fmod pow".split())
+_ON_ARRAYS = frozenset("floor_divide div_floor trunc_divide remainder fmod pow".split())
 
 
 class _NoLoop(Exception):

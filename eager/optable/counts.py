@@ -47,5 +47,5 @@ POISSON = declare("poisson(Tensor state, Tensor rate) -> Tensor", Kind.RANDOM, f
                       (make.state(), make(0, low=1.0, high=2.0))]))  # fmt: skip
 
 BINOMIAL = declare("binomial(Tensor state, Tensor count, Tensor prob) -> Tensor", Kind.RANDOM, meta=_broadcast, kernel=_binomial,
-                   nondifferentiable=True, samples=lambda make: iter([
+                   underived=True, samples=lambda make: iter([
                        (make.state(), make(3, 1, low=5.0, high=5.0), make(1, 4, low=0.1, high=0.9))]))  # fmt: skip

@@ -261,6 +261,12 @@ def _moments(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     return mean, OPS["rsqrt"](OPS["var"](x, dims, 0.0, True) + eps)
 
 
+def _batch_moments(x: Any, eps: float) -> tuple[Any, Any]:
+    """Mean and 1/std of each channel. With eps = 0 a constant channel has 1/std 0, as in torch: its result is 0, not nan."""
+    mean, rstd = _moments(x, _batch_dims(x), eps)
+    return mean, rstd if eps else OPS["where"](OPS["isinf"](rstd), 0, rstd)
+
+
 def _layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
     """Zero mean and unit variance over the trailing dims, then weight and bias. Also returns mean and 1/std.
 
@@ -502,7 +508,7 @@ def _batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, A
     x: (n, c, *); weight, bias: (c,) or None; mean and 1/std: (c,).
     """
     wide = cast_to(x, accumulator(x.dtype))
-    mean, rstd = _moments(wide, _batch_dims(x), eps)
+    mean, rstd = _batch_moments(wide, eps)
     y = (wide - mean) * rstd
     if weight is not None:
         y = y * _per_channel(weight, x.ndim)
@@ -522,7 +528,10 @@ def _batch_norm_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any, eps: f
     wide = widen(x)
     t = y if is_wide(y) else xp.empty(y.shape, "f4")
     m, var = moments(xp, wide, dims)
-    xp.copyto(mean, m.reshape(mean.shape)), xp.copyto(rstd, 1.0 / xp.sqrt(var + eps).reshape(rstd.shape))
+    inverse = 1.0 / xp.sqrt(var + eps)
+    if not eps:
+        inverse[var == 0] = 0  # as `_batch_moments`
+    xp.copyto(mean, m.reshape(mean.shape)), xp.copyto(rstd, inverse.reshape(rstd.shape))
     xp.subtract(wide, m, out=t)
     t *= (rstd if weight is None else rstd * widen(weight)).reshape(shape)
     if bias is not None:
@@ -535,7 +544,7 @@ def _batch_norm_vjp(gs: Any, x: Any, weight: Any, y1: Any, y2: Any, eps: float, 
     g, dims, d = gs[0], _batch_dims(x), accumulator(x.dtype)
     wide = cast_to(x, d)
     if _native.grad_enabled():
-        mean, rstd = _moments(wide, dims, eps)
+        mean, rstd = _batch_moments(wide, eps)
     else:
         mean, rstd = _per_channel(y1, x.ndim), _per_channel(y2, x.ndim)
     g = cast_to(g, d)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import cmath
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -105,12 +106,14 @@ def _run_remainder(xp: Any, out: Any, x: Any, y: Any) -> None:
 
 
 _CONSTANT_STEPS: Final[dict[str, Rule]] = {"x": _zero, "other": _zero}
-FLOOR_DIVIDE = binary("floor_divide", lambda k, x, y: k.floordiv(x, y), _CONSTANT_STEPS, kernel=_whole(_floor_divide), fallible=True,
-                      accepts="if", over_input=True, numbers="all")  # fmt: skip
+_floored = functools.partial(binary, scalar=lambda k, x, y: k.floordiv(x, y), kernel=_whole(_floor_divide), fallible=True, accepts="if",
+                             over_input=True, numbers="all")  # fmt: skip
+FLOOR_DIVIDE = _floored("floor_divide", underived=True)  # torch has no derivative of this op, but one of the next
+DIV_FLOOR = _floored("div_floor", vjp=_CONSTANT_STEPS)
 TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), _CONSTANT_STEPS, fallible=True, accepts="if", numbers="all",
                       kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")))  # fmt: skip
 REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
-                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["floor_divide"](x, other)},
+                   {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["div_floor"](x, other)},
                    numbers="x other", fallible=True, accepts="if",
                    kernel=_whole(lambda xp, out, x, y: _run_remainder(xp, out, x, y)), over_input=True)  # fmt: skip
 FMOD = binary("fmod", lambda k, x, y: k.fmod(x, y),
@@ -149,7 +152,8 @@ def _log_of_number(x: Any, y: Any) -> Any:
 
 
 
-# As torch: these numbers as exponents are roots, products and quotients of their own. At -0 and -inf the roots differ from `pow`.
+# As torch: these numbers as exponents are roots, products and quotients of their own. At -0 and -inf the roots differ from `pow`;
+# of complex numbers `pow` gives nan at 0 and at infinities.
 _NUMBER_POWERS: Final[dict[float, Rule]] = {
     0.5: lambda k, x: k.sqrt(x), -0.5: lambda k, x: k.rsqrt(x), 2: lambda k, x: x * x, 3: lambda k, x: x * x * x,
     -1: lambda k, x: 1.0 / x, -2: lambda k, x: 1.0 / (x * x),
@@ -162,7 +166,7 @@ def _pow_rule(k: Any, x: Any, y: Any) -> Any:
 
 
 def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
-    if out.dtype.kind == "f" and y.__class__ in (int, float) and y in _NUMBER_POWERS:
+    if out.dtype.kind in "fc" and y.__class__ in (int, float) and y in _NUMBER_POWERS:
         xp.copyto(out, _NUMBER_POWERS[y](NUMPY if xp is np else ArrayLoop(xp), x))
         return
     if out.dtype.kind == "f" and y.__class__ in (int, float):
@@ -302,8 +306,11 @@ def _sgn_vjp(g: Any, x: Any, y: Any) -> Any:
 
 
 def _run_sgn(xp: Any, out: Any, x: Any) -> None:
-    if x.dtype.kind == "c":
-        xp.sign(x, out=out)
+    if x.dtype.kind == "c":  # x / |x|, which has a nan in each infinite part, as torch's has
+        size = xp.abs(x)
+        size[size == 0] = 1
+        real, imag = x.real / size, x.imag / size
+        out.real[...], out.imag[...] = real, imag
     else:
         _run_sign(xp, out, x)
 

@@ -20,6 +20,7 @@ from eager.autograd.record import owned
 from eager.callers import warn
 from eager.device import device
 from eager.dtypes import Category, dtype, scalar_name
+from eager.elements import check_int
 from eager.fake import DataDependentError, fake
 from eager.optable import loop_api, opmath
 from eager.optable.schema import PUBLIC_NAMES, Schema, is_number, parse
@@ -63,7 +64,6 @@ _ARITHMETIC: Final = (Kind.POINTWISE, Kind.REDUCTION, Kind.COMPOSITE)  # their g
 # Where a formula's parameter comes from: an argument, its spec, the cotangent, the output, lists of them, who needs one.
 _ARGUMENT, _SPEC, _COTANGENT, _OUTPUT, _OUTPUTS, _COTANGENTS, _NEEDS = range(7)
 _ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.traits`
-TOO_BIG: Final = "int too big to convert"  # torch's message for an int that neither int64 nor uint64 holds
 _SMALL: Final = 4096  # elements of which a copy costs less than a call of numpy
 _OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
 
@@ -365,8 +365,8 @@ class Op(_native.OpBase):
     def infer_pointwise(self, args: tuple[Any, ...]) -> TensorSpec:
         """The spec that operands, a dtype rule and the law of elementwise strides give."""
         for a in args:
-            if a.__class__ is int and not -(1 << 63) <= a < 1 << 64:
-                raise OverflowError(TOO_BIG)
+            if a.__class__ is int:
+                check_int(a)
         operands = [args[i] for i in self._tensor_at if hasattr(args[i], "stride")]
         if len(operands) != len(self._tensor_at):
             self._check_operands(args)

@@ -9,6 +9,9 @@ import pytest
 import eager as torch
 
 UNDERIVED: dict[str, Callable[[Any], Any]] = {
+    "floor_divide": lambda x: x // 2,
+    "floor_divide of a number": lambda x: 2 // (x + 9),
+    "floor_divide, in place": lambda x: (x * 1).floor_divide_(2),
     "heaviside": lambda x: torch.heaviside(x, torch.ones(4)),
     "heaviside, in place": lambda x: (x * 1).heaviside_(torch.ones(4)),
     "unique": torch.unique,

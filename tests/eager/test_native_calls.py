@@ -137,7 +137,7 @@ def test_views_of_integers_and_of_inference_tensors():
 # ---- kernels ----
 
 # of integers and bools alone: the samples of floats reach none of them
-WHOLE = "floor_divide remainder logical_and logical_or logical_xor".split()
+WHOLE = "floor_divide div_floor remainder logical_and logical_or logical_xor".split()
 DIRECT = [op for op in OPS.values() if op._direct >= 0 and op.name not in ("full", "empty", "rng_state", *WHOLE)]
 
 

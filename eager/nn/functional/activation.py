@@ -7,6 +7,7 @@ from typing import Any
 from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, scalar_name
+from eager.elements import check_element
 from eager.optable.shape import in_layout_of, in_unary_layout
 from eager.optable.table import OPS, cast_to, composition, write_out
 from eager.random import state_for
@@ -214,7 +215,8 @@ def threshold(input: Tensor, threshold: Any, value: Any, inplace: bool = False) 
 
 def _above(input: Tensor, bound: float, value: float) -> Tensor:
     """x where above the bound, else value."""
-    bound, value = dtypes.option(input.dtype, bound), dtypes.option(input.dtype, value)
+    for number in (bound, value):
+        check_element(dtypes.option(input.dtype, number), input.dtype)
     if input.dtype.is_floating_point:
         return in_unary_layout(OPS["threshold"](input, bound, value), input)
     return in_unary_layout(cast_to(where(input <= bound, value, input), input.dtype), input)

@@ -33,14 +33,14 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
 
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
                training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:  # fmt: skip
-    """`nn.functional.batch_norm`."""
-    return norm.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    """`nn.functional.batch_norm`, of any eps and of one value per channel too."""
+    return norm.unchecked_batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
                   use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:  # fmt: skip
-    """`nn.functional.instance_norm`."""
-    return norm.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    """`nn.functional.instance_norm`, of one spatial element too."""
+    return norm.unchecked_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
@@ -153,7 +153,7 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     """(y, mean, reciprocal deviation) of `nn.functional.batch_norm`; the last two are empty in evaluation."""
     if not training:
         nothing = OPS["empty"]((0,), input.dtype, input.device)
-        return norm.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps), nothing, nothing
+        return norm.unchecked_batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps), nothing, nothing
     y, mean, rstd = norm.batch_norm_with_moments(input, running_mean, running_var, weight, bias, momentum, eps)
     d = _statistics_dtype(input, weight, bias, running_mean, running_var)
     return y, cast_to(mean, d), cast_to(rstd, d)

@@ -118,11 +118,30 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     input: (n, c, *); the others (c,). In training the running statistics move by `momentum` towards the
     batch's mean and unbiased variance. Raises: ValueError for eps < 0, and in training for eps = 0 or one value per channel.
     """
+    _check_batch(input, weight, bias, running_mean, running_var)
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
+    if training:
+        _more_than_one_value(input, _values_per_channel(input))
+    return _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def unchecked_batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+                         bias: Tensor | None, training: bool, momentum: float, eps: float) -> Tensor:  # fmt: skip
+    """`batch_norm` for any eps and any number of values per channel, as torch's top-level function takes them."""
+    _check_batch(input, weight, bias, running_mean, running_var)
+    return _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def _check_batch(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                 running_var: Tensor | None) -> None:  # fmt: skip
     _fit_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     if input.dtype.is_floating_point and input.numel():
         _check_statistics(input, weight, bias, running_mean, running_var)
-    if eps < 0 or (training and eps == 0):
-        raise ValueError(f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
+
+
+def _batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None, bias: Tensor | None,
+                training: bool, momentum: float, eps: float) -> Tensor:  # fmt: skip
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
@@ -130,11 +149,20 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     return batch_norm_with_moments(input, running_mean, running_var, weight, bias, momentum, eps)[0]
 
 
+def _values_per_channel(input: Tensor) -> int:
+    return input.numel() // max(input.shape[1], 1) if input.ndim > 1 else 1
+
+
+def _variance(rstd: Tensor, eps: float) -> Tensor:
+    """The variance whose 1/std this is; with eps = 0 a 1/std of 0 stands for a variance of 0."""
+    variance = OPS["reciprocal"](rstd * rstd) - eps * 1.0  # True counts as one
+    return variance if eps else OPS["where"](rstd == 0, 0, variance)
+
+
 def batch_norm_with_moments(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
                             bias: Tensor | None, momentum: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """`batch_norm` in training: y, and each channel's mean and reciprocal deviation in this batch."""
-    count = input.numel() // max(input.shape[1], 1) if input.ndim > 1 else 1
-    _more_than_one_value(input, count)
+    count = _values_per_channel(input)
     y, mean, rstd = OPS["batch_norm_train"](input, weight, bias, eps)
     if running_mean is not None or running_var is not None:
         before = _native.set_grad_enabled(False)
@@ -142,8 +170,7 @@ def batch_norm_with_moments(input: Tensor, running_mean: Tensor | None, running_
             if running_mean is not None:
                 _move(running_mean, mean, momentum)
             if running_var is not None:
-                variance = OPS["reciprocal"](rstd * rstd) - eps * 1.0  # True counts as one
-                _move(running_var, times_ratio(variance, count, max(count - 1, 1)), momentum)
+                _move(running_var, times_ratio(_variance(rstd, eps), count, max(count - 1, 1)), momentum)
         finally:
             _native.set_grad_enabled(before)
     return y, mean, rstd
@@ -174,19 +201,29 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
                   weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
                   momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Normalise each channel of each sample by its own statistics, or by the running ones. input: (n, c, *)."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+    return unchecked_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def unchecked_instance_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+                            bias: Tensor | None, use_input_stats: bool, momentum: float, eps: float) -> Tensor:  # fmt: skip
+    """`instance_norm` for any number of spatial elements, as torch's top-level function takes them."""
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return _batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
     spatial = math.prod(input.shape[2:])
-    if spatial == 1:
-        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
     n, c = input.shape[:2]
-    y, mean, rstd = OPS["native_layer_norm"](input.reshape(n, c, spatial), (spatial,), None, None, eps)
+    if eps:
+        y, mean, rstd = OPS["native_layer_norm"](input.reshape(n, c, spatial), (spatial,), None, None, eps)
+    else:  # of a constant channel layer_norm gives nan, batch_norm 0
+        y, mean, rstd = OPS["batch_norm_train"](input.reshape(1, n * c, spatial), None, None, eps)
+        mean, rstd = (OPS["view"](t, (n, c, 1)) for t in (mean, rstd))
     if running_mean is not None and running_var is not None:
         before = _native.set_grad_enabled(False)
         try:
-            variance = times_ratio(OPS["reciprocal"](rstd * rstd) - eps * 1.0, spatial, max(spatial - 1, 1))
+            variance = times_ratio(_variance(rstd, eps), spatial, max(spatial - 1, 1))
             _move(running_mean, mean.mean((0, 2)), momentum)
             _move(running_var, variance.mean((0, 2)), momentum)
         finally:

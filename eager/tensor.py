@@ -232,6 +232,10 @@ class Tensor(_native.TensorBase):
         """A tensor over the same memory, without history; no op call."""
         return _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset())
 
+    def _recorded(self) -> Tensor:
+        """The tensor whose history the engine follows for this one."""
+        return self
+
     def detach(self) -> Tensor:
         """The same memory, cut off from the history."""
         return OPS["detach"](self)

@@ -28,7 +28,8 @@ class GradientEdge(NamedTuple):
 
 
 def _as_list(x: Any) -> list[Any]:
-    return [x] if isinstance(x, (TensorBase, GradientEdge)) or x is None else list(x)
+    given = [x] if isinstance(x, (TensorBase, GradientEdge)) or x is None else list(x)
+    return [t._recorded() if isinstance(t, TensorBase) else t for t in given]
 
 
 def _target(t: Any) -> Target | None:

@@ -8,7 +8,41 @@ from eager.func.forward import DualTensor, Forward
 from eager.func.push import check_tangent
 
 TensorBase = _native.TensorBase
-_levels: list[Forward] = []
+_levels: list[DualLevel] = []
+
+
+class RecordedDual(DualTensor):
+    """A dual tensor of a `dual_level`. Autograd records what is done to its value, as in torch: the history is the value's."""
+
+    @property  # type: ignore[misc]
+    def requires_grad(self) -> bool:
+        return self._value.requires_grad  # type: ignore[no-any-return]
+
+    @property
+    def grad_fn(self) -> Any:
+        return self._value.grad_fn
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._value.is_leaf  # type: ignore[no-any-return]
+
+    def register_hook(self, hook: Any) -> Any:
+        return self._value.register_hook(hook)
+
+    def retain_grad(self) -> None:
+        self._value.retain_grad()
+
+    def _recorded(self) -> Any:
+        if self.tangent is not None and self.requires_grad:
+            raise NotImplementedError("backward of a dual tensor that has a tangent: the gradient's own tangent is not computed; take "
+                                      "unpack_dual(tensor).primal or .tangent, or use torch.func.jvp of torch.func.grad")  # fmt: skip
+        return self._value
+
+
+class DualLevel(Forward):
+    """The level that a program enters by hand."""
+
+    wrapper = RecordedDual
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -22,7 +56,7 @@ def enter_dual_level() -> int:
     """Begin a level; returns its number, 0. Raises RuntimeError inside another."""
     if _levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    level = Forward(0)
+    level = DualLevel(0)
     level.__enter__()
     _levels.append(level)
     return 0

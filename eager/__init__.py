@@ -127,6 +127,8 @@ def get_device_module(device: _Any = None) -> _Any:
 
     Raises: RuntimeError for a device that has no module.
     """
+    if not isinstance(device, (_named_device, str, type(None))):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
     kind = ("cuda" if cuda.is_available() else "cpu") if device is None else _named_device(device).type
     if kind not in ("cuda", "cpu"):
         raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.")

@@ -23,7 +23,7 @@ class device:  # noqa: N801 - torch's name
     def __new__(cls, type: str | device | int, index: int | None = None) -> device:  # noqa: A002
         if isinstance(type, device):
             return type
-        if isinstance(type, int):
+        if isinstance(type, int) and not isinstance(type, bool):
             return device("cuda", type)
         if not isinstance(type, str):
             raise TypeError(f"device(): expected a string, an int or a device, got {type.__class__.__name__}")

@@ -176,8 +176,11 @@ def set_rng_state(new_state: Any) -> None:
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
-             device_type: str = "cuda") -> Iterator[None]:  # fmt: skip
+             device_type: str | None = None) -> Iterator[None]:  # fmt: skip
     """Restore the state of the CPU's default generator, and of those of `devices` (None: of all), at the end of the block."""
+    device_type = device_type or "cuda"
+    if device_type not in ("cpu", "cuda", "meta"):
+        raise RuntimeError(f"torch has no module of `{device_type}`")
     if not enabled:
         yield
         return

@@ -68,7 +68,8 @@ _LENIENT: Final = frozenset("inplace return_indices hard need_weights average_at
 _LENIENT_IN: Final = frozenset([
     ("gaussian_nll_loss", "full"), ("embedding", "norm_type"), ("embedding_bag", "norm_type"), ("embedding_bag", "include_last_offset"),
     ("gumbel_softmax", "eps"), ("interpolate", "recompute_scale_factor"), ("triplet_margin_with_distance_loss", "swap"),
-    ("lobpcg", "largest"), ("lobpcg", "niter"), ("lu", "get_infos"), ("pca_lowrank", "center"), ("stft", "center"),
+    ("multi_head_attention_forward", "training"), ("lobpcg", "largest"), ("lobpcg", "niter"), ("lu", "get_infos"),
+    ("pca_lowrank", "center"), ("stft", "center"),
     *((f"{how}_lowrank", name) for how in ("pca", "svd") for name in ("q", "niter")),
 ])  # fmt: skip
 _OPTIONAL: Final = frozenset(("pin_memory", "stable"))  # flags that may be None

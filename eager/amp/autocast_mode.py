@@ -10,6 +10,7 @@ from typing import Any
 from eager import ambient, casting, cuda, dtypes
 from eager.device import device
 from eager.dtypes import dtype
+from eager.flags import check_flags as _check_flags
 from eager.tensor import Tensor
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -51,6 +52,10 @@ def _precisions() -> tuple[tuple[str, dtype], ...]:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on for that kind of device in this thread."""
+    if not isinstance(device_type, str):
+        raise TypeError(f"is_autocast_enabled(): argument 'device_type' (position 1) must be str, not {type(device_type).__name__}")
+    if device_type not in _SUPPORTED:
+        device(device_type)  # RuntimeError for a word that names no device
     return any(name == device_type for name, _ in _precisions())
 
 
@@ -137,6 +142,9 @@ def _settings(device_type: str, lower: dtype | None, enabled: bool, keeps: bool 
     """Device type, low precision, whether to do anything, whether to keep casts: from the arguments of `autocast`."""
     if lower is not None and not isinstance(lower, dtypes.dtype):
         raise ValueError(f"Expected `dtype` of type `torch.dtype`, got: `{type(lower)}`")
+    _check_flags("set_autocast_enabled", enabled=enabled)
+    if keeps is not None:
+        _check_flags("set_autocast_cache_enabled", enabled=keeps)
     name = _check(device_type)
     fast = _thread.dtypes[name] if lower is None else lower
     possible = bool(enabled) and _is_possible(name, fast)

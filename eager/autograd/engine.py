@@ -248,6 +248,13 @@ def queue_callback(fn: Callable[[], None]) -> None:
     per_thread.callbacks.append(fn)
 
 
+def _check_switches(**switches: Any) -> None:
+    """Raise TypeError for what is neither a bool nor None, nor a small number, which torch takes for its truth."""
+    for name, value in switches.items():
+        if value is not None and not (isinstance(value, int) and 0 <= value < 256):
+            raise TypeError(f"argument '{name}' must be bool, not {type(value).__name__}")
+
+
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
              grad_variables: Any = None, inputs: Any = None) -> None:  # fmt: skip
     """Add the gradients of `tensors` into the `.grad` of the leaves they depend on (or of `inputs` only).
@@ -262,6 +269,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
                                "only use `grad_tensors`.")  # fmt: skip
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         grad_tensors = grad_variables
+    if type(create_graph) is not bool or retain_graph is not None:
+        _check_switches(retain_graph=retain_graph, create_graph=create_graph)
     outputs = _as_list(tensors)
     given = [None] * len(outputs) if grad_tensors is None else _as_list(grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
@@ -306,6 +315,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     Raises: RuntimeError for no inputs, and for an input that the outputs do not depend on, unless `allow_unused` (None for it) or
     `materialize_grads` (zeros for it).
     """
+    _check_switches(retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused, materialize_grads=materialize_grads)
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")  # fmt: skip

@@ -80,22 +80,22 @@ def _numerical(value: Callable[[], list[Any]], x: Any, outputs: int, eps: float)
     a = _array(x)
     columns: list[list[Any]] = [[] for _ in range(outputs)]
     for at in np.ndindex(a.shape):
-        steps = [_difference(value, a, at, eps)]
+        steps = [_difference(value, a, at, eps, eps)]
         if a.dtype.kind == "c":
-            steps.append(_difference(value, a, at, eps * 1j))
+            steps.append(_difference(value, a, at, eps * 1j, eps))
         for i in range(outputs):
             columns[i].append(steps[0][i] + 1j * steps[1][i] if len(steps) > 1 else steps[0][i])
     return [np.array(c).reshape(len(c), -1) if a.size and c[0].size else np.zeros((a.size, 0)) for c in columns]
 
 
-def _difference(value: Callable[[], list[Any]], a: Any, at: Any, step: Any) -> list[Any]:
+def _difference(value: Callable[[], list[Any]], a: Any, at: Any, step: Any, length: float) -> list[Any]:
     kept = a[at]
     a[at] = kept + step
     above = value()
     a[at] = kept - step
     below = value()
     a[at] = kept
-    return [(p.astype(np.float64) - m.astype(np.float64)) / (2 * abs(step)) for p, m in zip(above, below, strict=True)]
+    return [(p.astype(np.float64) - m.astype(np.float64)) / (2 * length) for p, m in zip(above, below, strict=True)]
 
 
 def _analytical(y: Any, xs: Sequence[Any]) -> list[Any]:

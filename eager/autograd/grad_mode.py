@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from eager import _native
+from eager.flags import check_flags as _check_flags
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,6 +108,7 @@ class set_grad_enabled(_GradContext):  # noqa: N801 - torch's name
     """Sets recording at once; as a context manager it restores the former state at the end."""
 
     def __init__(self, mode: bool) -> None:
+        _check_flags("set_grad_enabled", enabled=mode)
         super().__init__(bool(mode))
         self._at_call = _native.set_grad_enabled(self.on)
 
@@ -133,6 +135,7 @@ class inference_mode(_GradContext):  # noqa: N801 - torch's name
         return self(mode)
 
     def __init__(self, mode: bool = True) -> None:
+        _check_flags("_InferenceMode", enabled=mode)
         super().__init__(not mode)
         self.mode = mode
         self._inference_before: list[bool] = []

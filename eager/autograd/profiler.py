@@ -224,6 +224,8 @@ class record_function:  # noqa: N801 - torch's name
     """A named region in the profile, as a block or a decorator; free where no profiler runs."""
 
     def __init__(self, name: str, args: str | None = None) -> None:
+        if not isinstance(args, str | None):
+            raise RuntimeError(f"record_function: args must be str or None, not {type(args).__name__}")
         self.name = name
         self._event: tuple[profile, FunctionEvent] | None = None
 

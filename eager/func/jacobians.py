@@ -45,6 +45,8 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     For an output of shape s and an argument of shape t it is (*s, *t); outputs and arguments may be trees. With
     `has_aux`, `func` returns (output, aux) and the result is (jacobian, aux).
     """
+    if isinstance(chunk_size, bool):
+        raise TypeError("jacrev: `chunk_size` should be None or an int, got a bool")
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 

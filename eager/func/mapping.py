@@ -32,6 +32,9 @@ def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, random
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
+    if isinstance(chunk_size, bool):
+        raise TypeError("vmap: chunk_size should be None or an int, got a bool")
+
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         size, leaves, dims, spec = _process_inputs(in_dims, args, func)
@@ -59,6 +62,8 @@ def _process_inputs(in_dims: Dims, args: tuple[Any, ...], func: Callable[..., An
     for i, (x, d) in enumerate(zip(leaves, dims, strict=True)):
         if d is None:
             continue
+        if isinstance(d, bool):
+            raise TypeError("_add_batch_dim(): argument 'batch_dim' (position 2) must be int, not bool")
         if not isinstance(d, int):
             raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={d} for an input but in_dim must be either an "
                              "integer dimension or None.")  # fmt: skip

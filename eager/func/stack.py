@@ -37,7 +37,7 @@ def name_of(func: Callable[..., Any]) -> str:
 
 def check_argnums(argnums: Any, count: int) -> int | tuple[int, ...]:
     """`argnums` non-negative. Raises RuntimeError with torch's texts."""
-    if isinstance(argnums, bool) or not isinstance(argnums, (int, tuple)):
+    if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     if isinstance(argnums, tuple) and not argnums:
         raise RuntimeError("argnums must be non-empty")

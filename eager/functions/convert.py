@@ -25,6 +25,8 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | No
             args = (kwargs.pop(name), *args)
     if kwargs:
         raise TypeError(f"to() received an invalid keyword argument: {next(iter(kwargs))}")
+    if args and isinstance(args[0], bool):
+        raise TypeError("to() received an invalid combination of arguments - got bool; allowed: a dtype, a device or a tensor")
     flags = []
     for a in args:
         if isinstance(a, TensorBase):

@@ -9,6 +9,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.device import device as torch_device
+from eager.flags import check_flags as _check_flags
 from eager.interception import _disabled_torch_function_impl, subclasses_off
 from eager.optable.table import OPS
 from eager.tensor import Tensor
@@ -71,6 +72,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 def _alias_as(kind: type[Any], data: Tensor, requires_grad: bool) -> Any:
     """A leaf of class `kind` over the memory of `data`, marked as a parameter."""
+    if type(requires_grad) is not bool:
+        _check_flags("_make_subclass", require_grad=requires_grad)
     if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     flags = IS_PARAM_FLAG | (data._meta_word & FAKE_FLAG) | (REQUIRES_GRAD_FLAG if requires_grad else 0)

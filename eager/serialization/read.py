@@ -80,6 +80,8 @@ def load(f: PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = 
     only = pickle_module is None if weights_only is None else weights_only
     if only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if pickle_module is not None and pickle_module.Unpickler is not pickle.Unpickler:
+        raise NotImplementedError("load: pickle_module is Python's pickle; others are not implemented")
     path = isinstance(f, (str, os.PathLike))
     if mmap and not path:
         raise ValueError("f must be a file path in order to use the mmap argument")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import collections
 import io
+import operator
 import os
 import pickle
 import struct
@@ -160,6 +161,9 @@ def save(obj: Any, f: PathLike | BinaryIO, pickle_module: Any = pickle, pickle_p
     _use_new_zipfile_serialization: False writes the format before torch 1.6.
     Raises: RuntimeError for a folder that does not exist; AttributeError for a file object that cannot write.
     """
+    pickle_protocol = operator.index(pickle_protocol)
+    if pickle_module.Pickler is not pickle.Pickler:
+        raise NotImplementedError("save: pickle_module is Python's pickle; others are not implemented")
     write = _write_archive if _use_new_zipfile_serialization else _write_legacy
     if not isinstance(f, (str, os.PathLike)):
         if not hasattr(f, "write"):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from eager import dtypes
+from eager.flags import check_flags as _check_flags
 from eager.functions.creation import empty as _empty
 from eager.functions.creation import linspace as _linspace
 from eager.functions.creation import ones as _ones
@@ -31,7 +32,8 @@ def _window(name: str, samples: int, first: float, last: float, shape: Callable[
         raise ValueError(f"{name} requires non-negative window length, got M={samples}")
     if layout is not strided:
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
-    dtype = dtype or dtypes.get_default_dtype()
+    _check_flags(name, requires_grad=requires_grad)
+    dtype = dtypes.get_default_dtype() if dtype is None else dtype
     if dtype not in (dtypes.float32, dtypes.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
     if samples < 2:
@@ -80,6 +82,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, l
     """I0(beta sqrt(1 - n^2)) / I0(beta), n from -1 to 1."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
+    beta = beta * 1.0  # True counts as one
     step = 2.0 * beta / _period(M, sym)
 
     def shape(k: Tensor) -> Tensor:

@@ -66,6 +66,8 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
     usual one. Sequences are compared item by item, mappings key by key.
     Raises: AssertionError; ValueError for one tolerance without the other; TypeError for what can't be compared.
     """
+    if not isinstance(equal_nan, bool):
+        raise RuntimeError(f"assert_close: equal_nan must be bool, not {type(equal_nan).__name__}")
     if (rtol is None) != (atol is None):
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     options = _Options(rtol, atol, equal_nan, allow_subclasses, check_device, check_dtype, check_layout, check_stride)

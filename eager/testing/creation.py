@@ -28,6 +28,8 @@ def make_tensor(*shape: Any, dtype: dtype, device: Any = "cpu", low: float | Non
     if noncontiguous and memory_format is not None:
         raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous} "
                          f"and memory_format={memory_format}")  # fmt: skip
+    if not isinstance(requires_grad, bool):
+        raise RuntimeError("requires_grad must be a bool")
     bottom, top = _bounds(dtype, low, high)
     wide = (*size[:-1], 2 * size[-1]) if noncontiguous and size and math.prod(size) > 1 else size
     values = _draw(wide, dtype, device, bottom, top)

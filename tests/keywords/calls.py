@@ -1,22 +1,26 @@
 """One accepted call for each public function, method, layer, optimizer and schedule, and the keywords that it leaves unset.
 
 The calls come from tables that other tests keep: `tests.data.calls` (functions and methods), `tests.nn.layer_cases`
-(layers) and this file. `run` makes a call with further keywords, in eager or in torch.
+(layers), more_calls.py, object_calls.py and this file. `run` makes a call with further keywords, in eager or in torch.
 """
 from __future__ import annotations
 
 import ast
 import inspect
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import chain
 from typing import Any, Final
 
 from tests.data.calls import calls, names
 from tests.keywords.more_calls import MORE_CALLS
+from tests.keywords.object_calls import OBJECT_CALLS
 from tests.nn import layer_cases
 
 Library = Any  # the module `eager` or `torch`
+_USE: Final = " >> "  # between a call and the use of its result
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Call:
 
     name: str
     text: str
-    kind: str  # "function", "layer", "optimizer" or "schedule"
+    kind: str  # "function", "layer", "optimizer", "schedule" or "object"
     differentiable: bool = False
 
 
@@ -52,8 +56,8 @@ def keywords(T: Library, call: Call) -> tuple[str, ...]:
 
 
 def _parse(text: str) -> ast.Call | None:
-    """The outermost call of an expression; None if the expression has another form."""
-    node = ast.parse(text, mode="eval").body
+    """The outermost call of an expression, without its use; None if the expression has another form."""
+    node = ast.parse(text.partition(_USE)[0], mode="eval").body
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     if any(k.arg is None for k in node.keywords):
@@ -65,13 +69,15 @@ def _scope(T: Library, call: Call) -> dict[str, Any]:
     """The names that the call is written in, made anew."""
     if call.kind == "function":
         return names(T)
+    if call.kind == "object":
+        return _object_scope(T)
     p = T.nn.Parameter(T.ones(3, 4))
     return {"nn": T.nn, "torch": T, "optim": T.optim, "p": p, "sgd": T.optim.SGD([p], lr=0.1, momentum=0.9)}
 
 
 def _target(T: Library, call: Call) -> Callable[..., Any]:
     owner, _, attribute = call.name.rpartition(".")
-    scope = {"T": T, "F": T.nn.functional, "Tensor": T.Tensor, "nn": T.nn, "optim": T.optim}
+    scope = {"T": T, "F": T.nn.functional, "Tensor": T.Tensor, "nn": T.nn, "optim": T.optim, "D": T.distributions}
     return getattr(eval(owner, scope), attribute)  # type: ignore[no-any-return]
 
 
@@ -223,13 +229,49 @@ SequentialLR(sgd, [optim.lr_scheduler.StepLR(sgd, 2), optim.lr_scheduler.StepLR(
 """
 
 
+def _object_scope(T: Library) -> dict[str, Any]:
+    """The names of `object_calls`: a small network, its parameters with gradients, a batch, and functions of tensors and files."""
+    import_module(f"{T.__name__}.nn.utils.prune")  # torch does not import it by itself
+    net, norm, table = T.nn.Linear(4, 3), T.nn.BatchNorm1d(2), T.nn.Embedding(5, 3, sparse=True)
+    x, buffer = T.ones(2, 4), io.BytesIO()
+    net(x).sum().backward()
+
+    def under(context: Any, body: Callable[[], Any]) -> Any:
+        with context:
+            return body()
+
+    def saved(value: Any) -> io.BytesIO:
+        T.save(value, file := io.BytesIO())
+        return again(file)
+
+    def again(file: io.BytesIO) -> io.BytesIO:
+        file.seek(0)
+        return file
+
+    return names(T) | {
+        "nn": T.nn, "D": T.distributions, "net": net, "ps": list(net.parameters()), "x": x, "norm": norm, "table": table,
+        "sgd": T.optim.SGD(net.parameters(), lr=0.1), "leaf": T.ones(3, dtype=T.float64).requires_grad_(), "buffer": buffer,
+        "cube": lambda x: (x**3).sum(), "under": under, "saved": saved, "again": again,
+        "f8": lambda values: T.tensor(values, dtype=T.float64), "i8": T.tensor}  # fmt: skip
+
+
+def _run_object(T: Library, call: Call, more: dict[str, Any]) -> Any:
+    """What the use of the result gives."""
+    node, scope = _parse(call.text), _scope(T, call)
+    assert node is not None
+    args, kwargs = _arguments(node, scope)
+    scope["it"] = _target(T, call)(*args, **kwargs, **more)
+    return eval(call.text.partition(_USE)[2], scope)
+
+
 def objects(T: Library) -> Iterator[Call]:
-    """The first case of each layer, each optimizer and each learning rate schedule."""
+    """The first case of each layer, each optimizer, each learning rate schedule, and of what `object_calls` calls."""
     texts = [("layer", expression) for expression, _ in layer_cases.LAYERS.values()]
     base = T.optim.Optimizer
     texts += [("optimizer", f"optim.{name}([p])") for name, kind in sorted(vars(T.optim).items())
               if inspect.isclass(kind) and issubclass(kind, base) and kind is not base]  # fmt: skip
     texts += [("schedule", f"optim.lr_scheduler.{part.strip()}") for line in _SCHEDULES.strip().splitlines() for part in line.split(" | ")]
+    texts += [("object", text) for text in OBJECT_CALLS]
     seen: set[str] = set()
     for kind, text in texts:
         node = _parse(text)
@@ -245,4 +287,5 @@ def objects(T: Library) -> Iterator[Call]:
 
 
 _RUN: Final[dict[str, Callable[[Library, Call, dict[str, Any]], Any]]] = {
-    "function": _run_function, "layer": _run_layer, "optimizer": _run_optimizer, "schedule": _run_schedule}  # fmt: skip
+    "function": _run_function, "layer": _run_layer, "optimizer": _run_optimizer, "schedule": _run_schedule,
+    "object": _run_object}  # fmt: skip

@@ -21,7 +21,14 @@ EXCUSED: Final[tuple[tuple[str, str], ...]] = (
     (r"refused: T\.lobpcg\(niter=2\.5\)", "a number of iterations is whole; torch compares its counter with it"),
     (r"refused: T\.nn\.init\.trunc_normal_\(std=-17\)", "no distribution has a negative deviation; torch's rejection sampling squares it"),
     (r"refused: nn\.LinearCrossEntropyLoss\(options=", "eager has no chunked form, which the options are for, and says so"),
+    (r"refused: T\.func\.vmap\(out_dims=(True|False)\)", "a dim is whole: torch refuses a bool for in_dims, but not for out_dims"),
+    (r"refused: T\.autograd\.grad(grad)?check\(masked=", "eager has no masked gradients of sparse tensors, and says so"),
+    (r"refused: T\.autograd\.gradgradcheck\(check_fwd_over_rev=", "eager has no forward mode through autograd.grad, and says so"),
+    (r"refused: F\.multi_head_attention_forward\([qkv]_proj_weight=", "torch reads these weights only with use_separate_proj_weight"),
     # torch refuses, eager accepts
+    (r"taken: T\.autograd\.gradgradcheck\(eps=True\)", "True is a step of 1; torch fails to subtract the bool from a tensor"),
+    (r"taken: T\.save\(pickle_protocol=(True|-17)\)",
+     "protocols 1 and -17 (the newest) are written and read; torch writes them, and its restricted reader knows protocol 2 alone"),
     (r"taken: T\.linalg\.cond\(p=True\)", "True is the order 1; torch's backward pass fails for it, as for -1, inf and 'fro'"),
     (r"taken: Tensor\.dist\(p=False\)", "False is the order 0; torch's backward pass fails for it if both tensors require gradients"),
     # the value acts in torch alone

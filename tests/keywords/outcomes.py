@@ -48,10 +48,11 @@ def outcomes(T: Library, plan: Plan) -> dict[str, dict[str, list[str]]]:
 
 
 def outcome(T: Library, call: Call, keyword: str, value: Any, plain: Any) -> str:
+    """What the call does: the built-in class of its error, or whether the result is the plain one."""
     try:
         result = run(T, call, {keyword: value})
     except Exception as error:
-        return type(error).__name__
+        return next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
     return SAME if same(T, result, plain) else CHANGED
 
 

@@ -146,11 +146,11 @@ globals().update(_all_refusing(_listed(_public), __name__))
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
 TOP_LEVEL: dict[str, Any] = {
     **_all_refusing(_listed(aten.FUNCTIONS), "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
-    **_all_refusing({fn.__name__: _unwrap(fn) for fn in (celu, max_pool1d_with_indices, rrelu)}, "eager"), "bilinear": bilinear,
+    **_all_refusing({fn.__name__: _unwrap(fn) for fn in (celu, max_pool1d_with_indices, rrelu, selu)}, "eager"), "bilinear": bilinear,
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
     "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle,
     "pairwise_distance": pairwise_distance, "pdist": pdist, "prelu": prelu, "rms_norm": rms_norm,
-    "selu": selu, "relu_": relu_, "threshold_": threshold_,
+    "relu_": relu_, "threshold_": threshold_,
 }  # fmt: skip
 _accept_numpy_names(TOP_LEVEL)
 for _name, _fn in TOP_LEVEL.items():

@@ -8,14 +8,18 @@ from eager.nn.module import Module
 from eager.nn.utils import parametrize
 from eager.nn.utils.orthogonal import orthogonal
 from eager.optable.table import OPS
+from eager.spec import normalize_dim as _normalize_dim
 from eager.tensor import Tensor
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:  # noqa: A002 - torch's name
-    """Norm over all dims but `dim`, kept; over all dims for dim = -1."""
+    """Norm over all dims but `dim`, kept; over all dims for dim = -1. Raises: TypeError for a dim that is no int, IndexError."""
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise TypeError(f"_weight_norm(): argument 'dim' (position 3) must be int, not {type(dim).__name__}")
     if dim == -1:
         return v.reshape(-1).norm(pow)
-    others = tuple(i for i in range(v.ndim) if i != dim % v.ndim)
+    kept = _normalize_dim(dim, v.ndim)
+    others = tuple(i for i in range(v.ndim) if i != kept)
     if pow == 2:
         return OPS["sqrt"](OPS["sum"](v * v, others, True, None))
     return OPS["pow"](OPS["sum"](OPS["pow"](OPS["abs"](v), pow), others, True, None), 1.0 / pow)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from eager import dtypes
+from eager.flags import check_flags as _check_flags
 from eager.optable.table import OPS
 from eager.tensor import Tensor
 
@@ -133,6 +134,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
 def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
                         total_length: int | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The padded sequences (t, n, *), or (n, t, *) with batch_first, and their lengths (n,)."""
+    _check_flags("_pad_packed_sequence", batch_first=batch_first)
     batch_sizes = _lengths(sequence.batch_sizes)
     longest, n = len(batch_sizes), batch_sizes[0]
     if total_length is not None:
@@ -162,6 +164,7 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
 
 def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
     """Sequences (l_i, *) as one tensor (t, n, *), or (n, t, *) with batch_first, filled with padding_value."""
+    _check_flags("pad_sequence", batch_first=batch_first)
     if isinstance(sequences, Tensor):
         sequences = list(sequences)
     elif not isinstance(sequences, Iterable):
@@ -183,9 +186,9 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences (l_i, *) of a padded tensor."""
+    """The sequences (l_i, *) of a padded tensor. Raises: ValueError for other than one length for each."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [rows[i, :n] for i, n in enumerate(_lengths(lengths))]
+    return [row[:n] for row, n in zip(rows, _lengths(lengths), strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:

@@ -81,6 +81,8 @@ def functional_call(module: Module, parameters_and_buffers: dict[str, Any] | Seq
                     raise ValueError(f"{[name]} appeared in multiple dictionaries; behavior of functional call is ambiguous")
                 merged[name] = value
         parameters_and_buffers = merged
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise TypeError(f"expected keyword arguments to be dict or None, got {type(kwargs).__name__}")
     call = () if args is None else args if isinstance(args, tuple) else (args,)
     with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
         return module(*call, **(kwargs or {}))

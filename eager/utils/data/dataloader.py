@@ -109,7 +109,9 @@ class DataLoader(Generic[T_co]):
         self.drop_last = drop_last
         self.sampler = sampler
         self.batch_sampler = batch_sampler
-        self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
+        if collate_fn is None:
+            collate_fn = default_collate if self._auto_collation else default_convert
+        self.collate_fn = collate_fn
         self._iterable_length: int | None = None  # once somebody has asked for it: then a pass holds the dataset to it
         self._initialized = True
         _warn_of_too_many(num_workers)

@@ -51,7 +51,7 @@ clean:
 $(VENV)/.core: pyproject.toml
 	@test -x $(VENV)/bin/python || { echo "making $(VENV)"; python=$$(sh .ci/find-python.sh) && "$$python" -m venv $(VENV); }
 	@echo "installing framejit and building its extensions"
-	@$(LOCK) $(PIP) install "setuptools>=74.1" -e .
+	@$(LOCK) $(PIP) install "setuptools>=77" -e .
 	@touch $@
 
 $(VENV)/.native: $(VENV)/.core $(NATIVE)

@@ -75,9 +75,14 @@ def rounded(value: Any, to: Any) -> Any:
     return value
 
 
+def fits_every_dtype(value: Any) -> bool:
+    """Whether a value is an int or a float from 0 to 127: every dtype holds it, so that no check of a range is needed."""
+    return (value.__class__ is int or value.__class__ is float) and 0 <= value <= 127
+
+
 def check_element(value: Any, to: Any) -> None:
     """Refuse a number that does not fit the dtype `to`, before a kernel runs or where none does. Raises as `element`."""
-    if not to.is_float8:
+    if not fits_every_dtype(value) and not to.is_float8:
         element(value, to.numpy)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from eager import _native, dtypes
 from eager.callers import warn
 from eager.dtypes import Category, c_name, scalar_name
-from eager.elements import check_element, rounded
+from eager.elements import check_element, fits_every_dtype, rounded
 from eager.optable.schema import is_number
 from eager.optable.shape import in_layout_of, laid_out
 from eager.optable.table import OPS, Op, composition, from_array, write_out
@@ -79,7 +79,7 @@ def _times(other: Any, alpha: Any, *terms: Any) -> Any:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if isinstance(alpha, float | SymFloat) and category < Category.FLOAT:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    if not isinstance(alpha, SymInt | SymFloat):
+    if not fits_every_dtype(alpha) and not isinstance(alpha, SymInt | SymFloat):
         check_element(alpha, result_type(*terms))
     if category is Category.BOOL:
         return OPS["mul"](other, bool(alpha)) if isinstance(other, TensorBase) else bool(other and alpha)
@@ -136,14 +136,16 @@ def _division(rounding_mode: str | None) -> str:
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
     """input ** exponent. Raises RuntimeError for an integer tensor with a negative integer exponent."""
-    if exponent is True and isinstance(input, TensorBase):
+    if not isinstance(input, TensorBase):
+        power = _power_of_number if is_number(input) else OPS["pow"]
+        return _out(power(input, exponent), out, input, exponent)
+    if exponent is True:
         exponent = 1
-    integral = isinstance(input, TensorBase) and input.dtype.is_integral
-    if integral and isinstance(exponent, int) and exponent < 0:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
-    if isinstance(input, TensorBase) and (isinstance(exponent, int) if integral else input.dtype.itemsize == 2):
+    elif isinstance(exponent, int) if input.dtype.is_integral else input.dtype.itemsize == 2:
+        if input.dtype.is_integral and exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
         _check_numbers(input, exponent)
-    return _out(_power_of_number(input, exponent) if is_number(input) else OPS["pow"](input, exponent), out, input, exponent)
+    return _out(OPS["pow"](input, exponent), out, input, exponent)
 
 
 def _power_of_number(base: Any, exponent: Any) -> Any:
@@ -171,6 +173,8 @@ def _check_numbers(tensor: Any, *values: Any) -> None:
     """
     for value in values:
         kind = value.__class__
+        if value is None or fits_every_dtype(value):
+            continue
         if kind is int and tensor.dtype.category is Category.INT:
             if -(2**63) <= value < 2**64:
                 check_element(value, tensor.dtype)
@@ -332,7 +336,8 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     if input is None and other is None:
         return OPS["nonzero"](condition if condition.ndim else OPS["unsqueeze"](condition, 0)).unbind(1)
     check_condition(condition)
-    _check_choices(input, other)
+    if not (isinstance(input, TensorBase) and isinstance(other, TensorBase)):
+        _check_choices(input, other)
     chosen = OPS["where"](condition, input, other)
     if out is not None and out.dtype is not chosen.dtype:
         raise RuntimeError(f"Expected out type to be {scalar_name(chosen.dtype)} but got {scalar_name(out.dtype)}")
@@ -342,7 +347,9 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 def _check_choices(input: Any, other: Any) -> None:  # noqa: A002
     """Raise RuntimeError for a number that does not fit the result; beside halves it becomes an infinity, as in torch."""
     tensor, number = (input, other) if isinstance(input, TensorBase) else (other, input)
-    if isinstance(tensor, TensorBase) and not (tensor.dtype.is_floating_point and tensor.dtype.itemsize == 2):
+    if not isinstance(tensor, TensorBase) or fits_every_dtype(number):
+        return
+    if not (tensor.dtype.is_floating_point and tensor.dtype.itemsize == 2):
         _check_numbers(tensor, number)
 
 

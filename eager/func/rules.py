@@ -191,8 +191,8 @@ _BY_RULE: dict[Rule, str] = {
     roll: "roll",
     cat: "cat",
     padded: "tril triu constant_pad_nd view_as_complex view_as_real view_dtype real imag conj frexp",
-    last_dims: "inverse inverse_status det slogdet solve solve_status solve_triangular cholesky cholesky_status qr svd svdvals eigh eig "
-               "pinv matrix_exp lu_factor pivot_order geqrf",
+    last_dims: "inverse inverse_status det cofactor cofactor_derivative slogdet solve solve_status solve_triangular cholesky "
+               "cholesky_status qr svd svdvals eigh eig pinv matrix_exp lu_factor pivot_order geqrf",
     searched: "searchsorted",
     folded: "max_pool avg_pool avg_pool_backward adaptive_avg_pool adaptive_avg_pool_backward adaptive_max_pool im2col col2im",
     repeated: "repeat",

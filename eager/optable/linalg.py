@@ -147,13 +147,13 @@ def _eye_like(x: Any) -> Any:
     return _diag(OPS["full"]((*x.shape[:-2], x.shape[-1]), 1, x.dtype, x.device))
 
 
-def _one(make: Any) -> Iterator[tuple[Any, ...]]:
+def invertible_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield (make.invertible(3, 3),)
     yield (make.invertible(2, 3, 3).transpose(1, 2),)
     yield (make.invertible(0, 2, 2),)
 
 
-# ---- inverse, determinant, solve ----
+# ---- inverse, solve ----
 
 
 def _inverse(xp: Any, out: Any, x: Any) -> None:
@@ -169,41 +169,7 @@ def inverse_vjp(g: Any, y: Any) -> Any:
 
 
 INVERSE = declare("inverse(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.inv"), kernel=_inverse,
-                  vjp={"x": inverse_vjp}, samples=_one)  # fmt: skip
-
-
-def _batch_spec(who: str) -> Any:
-    def meta(x: SpecLike) -> TensorSpec:
-        check_square(who, x)
-        return spec_like(x, tuple(x.shape[:-2]))
-
-    return meta
-
-
-def _per_matrix(v: Any) -> Any:
-    """(*) -> (*, 1, 1)."""
-    return OPS["unsqueeze"](OPS["unsqueeze"](v, v.ndim), v.ndim + 1)
-
-
-DET = declare("det(Tensor x) -> Tensor", Kind.OPAQUE, meta=_batch_spec("linalg.det"),
-              kernel=lambda xp, out, x: xp.copyto(out, xp.linalg.det(x)),
-              vjp={"x": lambda g, x, y: _per_matrix(g * y) * _t(OPS["inverse"](x))}, samples=_one)  # fmt: skip
-
-
-def _slogdet_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
-    spec = _batch_spec("linalg.slogdet")(x)
-    return spec, spec_like(x, spec.shape, x.dtype.to_real())
-
-
-def _slogdet(xp: Any, out: Any, x: Any) -> None:
-    sign, logarithm = xp.linalg.slogdet(x)
-    xp.copyto(out[0], sign)
-    xp.copyto(out[1], logarithm)
-
-
-SLOGDET = declare("slogdet(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_slogdet_meta, kernel=_slogdet,
-                  vjp={"x": lambda gs, x: _per_matrix(gs[1]) * _t(OPS["inverse"](x))},
-                  nondifferentiable_outputs=(0,), samples=_one)  # fmt: skip
+                  vjp={"x": inverse_vjp}, samples=invertible_samples)  # fmt: skip
 
 
 def _solve_meta(x: SpecLike, other: SpecLike) -> TensorSpec:

@@ -72,7 +72,11 @@ for _family in FAMILIES:
 for _name in _native.FAST_METHODS:  # with a short way in C before the function, under all names that it has
     _plain = getattr(Tensor, _name)
     attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))
-FUNCTIONS.update({name + "_": getattr(Tensor, name + "_") for name in _IN_PLACE})
+for _name in _IN_PLACE:
+    _method = getattr(Tensor, _name + "_")
+    if not isinstance(_method, _native.OpBase):  # a wrapper of its own: its texts count the tensor among the arguments
+        _method = refusing(inspect.unwrap(_method), _name + "_", "eager")
+    FUNCTIONS[_name + "_"] = _method
 FUNCTIONS.update({name: refusing(inspect.unwrap(FUNCTIONS[name]), name, "eager", False) for name in _OF_LISTS})
 FUNCTIONS["detach_"] = refusing(Tensor.detach_, "detach_", "eager")
 for _name, _fn in FUNCTIONS.items():  # each is found again under its name: so it pickles, and is written in graphs

@@ -54,7 +54,7 @@ class Schema:
         if len(args) > positional:
             if len(args) == len(self.params) and not kwargs:
                 return args  # already in canonical form
-            raise TypeError(f"{self.name}() takes {positional} positional arguments but {len(args)} were given")
+            raise TypeError(f"{self.name}() takes {positional} positional argument{'s' * (positional != 1)} but {len(args)} were given")
         result = list(args)
         left = dict(kwargs) if kwargs else {}
         for p in self.params[len(args) :]:

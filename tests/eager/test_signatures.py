@@ -144,6 +144,14 @@ def test_arguments_of_known_classes_are_not_checked_again(monkeypatch: pytest.Mo
     (lambda x: x.masked_fill(1, 2), "masked_fill() received an invalid combination of arguments - got (int, int), but expected one of:"),
     (lambda x: x.t(1), "t() takes 0 positional arguments but 1 was given"),
     (lambda x: torch.t(x, 1), "t() takes 1 positional argument but 2 were given"),
+    (lambda x: torch.exp_(x, 1), "exp_() takes 1 positional argument but 2 were given"),
+    (lambda x: torch.clamp_(x, "a"), "clamp_() received an invalid combination of arguments - got (Tensor, str), but expected one of:"),
+    (lambda x: torch.nan_to_num_(x, "a"), "nan_to_num_(): argument 'nan' (position 2) must be float, not str"),
+    (lambda x: x.nan_to_num_("a"), "nan_to_num_(): argument 'nan' (position 1) must be float, not str"),
+    (lambda x: torch.relu_("a"), "relu_(): argument 'input' (position 1) must be Tensor, not str"),
+    (lambda x: torch.zero_("a"), "zero_(): argument 'input' (position 1) must be Tensor, not str"),
+    (lambda x: torch.fill_(x, "a"), "fill_() received an invalid combination of arguments - got (Tensor, str), but expected one of:"),
+    (lambda x: torch.addmv_(x, x, "a"), "addmv_(): argument 'vec' (position 3) must be Tensor, not str"),
 ])  # fmt: skip
 def test_messages_do_not_count_the_tensor_of_a_method(call: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(TypeError) as caught:

@@ -33,7 +33,7 @@ from eager.optable import (
 )
 
 __all__ = [
-    "attention", "complex_numbers", "conv", "counts", "creation", "determinants", "fft", "gamma", "indexing", "ldl", "linalg", "linalg_status",
-    "loss", "masking", "matmul", "nn", "patches", "piecewise", "pointwise", "pool", "random", "reduction", "rnn", "scan",
+    "attention", "complex_numbers", "conv", "counts", "creation", "determinants", "fft", "gamma", "indexing", "ldl", "linalg",
+    "linalg_status", "loss", "masking", "matmul", "nn", "patches", "piecewise", "pointwise", "pool", "random", "reduction", "rnn", "scan",
     "shape", "sorting", "special", "table", "views",
 ]  # fmt: skip

@@ -44,6 +44,7 @@ _INLINED_OWN: Final = (
     os.path.join(_EAGER_DIR, "_ops", ""),
     os.path.join(_EAGER_DIR, "_higher_order_ops", ""),
     os.path.join(_EAGER_DIR, "checks.py"),
+    os.path.join(_EAGER_DIR, "flags.py"),
     os.path.join(_EAGER_DIR, "numerics.py"),
     os.path.join(_EAGER_DIR, "autograd", "grad_mode.py"),
     os.path.join(_EAGER_DIR, "autograd", "profiler.py"),

@@ -42,7 +42,8 @@ class Duck:
         return cls.handled[func](*args, **(kwargs or {}))
 
 
-Duck.handled = {torch.mean: lambda x: x.value / x.n, torch.add: lambda a, b: "added", F.relu: lambda x: Duck(x.n, max(x.value, 0))}
+Duck.handled = {torch.mean: lambda x: x.value / x.n, torch.add: lambda a, b: "added",
+                torch.Tensor.add: lambda a, b: "added by a method", F.relu: lambda x: Duck(x.n, max(x.value, 0))}
 
 
 def calls_of(fn: Any) -> tuple[list[str], Any]:
@@ -134,7 +135,7 @@ def test_a_class_that_is_no_tensor_is_asked() -> None:
     d = Duck(4, 2.0)
     assert torch.mean(d) == 0.5
     assert torch.add(torch.ones(2), d) == "added"
-    assert torch.ones(2) + d == "added"
+    assert torch.ones(2) + d == "added by a method"
     assert F.relu(Duck(1, -3.0)).value == 0
     with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch\.sum'"):
         torch.sum(d)

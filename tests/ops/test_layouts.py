@@ -33,7 +33,7 @@ DIFFERENCES = {
 }
 
 
-NO_DERIVATIVE = re.compile("heaviside|zeta|unique")
+NO_DERIVATIVE = re.compile(r"floor_divide|x // |heaviside|zeta|unique")
 
 
 @cache

@@ -20,7 +20,7 @@ from eager.cuda.memory import OutOfMemoryError
 from eager.device import device
 from eager.elements import TOO_BIG
 from eager.memory_format import layout, memory_format
-from eager.optable.schema import is_number
+from eager.optable.schema import is_number, unexpected_keyword
 from eager.tensor import Tensor
 
 # For something else where a tensor belongs, in a function that torch writes in Python: torch's body fails over an attribute.
@@ -136,14 +136,20 @@ def refuse(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
            is_method: bool = False) -> bool:  # fmt: skip
     """Raise TypeError, with torch's text, for the first argument that is not what its parameter must be.
 
-    A default passes, and what does not bind to the parameters at all is left to Python's own error. Returns whether the classes of
-    the arguments decided, and not their values.
+    A default passes. A keyword that no parameter has is refused with the nearest parameter's name; other arguments that do not bind
+    are left to Python's own error. Returns whether the classes of the arguments decided, and not their values.
     """
     try:
         signature, wanted = inspect.signature(fn), _wanted(fn)
-        given = signature.bind_partial(*args, **kwargs).arguments
-    except (TypeError, ValueError):  # it does not bind, or is an op under another name, which has no signature
+    except (TypeError, ValueError):  # an op under another name, which has no signature
         return False
+    try:
+        given = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        unknown = next((key for key in kwargs if key not in signature.parameters), None)
+        if unknown is None or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+            return False
+        raise TypeError(unexpected_keyword(name, unknown, signature.parameters)) from None
     position, by_class = -1 if is_method else 0, True
     for parameter in signature.parameters.values():
         kind, optional = wanted.get(parameter.name, (None, False))

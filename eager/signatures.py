@@ -18,7 +18,7 @@ import numpy as np
 from eager import _native, dtypes
 from eager.device import device
 from eager.memory_format import layout, memory_format
-from eager.optable.schema import is_number
+from eager.optable.schema import is_number, nearest_keyword, unexpected_keyword
 
 TensorBase = _native.TensorBase
 _SCHEMAS: Final = Path(__file__).parent / "_ops" / "aten_schemas.txt"
@@ -263,8 +263,10 @@ def _match(name: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], 
         match.wrong = f"{name}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
     elif left:
         unknown = next(iter(left))
-        taken = any(p.name == unknown for p in parameters[: len(args)])
-        match.wrong = f"{name}() got {'multiple values for' if taken else 'an unexpected keyword'} argument '{unknown}'"
+        if any(p.name == unknown for p in parameters[: len(args)]):
+            match.wrong = f"{name}() got multiple values for argument '{unknown}'"
+        else:
+            match.wrong = unexpected_keyword(name, unknown, [p.name for p in parameters])
     return match
 
 
@@ -293,8 +295,11 @@ def check(name: str, overloads: tuple[tuple[Parameter, ...], ...], args: tuple[A
     if len(found) == 1 or len(plausible) == 1:
         raise TypeError((plausible or found)[0])
     given = ", ".join((*map(_class_name, args[is_method:]), *(f"{k}={_class_name(v)}" for k, v in kwargs.items())))
+    known = {key for parameters in overloads for p in parameters for key in (p.name, *_OTHER_NAMES.get(p.name, ()))}
+    unknown = next((key for key in kwargs if key not in known), None)
+    hint = "" if unknown is None else f"\nkeyword '{unknown}' is unknown{nearest_keyword(unknown, sorted(known))}"
     raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n"
-                    + "\n".join(f" * ({_described(parameters[is_method:])})" for parameters in overloads))  # fmt: skip
+                    + "\n".join(f" * ({_described(parameters[is_method:])})" for parameters in overloads) + hint)  # fmt: skip
 
 
 def _described(parameters: tuple[Parameter, ...]) -> str:

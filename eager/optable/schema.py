@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -15,6 +17,17 @@ _TYPES = {
     "Tensor", "Tensor?", "Tensor[]", "Tensor?[]", "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?", "float", "float?",
     "bool", "bool?", "str", "str?", "dtype", "dtype?", "device", "device?", "any",
 }  # fmt: skip
+
+
+def unexpected_keyword(function: str, name: str, known: Iterable[str]) -> str:
+    """torch's text for a keyword that a function does not have, followed by the nearest keyword that it has."""
+    return f"{function}() got an unexpected keyword argument '{name}'{nearest_keyword(name, known)}"
+
+
+def nearest_keyword(name: str, known: Iterable[str]) -> str:
+    """A hint in the form of CPython 3.13, or "" if no known keyword resembles `name`."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f". Did you mean '{near[0]}'?" if near else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +61,11 @@ class Schema:
     num_returns: int
     text: str
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order, defaults filled. Raises TypeError naming the op and the argument."""
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any], takes_out: Callable[[str], bool] | None = None) -> tuple[Any, ...]:
+        """All arguments in order, defaults filled. Raises TypeError naming the op and the argument.
+
+        takes_out: whether the caller accepts `out` for the op of this name, which the hint in an error then knows.
+        """
         positional = sum(not p.keyword_only for p in self.params)
         if len(args) > positional:
             if len(args) == len(self.params) and not kwargs:
@@ -68,9 +84,12 @@ class Schema:
                 raise TypeError(f"{self.name}() missing required argument: '{p.name}' ({self.text})")
         if left:
             name = next(iter(left))
-            taken = any(p.name == name for p in self.params)
-            why = "got multiple values for argument" if taken else "got an unexpected keyword argument"
-            raise TypeError(f"{self.name}() {why} '{name}' ({self.text})")
+            if any(p.name == name for p in self.params):
+                raise TypeError(f"{self.name}() got multiple values for argument '{name}' ({self.text})")
+            known = [PUBLIC_NAMES.get(p.name, p.name) for p in self.params]
+            if takes_out is not None and not self.name.endswith("_") and takes_out(self.name):
+                known.append("out")
+            raise TypeError(unexpected_keyword(self.name, name, known))
         return tuple(result)
 
     def verify(self, args: tuple[Any, ...], takes_numbers: frozenset[str]) -> bool:

@@ -186,7 +186,7 @@ class Op(_native.OpBase):
                 return write_out(out, self(*args, **kwargs), differentiable=not self.nondifferentiable)
             if is_number(kwargs.get("input")) and not self.of_numbers and not hasattr(kwargs["input"], "stride"):
                 raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(kwargs['input']).__name__}")
-            args = self.schema.bind(args, kwargs)
+            args = self.schema.bind(args, kwargs, signatures.takes_out)
         replaced = self._check(args)
         if replaced is not None:
             return self(*replaced)

@@ -18,6 +18,7 @@ from eager import _native
 from eager.device import device
 from eager.dtypes import dtype
 from eager.legacy import TypedStorage
+from eager.optable.schema import unexpected_keyword
 from eager.serialization import restricted
 from eager.serialization.names import found_object
 from eager.serialization.rebuild import rebuild_from_type, safe_names
@@ -32,6 +33,7 @@ _ADVICE = (
     "`weights_only=True` please check the recommended steps in the following error message.\n\tWeightsUnpickler error: "
 )
 LoadStorage = Callable[[Any], Any]
+_PICKLE_OPTIONS = ("encoding", "errors", "fix_imports", "buffers")  # of pickle.Unpickler
 # What zipfile raises for bytes that are no archive, or no longer one.
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, IndexError, KeyError,
            OverflowError, NotImplementedError, RuntimeError)  # fmt: skip
@@ -78,6 +80,11 @@ def load(f: PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = 
     not allowed, and for a damaged pickle.
     """
     only = pickle_module is None if weights_only is None else weights_only
+    allowed = ("encoding",) if only else _PICKLE_OPTIONS
+    for name in pickle_load_args:
+        if name not in allowed:
+            known = (*allowed, "map_location", "pickle_module", "weights_only", "mmap")
+            raise TypeError(unexpected_keyword("Unpickler.__init__", name, known))
     if only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if pickle_module is not None and pickle_module.Unpickler is not pickle.Unpickler:

@@ -113,7 +113,7 @@ def checkpoint_sequential(functions: Sequential | Sequence[Callable[..., Any]], 
                       "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
                       "use_reentrant=True.", stacklevel=2)  # fmt: skip
         use_reentrant = True
-    if use_reentrant and kwargs:
+    if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     steps = list(functions.children()) if isinstance(functions, Sequential) else list(functions)
 
@@ -129,7 +129,7 @@ def checkpoint_sequential(functions: Sequential | Sequence[Callable[..., Any]], 
     starts = range(0, size * (segments - 1), size) if size else ()
     for start in starts:
         input = checkpoint(part(start, start + size), input, use_reentrant=use_reentrant,  # noqa: A001
-                           preserve_rng_state=preserve_rng_state, **kwargs)  # fmt: skip
+                           preserve_rng_state=preserve_rng_state)  # fmt: skip
     return part(size * (segments - 1), len(steps))(input)
 
 _filter_frames_of(__name__)

@@ -11,7 +11,6 @@ import inspect
 import itertools
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
 from types import CellType, CodeType, FunctionType
@@ -467,8 +466,7 @@ class Job:
             inputs = [v for v in cap.inputs if v.real is not None]
             examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
             examples += [cap.shapes.argument(s) for s in cap.number_inputs]
-            with self._time_limit(is_long):
-                compiled = self._by_backend(cap, gm, examples)
+            compiled = self._by_backend(cap, gm, examples, self._options(is_long))
         except NeedsStatic as refusal:
             cap.make_static(refusal)
             raise
@@ -489,11 +487,11 @@ class Job:
             raise TypeError(f"compile: backend {self.owner.backend_name} returned a {type(compiled).__name__}; allowed: a callable")
         return compiled
 
-    def _by_backend(self, cap: Capture, gm: Any, examples: list[Any]) -> Callable[..., Any]:
+    def _by_backend(self, cap: Capture, gm: Any, examples: list[Any], options: CompileOptions) -> Callable[..., Any]:
         owner = self.owner
 
         def compile_() -> Callable[..., Any]:
-            return self._compiled(cap, gm, examples, lambda part, given: owner.backend(part, given, owner.options))
+            return self._compiled(cap, gm, examples, lambda part, given: owner.backend(part, given, options))
 
         if _settings.current().debug.repro_after != "dynamo":
             return compile_()
@@ -501,14 +499,15 @@ class Job:
         backend: Any = owner.backend_name
         if backend not in backends.BUILT_IN:
             backend = inspect.unwrap(backends.lookup(backend) if backend in backends.list_backends() else owner.backend)
-        return repro.after_dynamo(gm, real, compile_, backend, owner.options)
+        return repro.after_dynamo(gm, real, compile_, backend, options)
 
-    def _time_limit(self, is_long: bool) -> AbstractContextManager[object]:
-        """Less time for the compiler where a long loop was unrolled, unless that the graph is whole was asked for."""
-        settings = _settings.current()
-        if not is_long or self.owner.options.fullgraph:
-            return nullcontext()
-        return _settings.scope(cpu_compile_timeout_s=min(settings.cpu.compile_timeout_s, settings.capture.unroll_timeout_s))
+    def _options(self, is_long: bool) -> CompileOptions:
+        """The region's options; without fullgraph, a graph of a long unrolled loop gets less time in the C++ compiler."""
+        options, settings = self.owner.options, _settings.current()
+        if not is_long or options.fullgraph:
+            return options
+        limits = (settings.cpu.compile_timeout_s, settings.capture.unroll_timeout_s)
+        return options.with_(compiler_timeout_s=min(filter(None, limits), default=None))  # 0: no limit
 
     def _compiled(self, cap: Capture, gm: Any, examples: list[Any], compile_: Compile) -> Callable[..., Any]:
         return staged(gm, examples, cap.data_calls, compile_, FakeMode) if cap.data_calls.nodes else compile_(gm, examples)

@@ -30,7 +30,8 @@ class CompileOptions:
 
     mode: one of `MODES`. fullgraph: a graph break is an error. dynamic: True, False or None (static first,
     then the dimension that changed). options: backend-specific switches, kept sorted and read-only, so that two
-    equal requests compare and hash equal.
+    equal requests compare and hash equal. compiler_timeout_s: after so long a run of the C++ compiler is given up, for the forward
+    and the backward graphs of this compilation; None: as the settings say. It is no part of the key.
     Raises: RuntimeError for an unknown mode; TypeError for an option value that is no scalar.
     """
 
@@ -38,6 +39,7 @@ class CompileOptions:
     fullgraph: bool = False
     dynamic: bool | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
+    compiler_timeout_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -59,7 +61,7 @@ class CompileOptions:
         return CompileOptions, (self.mode, self.fullgraph, self.dynamic, dict(self.options))
 
     def key(self) -> tuple[object, ...]:
-        """A hashable value of everything in here, stable over processes: part of a cache key."""
+        """A hashable value of what decides the compiled code, stable over processes: part of a cache key."""
         return self.mode, self.fullgraph, self.dynamic, tuple(self._items())
 
     def get(self, name: str, default: OptionValue = None) -> OptionValue:

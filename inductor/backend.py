@@ -244,7 +244,7 @@ def _make(
         compiled = _with_winners(store, request, lambda: compile_(graph, kind, request))
         clock.lap("generate code")
     with TemporaryDirectory(prefix="framejit-build-") as folder:
-        library = _build(compiled, Path(folder), tools, store)
+        library = _build(compiled, Path(folder), request, store)
         clock.lap("g++")
         plan = _by_position(compiled, graph)
         entry = cache.keep(store, key, plan, library, compiled.units, compiled.notes)
@@ -258,11 +258,11 @@ def _by_position(compiled: Compiled, graph: Graph) -> Any:
     return replace(compiled.plan, constants=renamed)
 
 
-def _build(compiled: Compiled, folder: Path, tools: Toolchain, store: Cache) -> Path | None:
+def _build(compiled: Compiled, folder: Path, request: Request, store: Cache) -> Path | None:
     if not compiled.units:
         return None
     library = folder / "kernels.so"
-    toolchain.build(compiled.units, library, tools, store.objects)
+    toolchain.build(compiled.units, library, request.tools, store.objects, request.options.compiler_timeout_s)
     return library
 
 
@@ -312,7 +312,7 @@ def _autotuned(
                 return None
             place = Path(folder) / str(len(made))
             place.mkdir()
-            library = _build(compiled, place, request.tools, store)
+            library = _build(compiled, place, request, store)
             plan = _by_position(compiled, graph)
             return loader.load(plan, library, _constants(graph), name=f"variant {knobs}")
 

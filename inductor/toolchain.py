@@ -249,13 +249,15 @@ def _read_probe(path: Path, identity: str) -> Toolchain | None:
 # --------------------------------------------------------------------------- running the compiler
 
 
-def _run(command: Sequence[str], source: Path | None) -> str:
-    timeout_s = _settings.current().cpu.compile_timeout_s or None
+def _run(command: Sequence[str], source: Path | None, timeout_s: float | None = None) -> str:
+    setting = "FRAMEJIT_COMPILE_TIMEOUT_S" if timeout_s is None else "FRAMEJIT_UNROLL_TIMEOUT_S"
+    if timeout_s is None:
+        timeout_s = _settings.current().cpu.compile_timeout_s or None
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
     except subprocess.TimeoutExpired:
         raise CompileError(
-            f"inductor: the compiler was given up after {timeout_s} s (FRAMEJIT_COMPILE_TIMEOUT_S)", command, source
+            f"inductor: the compiler was given up after {timeout_s} s ({setting})", command, source
         ) from None
     except OSError as error:
         raise CompileError(f"inductor: the compiler cannot be run: {error}", command, source) from None
@@ -288,11 +290,13 @@ def _first_errors(text: str) -> str:
 # --------------------------------------------------------------------------- building
 
 
-def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path | None = None) -> float:
+def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path | None = None,
+          timeout_s: float | None = None) -> float:  # fmt: skip
     """Compile `units`, one compiler per core, and link them into the shared library `target`.
 
     objects: a folder where the object files of reusable units are kept under a digest of their text
-    and the toolchain; None keeps none. Returns: elapsed seconds.
+    and the toolchain; None keeps none. timeout_s: after so long a run of the compiler is given up; None: as the settings say.
+    Returns: elapsed seconds.
     Raises: CompileError. The sources of a failed build stay on disk, at the path that it names.
     """
     start = time.perf_counter()
@@ -301,10 +305,10 @@ def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path |
         sources = [_write_source(work, unit) for unit in units]
         if len(units) == 1 and not (units[0].reusable and objects):
             flags = tools.flags_for(units[0].vector_bits)
-            _run([tools.cxx, *flags, *_LINK_FLAGS, str(sources[0]), "-o", str(target), *_LIBRARIES], sources[0])
+            _run([tools.cxx, *flags, *_LINK_FLAGS, str(sources[0]), "-o", str(target), *_LIBRARIES], sources[0], timeout_s)
         else:
-            made = _compile_all(units, sources, tools, objects)
-            _run([tools.cxx, *_LINK_FLAGS, *map(str, made), "-o", str(target), *_LIBRARIES], sources[0])
+            made = _compile_all(units, sources, tools, objects, timeout_s)
+            _run([tools.cxx, *_LINK_FLAGS, *map(str, made), "-o", str(target), *_LIBRARIES], sources[0], timeout_s)
     except CompileError:
         _COMPONENT.log(f"the sources of the failed build are kept in {work}")
         raise
@@ -328,9 +332,10 @@ def compile_workers() -> int:
     return _settings.current().cpu.compile_workers or len(os.sched_getaffinity(0))
 
 
-def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, objects: Path | None) -> list[Path]:
+def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, objects: Path | None,
+                 timeout_s: float | None) -> list[Path]:  # fmt: skip
     with ThreadPoolExecutor(min(compile_workers(), len(units))) as pool:
-        jobs = [pool.submit(_compile_one, u, s, tools, objects) for u, s in zip(units, sources, strict=True)]
+        jobs = [pool.submit(_compile_one, u, s, tools, objects, timeout_s) for u, s in zip(units, sources, strict=True)]
         try:
             return [job.result() for job in jobs]
         except BaseException:
@@ -338,18 +343,18 @@ def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, o
             raise
 
 
-def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | None) -> Path:
+def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | None, timeout_s: float | None) -> Path:
     command = [tools.cxx, *tools.flags_for(unit.vector_bits), "-c", str(source), "-o"]
     if objects is None or not unit.reusable:
         target = source.with_suffix(".o")
-        _run([*command, str(target)], source)
+        _run([*command, str(target)], source, timeout_s)
         return target
     digest = hashlib.sha256(f"{tools.key()}\0{unit.vector_bits}\0{unit.text}".encode()).hexdigest()[:40]
     kept = objects / f"{digest}.o"
     if _sealed(kept):
         return kept
     fresh = source.with_suffix(".o")
-    _run([*command, str(fresh)], source)
+    _run([*command, str(fresh)], source, timeout_s)
     _keep(fresh, kept)
     return fresh
 

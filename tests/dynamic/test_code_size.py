@@ -63,10 +63,10 @@ def test_a_change_of_layout_leaves_no_divisions(name: str, monkeypatch: pytest.M
     sources: list[str] = []
     build = toolchain._run
 
-    def run(command: Sequence[str], source: Path | None) -> str:
+    def run(command: Sequence[str], source: Path | None, timeout_s: float | None = None) -> str:
         if source is not None:
             sources.append(source.read_text())
-        return build(command, source)
+        return build(command, source, timeout_s)
 
     monkeypatch.setattr(toolchain, "_run", run)
     make, inputs = MODELS[name]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,10 @@ import pytest
 import eager as torch
 from dynamo.errors import FailOnRecompile, RecompileLimitExceeded
 from eager import _logging, _settings, nn
+from fxir.aot import aot_compile
+from fxir.graph_module import GraphModule
+from fxir.options import CompileOptions, GraphKind
+from inductor import toolchain
 from tests.dynamo.test_names import CompileCounter
 
 
@@ -162,22 +168,43 @@ def test_settings_that_cannot_act_are_refused(name: str, value: Any) -> None:
         setattr(torch._dynamo.config, name, value)
 
 
+def _unrolled(x: Any) -> Any:
+    for i in range(400):
+        x = (x + i) * 2 - x
+    return x
+
+
 def test_a_long_unrolled_loop_has_less_time_in_the_compiler() -> None:
-    seen: list[int] = []
+    seen: list[tuple[str, float | None]] = []
 
-    def backend(gm: Any, inputs: Any) -> Any:
-        seen.append(_settings.current().cpu.compile_timeout_s)
-        return gm.forward
+    def compile_graph(graph: Any, kind: GraphKind, options: CompileOptions) -> Any:
+        seen.append((kind.value, options.compiler_timeout_s))
+        return GraphModule(graph.root, graph).forward
 
-    def f(x: Any) -> Any:
-        for i in range(400):
-            x = (x + i) * 2 - x
-        return x
+    def backend(gm: Any, inputs: Any, options: CompileOptions) -> Any:
+        return aot_compile(gm, inputs, compile_graph, options)
 
-    x = torch.zeros(2)
-    cases: list[tuple[Any, dict[str, Any]]] = [(f, {}), (f, {"fullgraph": True}), (lambda x: x + 1, {})]
-    for function, options in cases:
-        torch.compile(function, backend=backend, **options)(x)
     whole = _settings.current().cpu.compile_timeout_s
-    assert seen == [30, whole, whole]
-    assert whole > 30
+    cases: list[tuple[Any, dict[str, Any]]] = [(_unrolled, {}), (_unrolled, {"fullgraph": True}), (lambda x: x * x, {})]
+    for function, options in cases:
+        torch.compile(function, backend=backend, **options)(torch.zeros(2, requires_grad=True)).sum().backward()
+    assert seen == [(kind, limit) for limit in (30, None, None) for kind in ("forward", "backward")]
+    assert _settings.current().cpu.compile_timeout_s == whole > 30
+
+
+@dataclass(frozen=True)
+class _Unit:
+    name: str
+    text: str = ""
+    reusable: bool = False
+    vector_bits: int = 0
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_time_limit_of_a_call_reaches_every_compiler_run(tmp_path: Path, count: int) -> None:
+    slow = tmp_path / "g++"
+    slow.write_text("#!/bin/sh\nexec sleep 20\n")
+    slow.chmod(0o755)
+    tools = replace(toolchain.toolchain(), cxx=str(slow))
+    with pytest.raises(toolchain.CompileError, match=r"given up after 0\.2 s \(FRAMEJIT_UNROLL_TIMEOUT_S\)"):
+        toolchain.build([_Unit(f"unit{i}") for i in range(count)], tmp_path / "library.so", tools, timeout_s=0.2)

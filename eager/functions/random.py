@@ -12,7 +12,7 @@ from eager.functions.creation import check_layout, empty_strided, finish
 from eager.functions.views import given_sizes, sizes_of
 from eager.optable.asserting import demand
 from eager.optable.shape import in_rows
-from eager.optable.table import OPS
+from eager.optable.table import OPS, refuse_gradients_through_out
 from eager.random import state_for
 from eager.spec import strides_like
 
@@ -134,7 +134,9 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
         shape = tuple((mean + std).shape)
         drawn = randn(shape, generator=generator, dtype=like.dtype, device=like.device)
     drawn = in_rows(drawn * _detached(std) + _detached(mean))
-    if out is None and _native.grad_enabled():
+    if out is not None:
+        refuse_gradients_through_out("normal", mean, std, out)
+    elif _native.grad_enabled():
         for x in (mean, std):
             drawn = _with_zero_gradient(drawn, x)
     return finish(drawn, requires_grad, out, pin_memory)

@@ -41,6 +41,8 @@ def histogram(input: Any, bins: Any = 100, *, range: Sequence[float] | None = No
     includes its right edge. `density` divides by the total and the widths.
     Raises RuntimeError for other dtypes than the input's in bins or weight.
     """
+    sources = (input, bins, weight)
+    input, bins, weight = map(_detached, sources)
     x = input.reshape(-1)
     if isinstance(bins, TensorBase):
         if bins.dtype is not input.dtype:
@@ -53,8 +55,21 @@ def histogram(input: Any, bins: Any = 100, *, range: Sequence[float] | None = No
     hist = _counted(at, inside, count, x, weight)
     if density:
         hist = hist / (hist.sum() * (OPS["slice"](edges, 0, 1, None, 1) - OPS["slice"](edges, 0, 0, count, 1)))
-    result = return_types.histogram(hist, edges)
+    result = return_types.histogram(_derived_from(hist, sources), _derived_from(edges, sources))
     return result if out is None else write_out(out, result)
+
+
+def _detached(x: Any) -> Any:
+    return x.detach() if isinstance(x, TensorBase) else x
+
+
+def _derived_from(result: Any, sources: Sequence[Any]) -> Any:
+    """`result`, with a history whose backward refuses if autograd records a source."""
+    if _native.grad_enabled():
+        for x in sources:
+            if isinstance(x, TensorBase) and x.requires_grad:
+                return OPS["histogram_of"](result, x)
+    return result
 
 
 def _bin_of(x: Any, edges: Any) -> tuple[Any, Any]:
@@ -81,6 +96,8 @@ def histogramdd(input: Any, bins: Any, *, range: Sequence[float] | None = None, 
     size_at(input.shape, -1)
     if input.ndim < 2:
         raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions")
+    sources = (input, weight)
+    input, weight = map(_detached, sources)
     points = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
     d = points.shape[1]
     per_dim = [bins] * d if isinstance(bins, int) else list(bins)
@@ -95,7 +112,7 @@ def histogramdd(input: Any, bins: Any, *, range: Sequence[float] | None = None, 
         x = OPS["select"](points, 1, i)
         bounds = None if range is None else range[2 * i : 2 * i + 2]
         edges.append(given if isinstance(given, TensorBase) else _edges(x, int(given), bounds))
-        here, fits = _bin_of(x, edges[-1])
+        here, fits = _bin_of(x, _detached(edges[-1]))
         at = here if at is None else at * (edges[-1].shape[0] - 1) + here
         inside = fits if inside is None else OPS["logical_and"](inside, fits)
     counts = [e.shape[0] - 1 for e in edges]
@@ -104,8 +121,10 @@ def histogramdd(input: Any, bins: Any, *, range: Sequence[float] | None = None, 
         hist = hist / hist.sum()
         for i, e in enumerate(edges):
             widths = OPS["slice"](e, 0, 1, None, 1) - OPS["slice"](e, 0, 0, counts[i], 1)
-            hist = hist / OPS["view"](widths, tuple(-1 if j == i else 1 for j, _ in enumerate(counts)))
-    return return_types.histogramdd(hist, tuple(edges))
+            hist = hist / OPS["view"](_detached(widths), tuple(-1 if j == i else 1 for j, _ in enumerate(counts)))
+    hist = _derived_from(hist, sources)
+    return return_types.histogramdd(hist, tuple(e if isinstance(b, TensorBase) else _derived_from(e, sources)
+                                                for e, b in zip(edges, per_dim, strict=True)))  # fmt: skip
 
 
 def _edges(x: Any, bins: int, bounds: Sequence[float] | None) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from eager import dtypes
 from eager.optable.indexing import at_least_1d
 from eager.optable.reduction import reduced_shape
-from eager.optable.shape import like
+from eager.optable.shape import like, row_major
 from eager.optable.table import OPS, Kind, declare, zeros
 from eager.spec import Fresh, SpecLike, TensorSpec, normalize_dim
 
@@ -336,6 +336,12 @@ def _histc(xp: Any, out: Any, x: Any, bins: int, low: float, high: float) -> Non
 HISTC = declare("histc(Tensor x, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", Kind.OPAQUE, fallible=True, kernel=_histc,
                 meta=lambda x, bins, min, max: TensorSpec.contiguous((bins,), x.dtype, x.device), nondifferentiable=True,
                 samples=lambda make: iter([(make(30), 5, 0, 0), (make(3, 4), 4, -0.5, 0.5)]), accepts="f")  # fmt: skip
+
+
+# A histogram made of several ops, as a result of its input: torch has no derivative of it either.
+HISTOGRAM_OF = declare("histogram_of(Tensor hist, Tensor x) -> Tensor", Kind.OPAQUE, meta=lambda hist, x: row_major(hist),
+                       kernel=lambda xp, out, hist, x: xp.copyto(out, hist), underived=True,
+                       samples=lambda make: iter([(make(3), make(5)), (make(2, 3), make(4, 2))]))  # fmt: skip
 
 
 def _argsort(xp: Any, out: Any, x: Any, dim: int, descending: bool, stable: bool) -> None:

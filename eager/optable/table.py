@@ -725,6 +725,13 @@ def resize_out(out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> No
         become(out, empty(spec))
 
 
+def refuse_gradients_through_out(name: str, *values: Any) -> None:
+    """Raise RuntimeError, in torch's words, if autograd records and one of the values, numbers or tensors, requires grad."""
+    if _native.grad_enabled() and any(isinstance(v, TensorBase) and v.requires_grad for v in values):
+        raise RuntimeError(f"{name + '(): ' if name else ''}functions with out=... arguments don't support automatic differentiation, "
+                           "but one of the arguments requires grad.")  # fmt: skip
+
+
 def write_out(out: Any, result: Any, exact: bool = False, differentiable: bool = True) -> Any:
     """Store a result into `out=`, as torch does: resized if empty, cast if the category allows and `exact` does not forbid it.
 
@@ -737,9 +744,8 @@ def write_out(out: Any, result: Any, exact: bool = False, differentiable: bool =
         return result._make(written) if hasattr(result, "_make") else type(result)(written)
     if not isinstance(out, TensorBase):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
-    if differentiable and (result.requires_grad or out.requires_grad) and _native.grad_enabled():
-        raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                           "requires grad.")  # fmt: skip
+    if differentiable:
+        refuse_gradients_through_out("", result, out)
     if exact and out.dtype is not result.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {result.dtype.name}, but got {out.dtype.name} instead")
     if not dtypes.can_cast(result.dtype, out.dtype):

@@ -112,17 +112,20 @@ def _kernel(xp: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: boo
 
 def _weights_and_cotangent(g: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, lse: Any, is_causal: bool,
                            scale: float) -> tuple[Any, Any]:  # fmt: skip
+    """The weights and the cotangent of the scores, in the accumulator's dtype. y: in its own dtype."""
     p = OPS["exp"](_scores(q, k, mask, is_causal, scale) - lse)
-    delta = OPS["sum"](g * y, (g.ndim - 1,), True, None)
-    return p, p * (OPS["matmul"](g, transpose_last(v)) - delta)
+    dp = OPS["matmul"](g, transpose_last(v))
+    # The sum of p * dp along a row is that of g * y, but for the rounding of a half-precision y.
+    weighted = p * dp if y.dtype.itemsize == 2 else g * y
+    return p, p * (dp - OPS["sum"](weighted, (weighted.ndim - 1,), True, None))
 
 
 def _backward(g: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, lse: Any, is_causal: bool, scale: float) -> Any:
     """Cotangents of q, k and v."""
     d = accumulator(q.dtype)
-    gw, qw, kw, vw, yw = (cast_to(t, d) for t in (g, q, k, v, y))
+    gw, qw, kw, vw = (cast_to(t, d) for t in (g, q, k, v))
     mask = mask if mask is None or mask.dtype is dtypes.bool_ else cast_to(mask, d)
-    p, ds = _weights_and_cotangent(gw, qw, kw, vw, mask, yw, lse, is_causal, scale)
+    p, ds = _weights_and_cotangent(gw, qw, kw, vw, mask, y, lse, is_causal, scale)
     gq = OPS["matmul"](ds, kw) * scale
     gk = OPS["matmul"](transpose_last(ds), qw) * scale
     gv = OPS["matmul"](transpose_last(p), gw)
@@ -150,7 +153,7 @@ def _backward_kernel(xp: Any, out: Any, g: Any, q: Any, k: Any, v: Any, mask: An
     xp.exp(p, out=p)
     xp.copyto(gv, _sum_leading(xp, matmul(xp, xp.swapaxes(p, -1, -2), g), gv.shape), casting="unsafe")
     ds = matmul(xp, g, xp.swapaxes(v, -1, -2))
-    ds -= total(xp, g * widen(y), -1)
+    ds -= total(xp, g * y if is_wide(y) else p * ds, -1)  # a half-precision y is rounded
     ds *= p
     ds *= scale
     xp.copyto(gq, _sum_leading(xp, matmul(xp, ds, k), gq.shape), casting="unsafe")
@@ -171,8 +174,8 @@ def _vjp(gs: Any, q: Any, k: Any, v: Any, mask: Any, ys: Any, is_causal: bool, s
         gq, gk, gv = OPS["attention_backward"](g, q, k, v, mask, y, lse, is_causal, scale)
     if needs[3] and mask is not None:
         d = accumulator(q.dtype)
-        gw, qw, kw, vw, mw, yw = (cast_to(t, d) for t in (g, q, k, v, mask, y))
-        _, ds = _weights_and_cotangent(gw, qw, kw, vw, mw, yw, lse, is_causal, scale)
+        gw, qw, kw, vw, mw = (cast_to(t, d) for t in (g, q, k, v, mask))
+        _, ds = _weights_and_cotangent(gw, qw, kw, vw, mw, y, lse, is_causal, scale)
         gm = sum_to(ds, mask.shape)
     return gq, gk, gv, gm
 
@@ -198,4 +201,4 @@ ATTENTION_BACKWARD = declare(
 ATTENTION = declare(
     "attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor)", Kind.COMPOSITE,
     meta=_meta, decompose=_attention, kernel=_kernel, vjp={"q, k, v, mask": _vjp}, nondifferentiable_outputs=(1,),
-    samples=_samples)  # fmt: skip
+    in_opmath=False, samples=_samples)  # fmt: skip

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import eager as torch
@@ -94,3 +95,22 @@ def test_compositions_round_once(backend: str, code: str) -> None:
             if error is not None and error > 3:
                 bad.append((number, k, error))
     assert not bad
+
+
+@pytest.mark.parametrize("masking", ["none", "causal", "added"])
+@pytest.mark.parametrize("code", ["f2", "bf"])
+def test_gradients_of_attention_round_once(code: str, masking: str) -> None:
+    dtype = {"f2": torch.float16, "bf": torch.bfloat16}[code]
+    rng = np.random.default_rng(3)
+    q, k, v, g = (torch.from_numpy(rng.standard_normal((2, 2, 16, 32))).to(dtype) for _ in range(4))
+    mask = torch.from_numpy(rng.standard_normal((16, 16))).to(dtype) if masking == "added" else None
+    found = []
+    for wide in (False, True):
+        leaves = [(x.double() if wide else x).requires_grad_() for x in (q, k, v)]
+        added = mask.double() if wide and mask is not None else mask
+        y = torch.nn.functional.scaled_dot_product_attention(*leaves, attn_mask=added, is_causal=masking == "causal")
+        found.append(torch.autograd.grad(y, leaves, g.to(y.dtype)))
+    rounding = 2.0**-11 if code == "f2" else 2.0**-8
+    for ours, exact in zip(*found, strict=True):
+        relative = (ours.double() - exact).abs() / (exact.abs() + 1e-2 * exact.abs().max())
+        assert relative.max().item() < 1.5 * rounding

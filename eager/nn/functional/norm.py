@@ -7,7 +7,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
-from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes
+from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes, require_floating
 from eager.optable.shape import in_suggested_format, laid_out
 from eager.optable.table import OPS, cast_to, composition
 from eager.spec import is_channels_last, size_at
@@ -184,7 +184,8 @@ def _move(running: Tensor, towards: Tensor, momentum: float) -> None:
 
 @composition
 def _batch_norm_eval(input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    """x * scale + shift with both worked out per channel first."""
+    """x * scale + shift with both worked out per channel first. Raises NotImplementedError unless input is floating."""
+    require_floating("batch_norm", input.dtype)
     scale = OPS["rsqrt"](var + eps)
     if weight is not None:
         scale = scale * weight

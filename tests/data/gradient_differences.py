@@ -18,8 +18,6 @@ GRADIENTS = [
     Difference("a pole, or a number beside it", call="digamma|psi|log_ndtr|i1|var.*correction=5|T.prod|quantile|copysign", found="^values"),
     Difference("the extreme of what holds a nan is the nan: the gradient goes there; torch makes it nan everywhere",
                call=r"(amax|amin|aminmax)\(special", found="^values"),
-    Difference("not differentiable, which torch finds out in backward", found="^wants",
-               call="heaviside|nextafter|slogdet|poisson|histogram"),
     Difference("no number comes of nothing", call=r"median\(t\('f4', 0", found="^wants"),
     Difference("integers want no gradients", call="_foreach_div", found="^wants"),
     Difference("not implemented for complex numbers", call=r"'c.*logcumsumexp|logcumsumexp\((t|special)\('c", found="^fails"),

@@ -8,6 +8,7 @@ ran, and their places in the user's source. Must not know captured values.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, TracebackType
@@ -82,6 +83,7 @@ def _varint(value: int) -> Iterator[int]:
     yield value
 
 
+@functools.lru_cache(maxsize=1024)  # of a deep recursion, many entries are at one position
 def location_table(units: int, first: int, position: tuple[int, int, int, int]) -> bytes:
     """The co_linetable of a code object of so many units, first line `first`, that is all at one position."""
     line, end, column, end_column = position

@@ -10,6 +10,7 @@ Source: CPython's Objects/exception_handling_notes.txt (the exception table) and
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 import os
 import sys
@@ -31,6 +32,7 @@ _SITE_DIRS: Final = ("site-packages", "dist-packages")
 _DEPENDENCIES: Final = frozenset({"numpy", "ml_dtypes", "bytecode", "rich", "cupy", "cupy_backends", "triton"})
 
 
+@functools.lru_cache(maxsize=1024)
 def owner_of(filename: str) -> int:
     """THEIRS, OURS or SUPPORT: who wrote the code in a file. SUPPORT is the standard library and the packages that we call."""
     if filename.startswith((*_OUR_DIRS, _CAPTURED_GRAPH)):

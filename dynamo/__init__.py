@@ -39,7 +39,6 @@ from dynamo.api import (
 )
 from dynamo.exporting import export
 from dynamo.module import OptimizedModule
-from eager.tracebacks import filter_frames_of
 
 __all__ = [
     "Explanation",
@@ -90,6 +89,3 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"dynamo.{name}")
     raise AttributeError(f"module 'dynamo' has no attribute {name!r}")
 
-
-filter_frames_of("dynamo.api")
-filter_frames_of("dynamo.module")

@@ -136,7 +136,8 @@ class BreakRecord:
 
     @property
     def source_line(self) -> str:
-        return linecache.getline(self.file, self.line).strip()
+        file, line, _ = self._places()[-1]
+        return linecache.getline(file, line).strip()
 
     def user_stack(self) -> list[traceback.FrameSummary]:
         """The user's lines that led here, the outermost first: frames of this library are left out, but for the last one."""
@@ -149,13 +150,13 @@ class BreakRecord:
 
     def describe(self) -> str:
         """The report as printed under TORCH_LOGS=graph_breaks."""
-        lines = [f"Graph break in user code at {self.file}:{self.line}", f"  Reason: {self.cause.title}: {self.detail}"]
+        *_, (file, line, _) = places = self._places()
+        lines = [f"Graph break in user code at {file}:{line}", f"  Reason: {self.cause.title}: {self.detail}"]
         if self.source_line:
             lines.insert(1, f"  {self.source_line}")
         lines.append(f"  Hint: {self.cause.hint}")
         lines.append(f"  Docs: {self.cause.docs} [{self.cause.id}]")
-        places = self._places()
-        if len(places) > 1 or places[-1][:2] != (self.file, self.line):
+        if len(places) > 1:
             lines.append("  User stack:")
             lines += [f"    {file}:{line} in {function}" for file, line, function in places]
         return "\n".join(lines)

@@ -283,7 +283,8 @@ class CompiledRegion:
     def _internal_error(self, site: Site, error: Exception) -> Any:
         what, why = f"compile: the capture of {site.place} failed", describe(error)
         if self.options.fullgraph or not _settings.current().capture.suppress_errors:
-            how = "without fullgraph and with TORCHDYNAMO_SUPPRESS_ERRORS=1, the default, it runs eagerly"
+            how = ("without fullgraph and with TORCHDYNAMO_SUPPRESS_ERRORS=1, the default, it runs eagerly; "
+                   "FRAMEJIT_FULL_TRACEBACK=1 shows its frames")  # fmt: skip
             raise InternalCaptureError(f"{what} (a bug of the compiler; {how}): {why}") from error
         _logging.warn_once(f"capture-failed {site.number}",
                            f"{what}; it runs eagerly (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error): {why}")  # fmt: skip
@@ -475,9 +476,12 @@ class Job:
             COMPONENT.log(f"{self.site.label}: breaks at data-dependent calls: {refusal}")
             raise StaticAgain from None
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
-            what, why = f"compile: backend {self.owner.backend_name} failed on {self.site.place}", describe(error)
+            name = self.owner.backend_name
             if self.owner.options.fullgraph or not _settings.current().capture.suppress_errors:
-                raise BackendFailed(f"{what}: {why}") from error
+                failed = BackendFailed(name, error, self.site.place, name in backends.BUILT_IN)
+                before = None if error.__suppress_context__ else error.__context__
+                raise failed.with_traceback(error.__traceback__) from (error.__cause__ or before)
+            what, why = f"compile: backend {name} failed on {self.site.place}", describe(error, name in backends.BUILT_IN)
             _logging.warn_once(f"backend {type(error).__name__} {self.site.number}",
                                f"{what}; the graph runs uncompiled (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error): {why}")  # fmt: skip
             self.owner.statistics.fallbacks.append(f"{what}: {why}")

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eager.tracebacks import THEIRS, owner_of
+
 if TYPE_CHECKING:
     from dynamo.breaks import Cause
     from dynamo.values.base import Value
@@ -39,16 +41,19 @@ class UnsupportedUnderFullgraph(CaptureError):
 
 @_named("BackendCompilerFailed")
 class BackendFailed(CaptureError):
-    """The backend could not compile a graph, and is not to be replaced by eager; `__cause__` is its exception."""
+    """The backend could not compile a graph, and eager must not replace it. The traceback ends in the backend's frames."""
 
-    keeps_own_frames = True
+    def __init__(self, backend_name: str, inner_exception: Exception, place: str, is_built_in: bool) -> None:
+        why = f"{type(inner_exception).__name__}: {inner_exception}"
+        where = _innermost(inner_exception, ours=True) if is_built_in else ""
+        bug = f"; a bug of the compiler{where}: FRAMEJIT_FULL_TRACEBACK=1 shows its frames" if where else ""
+        super().__init__(f"backend={backend_name!r} raised:\n{why}\n\nwhile compiling {place}{bug}")
+        self.backend_name, self.inner_exception = backend_name, inner_exception
 
 
 @_named("InternalTorchDynamoError")
 class InternalCaptureError(CaptureError):
     """A bug of the capture itself; `__cause__` is the original exception."""
-
-    keeps_own_frames = True
 
 
 @_named("FailOnRecompileLimitHit")
@@ -116,9 +121,14 @@ class GiveUp(Steering):
         self.detail = detail
 
 
-def describe(error: BaseException) -> str:
-    """Class, text and innermost place of an error whose traceback nobody will see."""
-    places = traceback.extract_tb(error.__traceback__)
-    where = f" (at {'/'.join(Path(places[-1].filename).parts[-2:])}:{places[-1].lineno})" if places else ""
+def describe(error: BaseException, ours: bool = True) -> str:
+    """Class, text and innermost place of an error whose traceback nobody will see. ours: whether that may be in our code."""
     first, *more = f"{type(error).__name__}: {error}".split("\n", 1)
-    return "\n".join([first + where, *more])
+    return "\n".join([first + _innermost(error, ours), *more])
+
+
+def _innermost(error: BaseException, ours: bool) -> str:
+    """The innermost place in the traceback that is the user's; if there is none, the innermost one of ours."""
+    places = traceback.extract_tb(error.__traceback__)
+    shown = [p for p in places if owner_of(p.filename) == THEIRS] or places[len(places) * (not ours) :]
+    return f" (at {'/'.join(Path(shown[-1].filename).parts[-2:])}:{shown[-1].lineno})" if shown else ""

@@ -228,10 +228,7 @@ def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
 
 
 def tidy_traceback(error: BaseException) -> None:
-    """Take frames that the user did not write out of a traceback, and put in those that were inlined.
-
-    An error of the compiler itself keeps its traceback.
-    """
+    """Take frames that the user did not write out of a traceback, and put in those that were inlined."""
     if error.__traceback__ is None:
         return
     fresh = _fresh_entries(error)

@@ -96,7 +96,7 @@ from eager.random import Generator, default_generator, get_rng_state, initial_se
 from eager.serialization import PyTorchFileReader, load, save
 from eager.tensor import Size, Tensor
 from eager.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
-from eager.tracebacks import filter_frames_of as _filter_frames_of
+from eager.tracebacks import filter_public_functions as _filter_public_functions
 from eager.type_info import finfo, iinfo
 from eager.version import __version__
 
@@ -181,5 +181,5 @@ def __getattr__(name: str) -> _Any:
     return _absent.refuse("torch", name, _sys._getframe(1))
 
 
-_filter_frames_of("eager")
+_filter_public_functions()
 del _no_collection

@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable
 from importlib.machinery import PathFinder, SourceFileLoader
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 # Reason -> regular expressions over the full name. The first that matches holds.
 _TABLE: Final[tuple[tuple[str, str], ...]] = (
@@ -146,17 +146,24 @@ class AbsentMethod:
         raise AttributeError(f"{cls.__name__!r} object has no attribute {self.name!r}: {why}", name=self.name)
 
 
-class AnsweringLoader(SourceFileLoader):
-    """Loads a module and gives it a `__getattr__` that states the reason for a name that is not here."""
+class OwnLoader(SourceFileLoader):
+    """Loads a module of ours.
 
-    def __init__(self, fullname: str, path: str, torch_name: str) -> None:
+    If torch has a module of that name, the module gets a `__getattr__` that states the reason for a name that is not here.
+    """
+
+    loaded: ClassVar[Callable[[types.ModuleType], None] | None] = None  # called with each module, after its code ran
+
+    def __init__(self, fullname: str, path: str, torch_name: str | None) -> None:
         super().__init__(fullname, path)
         self._torch_name = torch_name
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
-        if type(sys.modules[module.__name__]) is types.ModuleType:  # and not one that a module of settings put in its place
+        if self._torch_name is not None and type(sys.modules[module.__name__]) is types.ModuleType:  # no module of settings
             module.__dict__["__getattr__"] = _answer(module, self._torch_name, module.__dict__.get("__getattr__"))
+        if OwnLoader.loaded is not None:
+            OwnLoader.loaded(module)
 
 
 def _answer(module: types.ModuleType, torch_name: str, own: Callable[[str], Any] | None) -> Callable[[str], Any]:

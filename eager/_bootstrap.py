@@ -193,12 +193,10 @@ def _of_package(fullname: str, path: Sequence[str]) -> ModuleSpec | None:
 
 
 def _answering(spec: ModuleSpec | None) -> ModuleSpec | None:
-    """A spec whose module says why a name of torch's is not there."""
-    name = torch_name(spec.name) if spec is not None and type(spec.loader) is SourceFileLoader else None
-    if spec is not None and spec.name.startswith(("dynamo", "inductor")) and spec.name not in _COMPILER_FACES:
-        return spec
-    if spec is not None and name is not None and isinstance(spec.loader, SourceFileLoader):
-        spec.loader = _absent.AnsweringLoader(spec.name, spec.loader.path, name)
+    """A spec whose module states why a name of torch's is not there."""
+    if spec is not None and isinstance(spec.loader, SourceFileLoader):
+        is_internal = spec.name.startswith(("dynamo", "inductor")) and spec.name not in _COMPILER_FACES
+        spec.loader = _absent.OwnLoader(spec.name, spec.loader.path, None if is_internal else torch_name(spec.name))
     return spec
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import NoReturn
 
+from eager import _native
 from eager.functions.joining import cat
 from eager.serialization.rebuild import rebuild_meta_tensor as _rebuild_meta_tensor_no_storage  # noqa: F401
 from eager.serialization.rebuild import rebuild_parameter as _rebuild_parameter  # noqa: F401
@@ -42,6 +43,9 @@ class ExceptionWrapper:
         if kind is None:
             raise ValueError("ExceptionWrapper: no exception is being handled; pass exc_info")
         self.exc_type = kind
+        if value is not None and value.__traceback__ is trace:
+            _native.drop_own_frames(value)
+            trace = value.__traceback__
         self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
         self.where = where
 

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from eager.tracebacks import filter_frames_of as _filter_frames_of
-
 __all__ = ["Future", "collect_all", "wait_all"]
 
 T = TypeVar("T")
@@ -122,5 +120,3 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 def wait_all(futures: list[Future[Any]]) -> list[Any]:
     """The results of `futures`, when all are there. Raises: the first exception among them, in order."""
     return [future.wait() for future in collect_all(futures).wait()]
-
-_filter_frames_of(__name__)

@@ -23,7 +23,6 @@ from urllib.request import Request, urlopen
 
 from eager import _settings
 from eager.serialization import load as _load_file
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 from eager.utils._progress import tqdm
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
@@ -203,6 +202,3 @@ def _check_trust(name: str, trust_repo: Any, source: str) -> None:
     if trust_repo is False and source == "github":
         raise NotImplementedError(f"hub.{name}: trust_repo=False: a question at the terminal is not supported; pass trust_repo=True for a "
                                   "repository that you trust")  # fmt: skip
-
-
-_filter_frames_of(__name__)

@@ -27,7 +27,6 @@ from eager.fake import fake
 from eager.optable.table import OPS, Kind, Op
 from eager.spec import TensorSpec, spec_of
 from eager.tensor import Tensor
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "infer_schema", "opcheck",
            "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op",
@@ -542,5 +541,3 @@ class wrap_triton:  # noqa: N801 - used like a function
 
 def fallthrough_kernel() -> None:
     raise NotImplementedError("library.fallthrough_kernel: there is no list of dispatch keys to fall through")
-
-_filter_frames_of(__name__)

@@ -16,7 +16,6 @@ from eager import interception
 from eager.interception import _disabled_torch_function_impl as _disabled_torch_function_impl
 from eager.interception import answer, name_of, overrides, state, subclasses_off, taking_part
 from eager.tensor import Tensor
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
            "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "handle_torch_function",
@@ -187,5 +186,3 @@ def _get_current_function_mode() -> TorchFunctionMode | None:
 def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
     """The modes of this thread, outermost first."""
     return list(state.modes)
-
-_filter_frames_of(__name__)

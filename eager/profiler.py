@@ -16,7 +16,6 @@ from typing import Any
 from eager import cuda
 from eager.autograd.profiler import EventList, FunctionEventAvg, kineto_available, record_function
 from eager.autograd.profiler import profile as _Recorder  # noqa: N813 - a class, whatever torch calls it
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 
 class ProfilerActivity(Enum):
@@ -199,5 +198,3 @@ class profile:  # noqa: N801 - torch's name
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
            "tensorboard_trace_handler"]  # fmt: skip
-
-_filter_frames_of(__name__)

@@ -7,7 +7,6 @@ from eager.functions import FUNCTIONS
 from eager.nn import functional as F
 from eager.optable.table import OPS
 from eager.refusal import make_refusing as _make_refusing
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 _SAME = "digamma erf erfc erfinv exp2 expm1 i0 log1p logit logsumexp polygamma round sinc xlogy".split()
 _RENAMED = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "gammainc": "igamma", "gammaincc": "igammac",
@@ -39,5 +38,3 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
 _make_refusing(globals(), "special_")
 
 __all__ = sorted([*_SAME, *_RENAMED, *_OPS, "xlog1py", "modified_bessel_i1", "softmax", "log_softmax"])
-
-_filter_frames_of(__name__)

@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from eager import _native, _settings
+from eager import _absent, _native, _settings
 
 THEIRS, OURS, SUPPORT = range(3)  # whose code it is, as native/traceback.c numbers them
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -102,6 +102,13 @@ class _Handler:
 
 _HANDLER: Final = _Handler()
 _RESUME: Final = dis.opmap["RESUME"]
+# Packages and modules whose functions users call.
+_CALLED: Final = (
+    "eager", "dynamo.api", "dynamo.backends", "dynamo.exporting", "dynamo.functorch", "dynamo.module", "dynamo.testing", "dynamo.utils",
+    "fxir._pytree", "fxir.experimental", "fxir.exported", "fxir.graph", "fxir.graph_module", "fxir.interpreter", "fxir.leaves",
+    "fxir.node", "fxir.passes.shape_prop", "fxir.proxy", "fxir.subgraph_rewriter", "fxir.trace", "fxir.tracer", "fxir.transformer",
+)  # fmt: skip
+_CALLED_ALONE: Final = frozenset({"dynamo", "fxir", "inductor"})  # without what they hold
 # Modules that no user calls: the public functions made of theirs are found in `eager` and in Tensor.
 _BELOW: Final = ("eager.optable", "eager.functions", "eager._settings", "eager._logging", "eager.native", "eager.spec", "eager.dispatch")
 _filtering: dict[int, tuple[types.CodeType, types.CodeType]] = {}  # by id: code of ours, without and with the handler
@@ -164,18 +171,30 @@ _HOLDERS: Final[dict[type, Callable[[Any], tuple[Any, ...]]]] = {
 }
 
 
-def filter_frames_of(package: str) -> None:
-    """Give the public functions and methods of a package's loaded modules the handler."""
-    below = package + "."
+def _is_called(module: str) -> bool:
+    """Whether users call the functions of a module of ours."""
+    inside = any(module.startswith(name) and module[len(name) : len(name) + 1] in ("", ".") for name in _CALLED)
+    return module in _CALLED_ALONE or (inside and not module.startswith(_BELOW))
+
+
+def _filter_frames_of(module: types.ModuleType) -> None:
+    """Give the public functions and methods of a module that users call the handler."""
+    if not _is_called(module.__name__):
+        return
+    for fn in _public_functions(module):
+        code = fn.__code__
+        if not has_handler(code) and code.co_filename.startswith(_OUR_DIRS):
+            # By identity: the hash of a code object reads all of its instructions.
+            _, changed = _filtering.get(id(code)) or _filtering.setdefault(id(code), (code, with_handler(code)))
+            fn.__code__ = changed
+
+
+def filter_public_functions() -> None:
+    """Give the public functions and methods of our modules the handler: of those that are loaded, and of others as they load."""
     for name, module in list(sys.modules.items()):
-        if (name != package and not name.startswith(below)) or name.startswith(_BELOW):
-            continue
-        for fn in _public_functions(module):
-            code = fn.__code__
-            if not has_handler(code) and code.co_filename.startswith(_OUR_DIRS):
-                # By identity: the hash of a code object reads all of its instructions.
-                _, changed = _filtering.get(id(code)) or _filtering.setdefault(id(code), (code, with_handler(code)))
-                fn.__code__ = changed
+        if name.startswith("eager"):
+            _filter_frames_of(module)
+    _absent.OwnLoader.loaded = _filter_frames_of
 
 
 _native.set_frame_filter(owner_of, _shows_all)

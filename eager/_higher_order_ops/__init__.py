@@ -1,8 +1,5 @@
 """Functions that take functions of tensors, under torch's private name for them: libraries import them from here."""
 from eager._higher_order_ops.associative_scan import associative_scan
 from eager._higher_order_ops.control_flow import cond, while_loop
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 __all__ = ["associative_scan", "cond", "while_loop"]
-
-_filter_frames_of(__name__)

@@ -47,7 +47,6 @@ from eager.distributions.uniform import Uniform
 from eager.distributions.von_mises import VonMises
 from eager.distributions.weibull import Weibull
 from eager.distributions.wishart import Wishart
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 __all__ = [
     "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Distribution",
@@ -58,5 +57,3 @@ __all__ = [
     "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution", "Uniform", "VonMises", "Weibull",
     "Wishart", "biject_to", "constraints", "kl_divergence", "register_kl", "transform_to", "transforms", *transforms.__all__,
 ]  # fmt: skip
-
-_filter_frames_of(__name__)

@@ -11,7 +11,6 @@ from eager.func.mapping import vmap
 from eager.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from eager.func.push import jvp
 from eager.func.reverse import grad, grad_and_value, linearize, vjp
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
@@ -29,5 +28,3 @@ def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
 
 __all__ = ["debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
            "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap"]  # fmt: skip
-
-_filter_frames_of(__name__)

@@ -12,7 +12,6 @@ from typing import Any, Final, NoReturn, TypeVar
 from eager import _logging
 from eager.jit import annotations
 from eager.nn import Module
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 __all__ = [
     "Attribute", "Error", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "freeze", "ignore",
@@ -173,5 +172,3 @@ def optimize_for_inference(mod: T, other_methods: Any = None) -> T:
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
     """A block in which TorchScript would optimise or not: nothing is TorchScript."""
     yield
-
-_filter_frames_of(__name__)

@@ -18,12 +18,9 @@ from eager.multiprocessing.spawn import (
     spawn,
     start_processes,
 )
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 
 init_reductions()
 __all__ = [  # noqa: PLE0604 - the standard module's names are strings
     *_standard, "ProcessContext", "ProcessExitedException", "ProcessRaisedException", "SpawnContext",
     "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes",
 ]  # fmt: skip
-
-_filter_frames_of(__name__)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from eager import _native
+
 _GRACE_S = 30.0
 
 
@@ -47,7 +49,8 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], errors: Connecti
         fn(i, *args)
     except KeyboardInterrupt:
         return  # the parent was interrupted too
-    except Exception:  # noqa: BLE001 - reported to the parent
+    except Exception as error:  # noqa: BLE001 - reported to the parent
+        _native.drop_own_frames(error)
         errors.send(traceback.format_exc())
         sys.exit(1)
 

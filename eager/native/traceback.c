@@ -16,7 +16,7 @@ enum { MOST_LINKED = 64 };      /* exceptions that are followed through __cause_
 static PyObject *owner_of; /* callable: file name -> one of the numbers above */
 static PyObject *shows_all; /* callable: whether the user wants all frames */
 static PyObject *owners;   /* dict: file name -> owner, as far as it was asked for */
-static PyObject *str_keeps, *str_generated;
+static PyObject *str_generated;
 
 static int owner_of_code(PyObject *filename)
 {
@@ -122,13 +122,12 @@ static int filter_chain(PyObject *error)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Whether the frames of `error` stay, or -1: the user wants them, or it is an error of the compiler. */
-static int keeps_frames(PyObject *error)
+/* Whether all frames stay, or -1. */
+static int keeps_frames(void)
 {
     PyObject *all = shows_all ? PyObject_CallNoArgs(shows_all) : Py_NewRef(Py_True);
-    int keeps = all ? PyObject_IsTrue(all) : -1;
+    const int keeps = all ? PyObject_IsTrue(all) : -1;
     Py_XDECREF(all);
-    if (keeps == 0) keeps = PyObject_HasAttr((PyObject *)Py_TYPE(error), str_keeps);
     return keeps;
 }
 
@@ -137,7 +136,7 @@ PyObject *py_drop_own_frames(PyObject *Py_UNUSED(self), PyObject *const *args, P
 {
     PyObject *error = nargs ? Py_NewRef(args[0]) : PyErr_GetHandledException();
     if (error && PyExceptionInstance_Check(error)) {
-        const int keeps = keeps_frames(error);
+        const int keeps = keeps_frames();
         /* At the recursion limit there is no room for a call: the functions further out filter. */
         if (keeps < 0 || (!keeps && filter_chain(error) < 0)) PyErr_Clear();
     }
@@ -168,7 +167,6 @@ PyObject *py_set_frame_filter(PyObject *Py_UNUSED(self), PyObject *args)
     PyObject *owner, *all;
     if (!PyArg_ParseTuple(args, "OO", &owner, &all)) return NULL;
     if (!owners && !(owners = PyDict_New())) return NULL;
-    if (!str_keeps && !(str_keeps = PyUnicode_InternFromString("keeps_own_frames"))) return NULL;
     if (!str_generated && !(str_generated = PyUnicode_InternFromString("__framejit_generated__"))) return NULL;
     Py_XSETREF(owner_of, Py_NewRef(owner));
     Py_XSETREF(shows_all, Py_NewRef(all));

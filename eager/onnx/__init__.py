@@ -9,8 +9,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from eager.tracebacks import filter_frames_of as _filter_frames_of
-
 __all__ = [
     "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export",
     "register_custom_op_symbolic", "unregister_custom_op_symbolic",
@@ -74,5 +72,3 @@ def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> Non
 def _check_name(name: str) -> None:
     if len([part for part in name.split("::") if part]) != 2:
         raise ValueError(f"onnx: invalid symbolic name {name!r}; 'namespace::name' is allowed")
-
-_filter_frames_of(__name__)

@@ -408,7 +408,7 @@ def test_a_failing_backend_under_fullgraph_is_an_error_with_its_cause() -> None:
 
     with pytest.raises(BackendFailed, match="OSError: no compiler") as caught:
         dynamo.compile(lambda x: x * 2, backend=broken, fullgraph=True)(x23())
-    assert isinstance(caught.value.__cause__, OSError)
+    assert isinstance(caught.value.inner_exception, OSError) and caught.value.backend_name == "broken"
     with _settings.scope(capture_suppress_errors=False), pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="OSError: no c"):
         dynamo.compile(lambda x: x * 2, backend=broken)(x23())
 

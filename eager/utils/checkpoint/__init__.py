@@ -8,7 +8,6 @@ from typing import Any
 
 from eager import _native
 from eager.nn.modules.container import Sequential
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 from eager.utils.checkpoint import frames
 from eager.utils.checkpoint.frames import DETERMINISM_CHECKS, CheckpointError, ContextPair
 from eager.utils.checkpoint.reentrant import CheckpointFunction
@@ -131,5 +130,3 @@ def checkpoint_sequential(functions: Sequential | Sequence[Callable[..., Any]], 
         input = checkpoint(part(start, start + size), input, use_reentrant=use_reentrant,  # noqa: A001
                            preserve_rng_state=preserve_rng_state)  # fmt: skip
     return part(size * (segments - 1), len(steps))(input)
-
-_filter_frames_of(__name__)

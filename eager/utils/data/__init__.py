@@ -1,7 +1,6 @@
 """Datasets, samplers and the DataLoader."""
 from __future__ import annotations
 
-from eager.tracebacks import filter_frames_of as _filter_frames_of
 from eager.utils.data import dataloader, dataset, distributed, sampler
 from eager.utils.data._utils.collate import default_collate, default_convert
 from eager.utils.data._utils.worker import get_worker_info
@@ -32,5 +31,3 @@ __all__ = [
     "WeightedRandomSampler", "_DatasetKind", "dataloader", "dataset", "default_collate", "default_convert", "distributed",
     "get_worker_info", "random_split", "sampler",
 ]  # fmt: skip
-
-_filter_frames_of(__name__)

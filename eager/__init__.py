@@ -160,9 +160,9 @@ compile = compiler.compile  # noqa: A001 - torch's name
 _ON_FIRST_USE = {
     **{name.removeprefix("torch."): real for name, real in _bootstrap.RENAMED.items() if name.count(".") == 1},
     **{name: f"eager.{name}" for name in (
-        "_C __config__ _functorch _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library cpu distributed "
-        "distributions fft func functional futures hub jit multiprocessing onnx overrides profiler signal special storage testing "
-        "types utils version xpu").split()},
+        "_C __config__ _custom_ops _functorch _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library "
+        "cpu distributed distributions fft func functional futures hub jit multiprocessing onnx overrides profiler signal "
+        "special storage testing types _utils utils version xpu").split()},
 }  # fmt: skip
 
 _FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations",

@@ -1,4 +1,4 @@
-"""Why a public name of torch 2.13 is not here: one table, and the errors that quote it.
+"""Why a name of torch 2.13 is not here: one table, and the errors that quote it.
 
 Owns the reasons, by pattern over torch's full name, and how a missing module or attribute is worded. A name that torch
 lacks too has no reason. Standard library only.
@@ -24,7 +24,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
      r"torch\.nested(\..*)?|torch\.Tensor\.to_padded_tensor"),
     ("masked tensors are not part of this project; torch.where and masked_fill take masks", r"torch\.masked(\..*)?"),
     ("TorchScript is not part of this project; torch.compile makes code fast, torch.export saves graphs",
-     r"torch\.(AliasDb|AnyType|Argument|ArgumentSpec|AwaitType|Benchmark\w+|Block|BoolType|BufferDict|CallStack|Capsule|ClassType|Code|"
+     r"torch\._C\._(jit|onnx|te|graph)_?\w*|torch\.(AliasDb|AnyType|Argument|ArgumentSpec|AwaitType|Benchmark\w+|Block|BoolType|BufferDict|CallStack|Capsule|ClassType|Code|"
      r"CompilationUnit|CompleteArgumentSpec|ComplexType|ConcreteModule\w+|DeepCopyMemoTable|DeserializationStorageContext|DeviceObjType|"
      r"DictType|EnumType|ErrorReport|ExecutionPlan|FileCheck|FloatType|FunctionSchema|FutureType|Gradient|Graph\w*|IODescriptor|"
      r"InferredType|IntType|InterfaceType|JITException|ListType|LiteScriptModule|LockingLogger|ModuleDict|Node|NoneType|NoopLogger|"
@@ -34,7 +34,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
      r"torch\.jit(\..*)?|torch\.(package|nativert|fx\.graph_module\.reduce_package_graph_module)(\..*)?|"
      r"torch\.utils\.(jit|mobile_optimizer|bundled_inputs|model_dump|throughput_benchmark|ThroughputBenchmark|show_pickle)(\..*)?"),
     ("framejit runs in one process; torch.distributed.is_available() is False",
-     r"torch\.distributed(\..*)?|torch\.nn\.parallel(\..*)?|torch\.cuda\.(nccl|comm)(\..*)?|torch\.(Tensor\.)?is_distributed|"
+     r"torch\.(distributed|_distributed\w*|_C\._?(distributed|c10d)\w*)(\..*)?|torch\.nn\.parallel(\..*)?|torch\.cuda\.(nccl|comm)(\..*)?|torch\.(Tensor\.)?is_distributed|"
      r"torch\.batch_norm_(stats|elemt|update_stats|gather_stats\w*|backward_\w+)"),
     ("this device is not supported; there are cpu and cuda",
      r"torch\.(xpu|mps|mtia|backends\.(mps|mkl|miopen|cusparselt|kleidiai|nnpack|xeon|python_native)|is_vulkan_available|miopen_\w+|"
@@ -70,8 +70,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
      r"config_comms|cpp_builder|cpu_vec_isa|cudagraph_\w+|custom_graph_pass|dtype_propagation|exc|freezing_utils|fx_passes|inductor_prims|"
      r"ir|lowering|graph|scheduler|metrics|ops_handler|output_code|remote_cache|runtime|shape_propagation|standalone_compile|"
      r"test_operators|triton_bundler|utils|virtualized)(\..*)?|torch\.compiler\.(CacheInfo|NestedCompileRegionOptions)|"
-     r"functorch\.(dim|einops|experimental|_src)(\..*)?|functorch\.compile\.(draw_graph\w*|default_decompositions|minifier|nnc_jit|"
-     r"pythonkey_decompose|get_\w+)"),
+     r"functorch\.(dim|einops|experimental|_src)(\..*)?|functorch\.compile\.\w+"),
     ("torch's own compiler passes are not part of this project; the graph is passed to a backend of yours, or through fxir.passes",
      r"torch\.fx(\..*)?|torch\.compiler\.config(\..*)?"),
     ("this part of torch's profiler is not part of this project; torch.profiler.profile records ops and regions",
@@ -93,6 +92,10 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ("this function is not implemented; please report the program that needs it",
      r"torch\.(nn\.(LinearCrossEntropyOptions|functional\.(\w*[a-z]Type|\w*grouped_mm|scaled_mm))|embedding_renorm_|native_norm|"
      r"Tensor\.chalf)"),
+    ("fake tensors are made while calls are captured; tensors on device='meta' have a shape and no data, and torch.export and "
+     "torch.fx.experimental.proxy_tensor.make_fx trace with fakes", r"torch\._subclasses(\..*)?"),
+    ("torch.testing has assert_close and make_tensor; the helpers of torch's own tests are missing", r"torch\.testing\._internal(\..*)?"),
+    ("names with an underscore are private to torch; framejit has those that many programs use", r"torch\.(\w+\.)*_(?!_)\w*(\..*)?"),
 )  # fmt: skip
 _IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
 METHODS: Final = frozenset(

@@ -80,22 +80,22 @@ _TORCH_NAMES = {"fxir.exported": "torch.export", "fxir": "torch.fx", "dynamo.fun
 _COMPILER_FACES = frozenset("dynamo dynamo.backends dynamo.backends.common dynamo.backends.registry dynamo.exc dynamo.functorch "
                             "dynamo.functorch.compile dynamo.testing dynamo.utils inductor".split())  # fmt: skip
 # Parts of torch whose modules say why a name of torch's is not here.
-_PUBLIC = frozenset(
-    "accelerator amp ao autograd backends compiler cpu cuda distributed distributions export fft func functional futures fx hub jit "
-    "library linalg multiprocessing nn onnx optim overrides profiler random return_types serialization signal sparse special storage "
-    "testing types utils version xpu".split()
+_PARTS = frozenset(
+    "_C _custom_ops _functorch _higher_order_ops _logging _ops _subclasses _tensor_str _utils accelerator amp ao autograd backends "
+    "compiler cpu cuda distributed distributions export fft func functional futures fx hub jit library linalg multiprocessing nn onnx "
+    "optim overrides profiler random return_types serialization signal sparse special storage testing types utils version xpu".split()
 )
 
 
 def torch_name(real: str) -> str | None:
-    """What torch calls our module, or what stands for a missing one of ours; None outside of torch's public names."""
+    """What torch calls our module, or what stands for a missing one of ours; None if torch has no such part."""
+    renamed = [theirs for theirs, ours in RENAMED.items() if ours == real]
+    if len(renamed) == 1:
+        return renamed[0]
     for ours, theirs in _TORCH_NAMES.items():
         if real == ours or real.startswith(f"{ours}."):
             name = theirs + real[len(ours) :]
-            parts = name.split(".")
-            if theirs in ("torch._dynamo", "torch._inductor", "functorch"):
-                return name
-            return name if len(parts) == 1 or (parts[1] in _PUBLIC and not any(p.startswith("_") for p in parts)) else None
+            return name if theirs != "torch" or real == ours or name.split(".")[1] in _PARTS else None
     return None
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType, TracebackType
+from typing import Any, NoReturn
 
-from eager import _native
+from eager import _native, cpu, cuda, dtypes
 from eager.functions.joining import cat
 from eager.serialization.rebuild import rebuild_meta_tensor as _rebuild_meta_tensor_no_storage  # noqa: F401
 from eager.serialization.rebuild import rebuild_parameter as _rebuild_parameter  # noqa: F401
@@ -83,4 +83,35 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
     return tuple(views)
 
 
+class classproperty:  # noqa: N801 - torch's name
+    """A property of the class, read from the class or its objects."""
+
+    def __init__(self, func: Callable[[Any], Any]) -> None:
+        self.fget = func
+
+    def __get__(self, obj: object, owner: type | None = None) -> Any:
+        return self.fget(type(obj) if owner is None else owner)
+
+
+def _element_size(dtype: Any) -> int:
+    """Size of an element of `dtype` in bytes."""
+    if not isinstance(dtype, dtypes.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
+def _get_available_device_type() -> str | None:
+    """The type of the accelerator; None if there is none."""
+    return "cuda" if cuda.is_available() else None
+
+
+def _get_device_module(device_type: str) -> ModuleType:
+    """`torch.cuda` or `torch.cpu`."""
+    modules = {"cpu": cpu, "cuda": cuda}
+    if device_type not in modules:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
+    return modules[device_type]
+
+
+KeyErrorMessage = _MessageOfLines
 __all__ = ["ExceptionWrapper"]

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from eager import _absent
 
-_PRIVATE = "a name with an underscore is torch's own machinery"
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -58,7 +56,7 @@ def read_census(path: Path) -> list[Row]:
 def reason_to_exclude(api: str) -> str | None:
     """Why a name that does not resolve is left out of the count; None for one that is missing."""
     name = f"torch.Tensor{api}" if api.startswith(".") else api if api.startswith("torch.") else f"torch.{api}"
-    return _absent.reason(name) or (_PRIVATE if any(part.startswith("_") for part in name.split(".")) else None)
+    return _absent.reason(name)
 
 
 # Modules whose classes' objects users call methods of.

@@ -117,3 +117,40 @@ def test_classes_of_torchscript_and_quantization_are_names_alone() -> None:
             cls()
     with pytest.raises(NotImplementedError, match="TorchScript"):
         _get_trace_graph(torch.nn.Linear(1, 1), (torch.ones(1),))
+
+
+def test_private_names_that_stand_for_things_of_ours() -> None:
+    assert torch._subclasses.FakeTensor is torch._subclasses.fake_tensor.FakeTensor
+    assert torch._functorch.eager_transforms.vjp is torch.func.vjp and torch._functorch.vmap.vmap is torch.func.vmap
+    assert torch._functorch.functional_call.functional_call is torch.func.functional_call
+    assert torch._higher_order_ops.cond is torch.cond and torch._ops.OpOverload is type(torch.ops.aten.add.Tensor)
+    assert torch._utils._get_device_module("cpu") is torch.cpu and torch._utils._element_size(torch.float16) == 2
+    assert torch._utils._get_available_device_type() == ("cuda" if torch.cuda.is_available() else None)
+    with pytest.raises(RuntimeError, match="Device 'mps' does not have a corresponding module"):
+        torch._utils._get_device_module("mps")
+
+
+def test_flat_buffers_hold_the_tensors() -> None:
+    parts = [torch.arange(6.0).view(2, 3), torch.ones(2)]
+    flat = torch._utils._flatten_dense_tensors(parts)
+    assert [p.tolist() for p in torch._utils._unflatten_dense_tensors(flat, parts)] == [p.tolist() for p in parts]
+
+
+def test_class_properties_are_read_from_the_class() -> None:
+    class Named:
+        @torch._utils.classproperty
+        def name(cls) -> str:
+            return cls.__name__
+
+    assert Named.name == Named().name == "Named"
+
+
+@pytest.mark.parametrize(("size_average", "reduce", "reduction", "number"), [(None, None, "mean", 1), (False, None, "sum", 2),
+                                                                         (True, False, "none", 0), (None, True, "mean", 1)])  # fmt: skip
+def test_reductions_have_torchs_numbers(size_average: bool | None, reduce: bool | None, reduction: str, number: int) -> None:
+    from_flags = torch.nn._reduction.legacy_get_string(size_average, reduce, emit_warning=False)
+    assert from_flags == reduction and torch.nn._reduction.get_enum(reduction) == number
+    with pytest.warns(UserWarning, match=f"please use reduction='{reduction}' instead"):
+        assert torch.nn._reduction.legacy_get_enum(size_average, reduce) == number
+    with pytest.raises(ValueError, match="max is not a valid value for reduction"):
+        torch.nn._reduction.get_enum("max")

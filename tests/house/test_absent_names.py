@@ -1,4 +1,4 @@
-"""Every public name of torch 2.13 resolves, or says why it is not here, from one table."""
+"""Every public name of torch 2.13, and every private one that programs import, resolves or says why it is not here: one table."""
 from __future__ import annotations
 
 import functools
@@ -67,6 +67,18 @@ def test_every_name_of_torch_resolves_or_has_its_reason() -> None:
                                        "from eager.nn import quantized", "import eager.nn.quantized.dynamic"])  # fmt: skip
 def test_import_statements_give_the_reason(statement: str) -> None:
     with pytest.raises(ImportError, match="quantization is not part of this project"):
+        exec(statement)
+
+
+@pytest.mark.parametrize("statement", [
+    "import eager._guards", "from eager._functorch.partitioners import must_recompute", "from eager.testing._internal import common_utils",
+    "from eager._subclasses.fake_tensor import FakeTensorMode", "from eager._C import _jit_set_profiling_mode",
+    "from eager.nn import _Loss",
+])  # fmt: skip
+def test_import_statements_of_private_names_give_the_reason(statement: str) -> None:
+    module, _, name = statement.removeprefix("from ").removeprefix("import ").partition(" import ")
+    why = _absent.reason(".".join(filter(None, (module.replace("eager", "torch", 1), name))))
+    with pytest.raises(ImportError, match=f": {why}"):
         exec(statement)
 
 

@@ -198,7 +198,7 @@ def test_a_census_without_the_columns_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("api", "reason"),
     [("torch.cuda.nvtx.mark", "CUDA goes through CuPy"), ("torch.cudart", None), ("torch.jit.interface", "TorchScript is not"),
-     (".record_stream", "CUDA goes through CuPy"), ("torch._inductor.nowhere", "a name with an underscore"),
+     (".record_stream", "CUDA goes through CuPy"), ("torch._inductor.nowhere", "names with an underscore"),
      ("torch.nn.Nowhere", None), ("torch.qint8", "quantization is not part")],
 )  # fmt: skip
 def test_exclusions_go_by_whole_names(api: str, reason: str | None) -> None:

@@ -19,11 +19,15 @@ Tensor = Any
 TensorBase = _native.TensorBase
 
 
+def reduction_of_flags(size_average: bool | None, reduce: bool | None) -> str:
+    """What the two deprecated flags stand for: None counts as True."""
+    return "none" if reduce is not None and not reduce else "mean" if size_average is None or size_average else "sum"
+
+
 def resolve_reduction(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
     """The reduction, with the two deprecated flags taken into account. Raises ValueError for another name."""
     if size_average is not None or reduce is not None:
-        mean = size_average is None or size_average
-        reduction = "none" if reduce is False else "mean" if mean else "sum"
+        reduction = reduction_of_flags(size_average, reduce)
         warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dynamo.compiler import CompiledRegion
@@ -11,10 +12,10 @@ from dynamo.guards import Guard
 from dynamo.module import OptimizedModule, compiled_with
 from eager.nn import Module
 from eager.tensor import Tensor
-from fxir import backends
 from fxir.exported.build import export as _export
 from fxir.exported.dims import Dim
 from fxir.exported.program import ExportedModule
+from fxir.graph_module import GraphModule
 from fxir.options import CompileOptions
 
 __all__ = ["ExportResult", "export"]
@@ -37,6 +38,27 @@ def _as_module(fn: Callable[..., Any]) -> Module:
     return module
 
 
+class _Captured(BaseException):
+    """Raised where the captured graph would run: the call ends there. No handler of the program's catches it."""
+
+
+def _stopping(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
+    """A backend whose code ends the call."""
+
+    def run(*values: Any) -> Any:
+        raise _Captured
+
+    return run
+
+
+def _guards(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Guard]:
+    """The guards of the capture of a call. The graph does not run, so the call changes no tensor and draws nothing."""
+    region = CompiledRegion(_stopping, "export", CompileOptions(fullgraph=True))
+    with contextlib.suppress(_Captured):
+        compiled_with(fn, region)(*args, **kwargs)
+    return list(region.statistics.guards)
+
+
 def export(f: Callable[..., Any], *extra_args: Any, aten_graph: bool = False, pre_dispatch: bool = False, decomposition_table: Any = None,
            tracing_mode: str = "symbolic", dynamic_shapes: Any = None, specialize_float: bool = True,
            assume_static_by_default: bool = False, same_signature: bool = True, disable_constraint_solver: bool = False,
@@ -45,7 +67,7 @@ def export(f: Callable[..., Any], *extra_args: Any, aten_graph: bool = False, pr
 
     The graph is of ops, whether or not aten_graph asks for it. tracing_mode: "symbolic" leaves sizes open where the program
     does not need them (dynamic_shapes states them one by one), "real" and "fake" fix them. The other options have no effect
-    on the graph. `export(f, *args)` is an older form.
+    on the graph. `export(f, *args)` is an older form. Exporting changes no tensor and no attribute of a Module.
     Raises: AssertionError for a decomposition_table or pre_dispatch without aten_graph; NotImplementedError for the first,
     for same_signature=False, and for another tracing_mode; what compile(fullgraph=True) raises where the graph would break.
     """
@@ -61,13 +83,12 @@ def export(f: Callable[..., Any], *extra_args: Any, aten_graph: bool = False, pr
 
     def exported(*args: Any, **kwargs: Any) -> ExportResult:
         inner: Any = f._orig_mod if isinstance(f, OptimizedModule) else getattr(f, "__wrapped__", f)
-        region = CompiledRegion(backends.lookup("eager"), "eager", CompileOptions(fullgraph=True))
-        compiled_with(inner, region)(*args, **kwargs)
+        guards = _guards(inner, args, kwargs)
         module = inner if isinstance(inner, Module) else _as_module(inner)
         shapes = dynamic_shapes
         if shapes is None and is_open and not kwargs and all(isinstance(a, Tensor) for a in args):
             shapes = tuple(dict.fromkeys(range(a.dim()), Dim.AUTO) for a in args)  # type: ignore[attr-defined]
-        return ExportResult(_export(module, args, kwargs, dynamic_shapes=shapes).module(), list(region.statistics.guards))
+        return ExportResult(_export(module, args, kwargs, dynamic_shapes=shapes, strict=True).module(), guards)
 
     if not extra_args and not extra_kwargs:
         return exported

@@ -14,6 +14,7 @@ from eager.symint import SymInt
 from eager.tensor import Tensor
 from eager.utils import _pytree as pytree
 from fxir.examples import fakes_like
+from fxir.exported.attributes import restored_attributes
 from fxir.exported.dims import Size, UserError, wanted
 from fxir.exported.program import Call, ExportedProgram, UserInput, ValueRange
 from fxir.exported.signature import (
@@ -39,7 +40,8 @@ def export(mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = N
     """`mod` as one functional graph of ops, for calls like `mod(*args, **kwargs)`.
 
     dynamic_shapes: which sizes are open (see `fxir.exported.dims.wanted`); all others, and all arguments that are no tensors,
-    are checked at each call. strict: torch's other tracer, which gives the same graph; it makes no difference here.
+    are checked at each call. strict: torch's other tracer, which gives the same graph. Exporting changes no
+    tensor and no attribute of `mod`; without strict, it warns about attributes that the program sets to tensors.
     Raises: ValueError unless `mod` is a Module; UserError (a ValueError) where the program needs a size that was to be open, or
     branches on data; NotImplementedError for preserve_module_call_signature; whatever the program raises.
     """
@@ -49,7 +51,8 @@ def export(mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = N
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     if preserve_module_call_signature:
         raise NotImplementedError("export: preserve_module_call_signature is not supported: the graph keeps no hierarchy of modules")
-    return _Export(mod, args, dict(kwargs or {}), dynamic_shapes).program()
+    with restored_attributes(mod, warn=not strict):
+        return _Export(mod, args, dict(kwargs or {}), dynamic_shapes).program()
 
 
 class _Export:

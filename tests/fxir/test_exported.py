@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import pytest
 
 import eager as torch
@@ -164,3 +167,39 @@ def test_a_shared_submodule_gets_its_own_tensors_back() -> None:
     given = {name: torch.zeros_like(p) for name, p in mod.named_parameters()}
     torch.func.functional_call(mod, given, (make(2, 3, 4),))
     assert mod.out.weight is weight is mod.out_again.weight
+
+
+class _Counting(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.calls, self.log, self.last = torch.nn.BatchNorm1d(3), 0, [], None
+
+    def forward(self, x: Any) -> Any:
+        self.calls += 1
+        self.log.append(self.calls)
+        self.last = x * 2
+        self.new = 1
+        return self.norm(x) + torch.rand(3)
+
+
+@pytest.mark.parametrize("how", ["export", "strict", "_dynamo"])
+def test_exporting_changes_no_state(how: str) -> None:
+    net, x = _Counting(), torch.ones(4, 3)
+    log, before, drawn = net.log, net.norm.running_mean.tolist(), torch.get_rng_state().tolist()
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        if how == "_dynamo":
+            torch._dynamo.export(net)(x)
+        else:
+            torch.export.export(net, (x,), strict=how == "strict")
+    assert (net.calls, net.log, net.last) == (0, [], None) and net.log is log and not hasattr(net, "new")
+    assert net.norm.running_mean.tolist() == before and net.norm.num_batches_tracked.item() == 0
+    assert torch.get_rng_state().tolist() == drawn
+    texts = [str(w.message) for w in shown if "assigned during export" in str(w.message)]
+    assert len(texts) == (how == "export") and all("The tensor attribute self.last was assigned" in t for t in texts)
+
+
+def test_exporting_a_function_writes_to_no_argument() -> None:
+    x = torch.ones(3)
+    gm, guards = torch._dynamo.export(lambda x: x.add_(1).sin())(x)
+    assert x.tolist() == [1.0, 1.0, 1.0] and guards and gm(torch.zeros(3)).tolist() == torch.ones(3).sin().tolist()

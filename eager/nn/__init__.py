@@ -1,5 +1,5 @@
 """Neural networks: Module, layers, functions, initialisers. Stands on the ops and on autograd."""
-from eager.nn import attention, common_types, functional, grad, init, modules, parallel, parameter, utils
+from eager.nn import _reduction, attention, common_types, functional, grad, init, modules, parallel, parameter, utils
 from eager.nn.module import Module
 from eager.nn.modules._layers import *  # noqa: F403 - its __all__ is the list of layers
 from eager.nn.modules._layers import __all__ as _LAYERS

@@ -78,11 +78,11 @@ def _as_strided(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def _same(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
-    return op(b.front(args[0]))
+    return op(b.front(args[0]), *args[1:])
 
 
 RULES: dict[str, Rule] = {
     "view": _view, "expand": _expand, "permute": _permute, "slice": _one_dim, "select": _one_dim, "unfold": _unfold,
     "unsqueeze": _unsqueeze, "squeeze": _squeeze, "diagonal": _diagonal, "as_strided": _as_strided, "detach": _same,
-    "alias": _same,
+    "alias": _same, "gradient_in": _same,
 }  # fmt: skip

@@ -3,10 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.autograd.record import owned
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS
-from eager.spec import is_channels_last
 from eager.symint import as_count
 
 
@@ -107,59 +105,19 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     return OPS["squeeze"](y, (0,)) if input.ndim == 2 else y
 
 
-def _packed(x: Any, parts: Any, shape: tuple[int, ...], channels: int) -> Any:
-    """The elements of `parts` as `shape`, in memory of their own, in the format that the input `x` suggests.
-
-    parts: a view of `x`, whose dims 1 to `channels` make up the channels of `shape` (0: x is no batch of images).
-    """
-    if not channels or not is_channels_last(x):
-        return owned(OPS["view"](OPS["clone"](parts, "contiguous"), shape))
-    order = (0, *range(1 + channels, parts.ndim), *range(1, 1 + channels))
-    inner = OPS["view"](OPS["clone"](OPS["permute"](parts, order), "contiguous"), (shape[0], *shape[2:], shape[1]))
-    return owned(OPS["permute"](inner, (0, len(shape) - 1, *range(1, len(shape) - 1))))
-
-
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
     """(*, c * r * r, h, w) -> (*, c, h * r, w * r)."""
-    r = upscale_factor
-    if input.ndim < 3:
-        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)")
-    *lead, c, h, w = input.shape
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    if c % (r * r):
-        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
-                           f"input.size(-3)={c} is not divisible by {r * r}")  # fmt: skip
-    k = len(lead)
-    parts = input.reshape(*lead, c // (r * r), r, r, h, w).permute(*range(k), k, k + 3, k + 1, k + 4, k + 2)
-    return _packed(input, parts, (*lead, c // (r * r), h * r, w * r), 1 if k == 1 else 0)
+    return OPS["pixel_shuffle"](input, upscale_factor)
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
     """(*, c, h * r, w * r) -> (*, c * r * r, h, w)."""
-    r = downscale_factor
-    if input.ndim < 3:
-        raise RuntimeError(f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)")
-    *lead, c, h, w = input.shape
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    for name, size, dim in (("height", h, -2), ("width", w, -1)):
-        if size % r:
-            raise RuntimeError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({dim})={size} is not "
-                               f"divisible by {r}")  # fmt: skip
-    k = len(lead)
-    parts = input.reshape(*lead, c, h // r, r, w // r, r).permute(*range(k), k, k + 2, k + 4, k + 1, k + 3)
-    return _packed(input, parts, (*lead, c * r * r, h // r, w // r), 3 if k == 1 else 0)
+    return OPS["pixel_unshuffle"](input, downscale_factor)
 
 
 def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
     """Channels dealt out over groups: (b, g * k, *) seen as (g, k) and read as (k, g)."""
-    if input.ndim < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
-    b, c, *rest = input.shape
-    if groups <= 0 or c % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return _packed(input, input.reshape(b, groups, c // groups, *rest).transpose(1, 2), (b, c, *rest), 2)
+    return OPS["channel_shuffle"](input, groups)
 
 
 def native_channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002

@@ -14,6 +14,7 @@ from eager.dtypes import scalar_name
 from eager.elements import rounded
 from eager.functions.creation import tensor
 from eager.optable.asserting import demand
+from eager.optable.gradient_strides import with_gradient
 from eager.optable.indexing import check_sources
 from eager.optable.table import OPS, from_array, write_out
 from eager.overlap import check_each_element_once
@@ -206,7 +207,7 @@ def getitem(self: Any, key: Any) -> Any:
     _check_masks(result, indices)
     mask = indices[0]
     if mask is not None and mask.dtype is dtypes.bool_ and mask.ndim == result.ndim:
-        return OPS["masked_select"](result, mask)
+        return OPS["masked_select"](with_gradient("rows", result), mask)
     return OPS["index"](result, _positions(result, indices))
 
 

@@ -7,6 +7,7 @@ from eager import _native, dtypes, return_types
 from eager.autograd.record import owned
 from eager.dtypes import scalar_name
 from eager.functions.views import takes_ints_apart
+from eager.optable.gradient_strides import with_gradient
 from eager.optable.table import OPS, composition, write_out
 from eager.spec import normalize_dim, normalize_dims
 
@@ -118,7 +119,7 @@ def _extreme(name: str, result: Any, pair: Any, input: Any, dim: Any, keepdim: b
         if input.numel() == 0:
             raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
                                "dim with the 'dim' argument.")  # fmt: skip
-        return OPS["a" + name](input, tuple(range(input.ndim)), False)
+        return OPS["a" + name](with_gradient("rows", input), tuple(range(input.ndim)), False)
     d = normalize_dim(dim, input.ndim)
     indices = OPS["arg" + name](input, normalize_dims(d, input.ndim), True)
     if input.ndim == 0:
@@ -164,14 +165,14 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 @composition
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
-    return (var(input, dim, unbiased, keepdim, correction=correction),
-            mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip
+    mean_ = mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return var(input, dim, unbiased, keepdim, correction=correction), mean_
 
 
 @composition
 def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
-    return (std(input, dim, unbiased, keepdim, correction=correction),
-            mean(input, None if isinstance(dim, bool) else dim, keepdim))  # fmt: skip
+    mean_ = mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return std(input, dim, unbiased, keepdim, correction=correction), mean_
 
 
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:

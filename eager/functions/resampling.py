@@ -14,6 +14,7 @@ import numpy as np
 from eager import dtypes
 from eager.dtypes import scalar_name
 from eager.functions import taps
+from eager.optable.gradient_strides import with_gradient
 from eager.optable.shape import in_suggested_format
 from eager.optable.table import OPS
 from eager.symint import as_count
@@ -109,7 +110,9 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
                            f"{list(wanted)}")  # fmt: skip
     if mode == "area":
         return OPS["adaptive_avg_pool"](input, wanted)
-    return in_suggested_format(_along_dims(input, wanted, scales, mode, bool(align_corners), antialias), input)
+    law = "rows" if mode in ("bicubic", "lanczos") or (input.ndim == 5 and mode != "trilinear") else "format"
+    x = with_gradient(law, input, always=True)
+    return in_suggested_format(_along_dims(x, wanted, scales, mode, bool(align_corners), antialias), input)
 
 
 def _along_dims(x: Any, wanted: Any, scales: Any, mode: str, align_corners: bool, antialias: bool) -> Any:

@@ -9,6 +9,7 @@ from eager.optable import (
     determinants,
     fft,
     gamma,
+    gradient_strides,
     indexing,
     ldl,
     linalg,
@@ -26,6 +27,7 @@ from eager.optable import (
     rnn,
     scan,
     shape,
+    shuffles,
     sorting,
     special,
     table,
@@ -33,7 +35,7 @@ from eager.optable import (
 )
 
 __all__ = [
-    "attention", "complex_numbers", "conv", "counts", "creation", "determinants", "fft", "gamma", "indexing", "ldl", "linalg",
-    "linalg_status", "loss", "masking", "matmul", "nn", "patches", "piecewise", "pointwise", "pool", "random", "reduction", "rnn", "scan",
-    "shape", "sorting", "special", "table", "views",
+    "attention", "complex_numbers", "conv", "counts", "creation", "determinants", "fft", "gamma", "gradient_strides", "indexing", "ldl",
+    "linalg", "linalg_status", "loss", "masking", "matmul", "nn", "patches", "piecewise", "pointwise", "pool", "random", "reduction", "rnn",
+    "scan", "shape", "shuffles", "sorting", "special", "table", "views",
 ]  # fmt: skip

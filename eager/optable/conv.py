@@ -14,6 +14,7 @@ import numpy as np
 
 from eager import dtypes
 from eager.dtypes import c_name, scalar_name
+from eager.optable.gradient_strides import in_strides
 from eager.optable.products import add_matmul, matmul
 from eager.optable.table import OPS, Kind, by_kernel, common_device, declare
 from eager.spec import SpecLike, TensorSpec, as_image, image_strides, is_channels_last, is_contiguous
@@ -253,6 +254,18 @@ def _grad_weight(g: Any, x: Any, weight_spec: SpecLike, stride: Any, padding: An
     return OPS["conv_weight"](first, second, kernel, stride, padding, dilation, groups)
 
 
+def _in_their_format(formula: Any) -> Any:
+    """The gradient of input or weight in the format that either of them suggests, as the result is."""
+
+    def strides(g: Any, x: SpecLike, weight: SpecLike) -> tuple[int, ...] | None:
+        rows = g.is_contiguous() and is_contiguous(x.shape, x.stride()) and is_contiguous(weight.shape, weight.stride())
+        if rows and 1 not in (x.shape[1], x.shape[-1], weight.shape[1], weight.shape[-1]):  # neither is channels-last as well
+            return None
+        return _result(x, weight, tuple(g.shape)).strides
+
+    return in_strides(formula, "x_spec weight_spec", strides)
+
+
 def _grad_bias(g: Any) -> Any:
     return OPS["sum"](g, (0, *range(2, g.ndim)), False, None)
 
@@ -273,7 +286,8 @@ def _samples(make: Any) -> Iterator[tuple[Any, ...]]:
 CONVOLUTION = declare(
     "convolution(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
     "int[] output_padding, int groups) -> Tensor",
-    Kind.OPAQUE, meta=_meta, kernel=_convolution, vjp={"x": _grad_x, "weight": _grad_weight, "bias": _grad_bias},
+    Kind.OPAQUE, meta=_meta, kernel=_convolution,
+    vjp={"x": _in_their_format(_grad_x), "weight": _in_their_format(_grad_weight), "bias": _grad_bias},
     samples=_samples)  # fmt: skip
 
 

@@ -669,11 +669,11 @@ def _norm_vjp(g: Any, x: Any, y: Any, p: float, dims: Any, keepdim: bool) -> Any
         return OPS["where"](hit, direction(x) * (g / count), 0)
     nothing = y == 0
     if p == 2:
-        return OPS["masked_fill"](x * (g / OPS["masked_fill"](y, nothing, 1)), nothing, 0)
+        return g * OPS["where"](nothing, 0, x / OPS["where"](nothing, 1, y))
     flat = x == 0
     magnitude = OPS["masked_fill"](OPS["abs"](x), flat, 1)
     slope = OPS["pow"](magnitude / OPS["masked_fill"](y, nothing, 1), p - 1) * direction(x) * g
-    return OPS["masked_fill"](slope, flat | nothing, 0)
+    return OPS["where"](flat | nothing, 0, slope)
 
 
 VECTOR_NORM = declare(

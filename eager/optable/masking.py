@@ -8,8 +8,8 @@ from typing import Any
 from eager import dtypes
 from eager.dtypes import scalar_name
 from eager.elements import check_element
+from eager.optable.gradient_strides import as_input, laid_out
 from eager.optable.indexing import begin, stored
-from eager.optable.shape import laid_out
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
 from eager.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes, preserve_strides
 
@@ -125,7 +125,7 @@ def _masked_select_vjp(g: Any, x_spec: SpecLike, mask: Any) -> Any:
 
 MASKED_SELECT = declare("masked_select(Tensor x, Tensor mask) -> Tensor", Kind.OPAQUE, float8=True,
                         kernel=_masked_select, dynamic_output=_masked_select_sizes,
-                        vjp={"x": _masked_select_vjp},
+                        vjp={"x": as_input(_masked_select_vjp)},
                         samples=lambda make: iter([(make(3, 4), make.bool(3, 4)), (make(4, 3).t(), make.bool(4)),
                                                    (make(3, 1), make.bool(4))]))  # fmt: skip
 
@@ -172,7 +172,8 @@ def _take_kernel(xp: Any, out: Any, x: Any, index: Any) -> None:
 
 TAKE = declare("take(Tensor x, Tensor index) -> Tensor", Kind.COMPOSITE, fallible=True,
                decompose=_take, meta=_take_meta, kernel=_take_kernel,
-               vjp={"x": lambda g, x_spec, index: OPS["put"](OPS["full"](tuple(x_spec.shape), 0, g.dtype, g.device), index, g, True)},
+               vjp={"x": as_input(lambda g, x_spec, index: OPS["put"](
+                   OPS["full"](tuple(x_spec.shape), 0, g.dtype, g.device), index, g, True))},
                samples=lambda make: iter([(make(3, 4), make.int(2, 5, high=12)), (make(4, 3).t(), make.int(5, high=12)),
                                           (make(3), make.int(0, high=3))]))  # fmt: skip
 

@@ -61,9 +61,16 @@ def _product(xp: Any, out: Any, x: Any, other: Any) -> None:
         matmul(xp, x, other, out)
 
 
+def _product_like(spec: SpecLike, a: Any, b: Any) -> Any:
+    """a @ b, the gradient of a matrix of `spec`: column-major if that is, as torch has it."""
+    if tuple(spec.stride()) == (1, spec.shape[0]):
+        return transpose_last(OPS["mm"](transpose_last(b), transpose_last(a)))
+    return OPS["mm"](a, b)
+
+
 MM = declare("mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_mm_meta, kernel=_product, float8=True,
-             vjp={"x": lambda g, other: OPS["mm"](g, transpose_last(other)),
-                  "other": lambda g, x: OPS["mm"](transpose_last(x), g)},
+             vjp={"x": lambda g, other, x_spec: _product_like(x_spec, g, transpose_last(other)),
+                  "other": lambda g, x, other_spec: _product_like(other_spec, transpose_last(x), g)},
              samples=lambda make: iter([(make(3, 4), make(4, 5)), (make(4, 3).t(), make(5, 4).t()),
                                         (make(0, 4), make(4, 2)), (make(2, 0), make(0, 3))]))  # fmt: skip
 
@@ -187,6 +194,12 @@ def _linear_kernel(xp: Any, out: Any, x: Any, weight: Any, bias: Any) -> None:
         xp.add(out, bias, out=out)
 
 
+def _linear_input_vjp(g: Any, weight: Any, x_spec: SpecLike) -> Any:
+    if weight.ndim == 1:
+        return OPS["unsqueeze"](g, g.ndim) * weight
+    return _product_like(x_spec, g, weight) if x_spec.ndim == 2 else OPS["matmul"](g, weight)
+
+
 def _linear_weight_vjp(g: Any, x: Any, weight_spec: SpecLike) -> Any:
     if len(weight_spec.shape) == 1:
         return sum_to(OPS["unsqueeze"](g, g.ndim) * x, weight_spec.shape)
@@ -196,8 +209,7 @@ def _linear_weight_vjp(g: Any, x: Any, weight_spec: SpecLike) -> Any:
 
 LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_linear,
                  meta=_linear_meta, kernel=_linear_kernel,
-                 vjp={"x": lambda g, weight: OPS["matmul"](g, weight) if weight.ndim == 2 else OPS["unsqueeze"](
-                          g, g.ndim) * weight,
+                 vjp={"x": _linear_input_vjp,
                       "weight": _linear_weight_vjp,
                       "bias": lambda g, bias_spec: sum_to(g, bias_spec.shape)},
                  samples=lambda make: iter([(make(3, 4), make(5, 4), make(5)), (make(2, 3, 4), make(5, 4), None),

@@ -14,6 +14,7 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
+from eager.optable.gradient_strides import in_channels_last
 from eager.optable.sums import moments, total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare
 from eager.spec import (
@@ -461,7 +462,7 @@ def _rms_norm_vjp(g: Any, x: Any, normalized_shape: Any, weight: Any, eps: float
     gx = gw = None
     if needs[0]:
         scaled = g if weight is None else g * weight
-        gx = r * scaled - wide * (r * r * r * OPS["mean"](scaled * wide, dims, True, None))
+        gx = scaled * r - wide * (r * r * r * OPS["mean"](scaled * wide, dims, True, None))
     if needs[1]:
         lead = tuple(range(x.ndim - count))
         terms = g * (wide * r)
@@ -568,5 +569,5 @@ def _batch_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 BATCH_NORM_TRAIN = declare(
     "batch_norm_train(Tensor x, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)", Kind.COMPOSITE,
-    meta=_batch_norm_meta, decompose=_batch_norm, kernel=_batch_norm_kernel, vjp={"x, weight, bias": _batch_norm_vjp},
+    meta=_batch_norm_meta, decompose=_batch_norm, kernel=_batch_norm_kernel, vjp={"x, weight, bias": in_channels_last(_batch_norm_vjp)},
     nondifferentiable_outputs=(1, 2), samples=_batch_samples)  # fmt: skip

@@ -11,9 +11,10 @@ import numpy as np
 
 from eager import _native, float8
 from eager.elements import check_element
+from eager.optable.gradient_strides import elementwise_over
 from eager.optable.loop_api import NUMPY, ArrayLoop
 from eager.optable.piecewise import piecewise_linear
-from eager.optable.table import OPS, Kind, Op, declare
+from eager.optable.table import OPS, Kind, Op, cast_to, declare
 from eager.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_strides, strides_like
 
 Rule = Callable[..., Any]
@@ -221,7 +222,7 @@ ATAN2 = binary("atan2", lambda k, x, y: k.atan2(x, y),
                 "other": lambda g, x, other: _atan2_vjp(-g * x, x, other)}, ufunc="arctan2", promotion="float",
                accepts="bif")  # fmt: skip
 COPYSIGN = binary("copysign", lambda k, x, y: k.copysign(x, y),
-                  {"x": lambda g, x, y: OPS["where"](x == 0, 0, g * (y / x)), "other": _zero}, ufunc="copysign", promotion="float",
+                  {"x": lambda g, x, y: g * OPS["where"](x == 0, 0, y / x), "other": _zero}, ufunc="copysign", promotion="float",
                   numbers="other", accepts="bif")  # fmt: skip
 
 # ---- comparison and logic ----
@@ -299,7 +300,7 @@ def _run_sign(xp: Any, out: Any, x: Any) -> None:
 def _sgn_vjp(g: Any, x: Any, y: Any) -> Any:
     """Zero for real numbers; for complex ones the part of g across the direction of x, over |x|."""
     if not x.dtype.is_complex:
-        return _zero(g)
+        return OPS["full"](tuple(x.shape), 0, g.dtype, g.device)
     size = OPS["abs"](x)
     along = OPS["real"](y * g)  # g comes conjugated, as every cotangent of an op with complex results
     return OPS["where"](OPS["eq"](size, 0), 0, (g - along * OPS["conj"](y)) / size)
@@ -328,7 +329,7 @@ LOG2 = unary("log2", lambda k, x: k.log2(x), lambda g, x: g / (x * math.log(2)),
 LOG10 = unary("log10", lambda k, x: k.log10(x), lambda g, x: g / (x * math.log(10)), **_through_float64("log10"))
 LOG1P = unary("log1p", lambda k, x: k.log1p(x), lambda g, x: g / (x + 1), ufunc="log1p")
 SQRT = unary("sqrt", lambda k, x: k.sqrt(x), lambda g, y: g / (y * 2), ufunc="sqrt")
-RSQRT = unary("rsqrt", lambda k, x: k.rsqrt(x), lambda g, y: g * (y * y * y) * -0.5)
+RSQRT = unary("rsqrt", lambda k, x: k.rsqrt(x), lambda g, y: g * -0.5 * (y * y * y))
 SIN = unary("sin", lambda k, x: k.sin(x), lambda g, x: g * x.cos(), ufunc="sin")
 COS = unary("cos", lambda k, x: k.cos(x), lambda g, x: -g * x.sin(), ufunc="cos")
 TAN = unary("tan", lambda k, x: k.tan(x), lambda g, y: g * (y * y + 1), **_through_float64("tan"))
@@ -348,10 +349,10 @@ def _acosh_vjp(g: Any, x: Any) -> Any:
 ACOSH = unary("acosh", lambda k, x: k.acosh(x), _acosh_vjp, ufunc="arccosh",
               samples=lambda make: iter([(make(3, 4, low=1.2, high=3.0),)]))  # fmt: skip
 ATANH = unary("atanh", lambda k, x: k.atanh(x), lambda g, x: g / (1 - x * x), ufunc="arctanh")
-ERF = unary("erf", lambda k, x: k.erf(x), lambda g, x: g * (OPS["exp"](-x * x) * (2 / math.sqrt(math.pi))), accepts="bif")
-ERFC = unary("erfc", lambda k, x: k.erfc(x), lambda g, x: g * (OPS["exp"](-x * x) * (-2 / math.sqrt(math.pi))), accepts="bif")
+ERF = unary("erf", lambda k, x: k.erf(x), lambda g, x: OPS["exp"](-x * x) * (2 / math.sqrt(math.pi)) * g, accepts="bif")
+ERFC = unary("erfc", lambda k, x: k.erfc(x), lambda g, x: OPS["exp"](-x * x) * (-2 / math.sqrt(math.pi)) * g, accepts="bif")
 ERFINV = unary("erfinv", lambda k, x: k.erfinv(x),
-               lambda g, x: g * (OPS["exp"](x.erfinv().square()) * (math.sqrt(math.pi) / 2)), accepts="bif")
+               lambda g, x: OPS["exp"](x.erfinv().square()) * (math.sqrt(math.pi) / 2) * g, accepts="bif")
 LGAMMA = unary("lgamma", lambda k, x: k.lgamma(x), lambda g, x: g * OPS["digamma"](x), accepts="bif")
 
 
@@ -369,7 +370,7 @@ FRAC = unary("frac", lambda k, x: x - k.trunc(x), lambda g: g, promotion="defaul
 # ---- activations whose rule is one expression ----
 
 SIGMOID = unary("sigmoid", lambda k, x: 1.0 / (1.0 + k.exp(-x)), lambda g, y: g * ((1 - y) * y))
-RELU = unary("relu", lambda k, x: k.maximum(x, 0), piecewise_linear(lambda g, y: OPS["where"](y <= 0, 0, g), "y"),
+RELU = unary("relu", lambda k, x: k.maximum(x, 0), elementwise_over("y g", piecewise_linear(lambda g, y: OPS["where"](y <= 0, 0, g), "y")),
              promotion="default", accepts="if")  # fmt: skip
 SILU = unary("silu", lambda k, x: x / (1.0 + k.exp(-x)), lambda g, x: _silu_vjp(g, x), accepts="fc")
 
@@ -380,41 +381,43 @@ def _silu_vjp(g: Any, x: Any) -> Any:
 
 
 LEAKY_RELU = unary("leaky_relu", lambda k, x, slope: k.where(x > 0, x, x * slope),
-                   piecewise_linear(lambda g, x, negative_slope: OPS["where"](x > 0, g, g * negative_slope)),
+                   elementwise_over("x g", piecewise_linear(
+                       lambda g, x, negative_slope: OPS["where"](x > 0, g, g * negative_slope))),
                    params=", Scalar negative_slope=0.01", promotion="default",
                    samples=lambda make: iter([(make(3, 4), 0.1)]), accepts="f")  # fmt: skip
 HARDTANH = unary("hardtanh", lambda k, x, low, high: k.where((x > low) & (x < high), x, k.minimum(k.maximum(x, low), high)),
-                 piecewise_linear(lambda g, x, min_val, max_val: OPS["where"]((x > min_val) & (x < max_val), g, 0)),
+                 elementwise_over("g x", piecewise_linear(
+                     lambda g, x, min_val, max_val: OPS["where"]((x > min_val) & (x < max_val), g, 0))),
                  params=", Scalar min_val=-1, Scalar max_val=1", promotion="default", accepts="f",
                  samples=lambda make: iter([(make(3, 4), -0.5, 0.25)]))  # fmt: skip
 SOFTSHRINK = unary("softshrink", lambda k, x, lambd: k.where(k.abs(x) > lambd, k.where(x < 0, x + lambd, x - lambd), x * 0.0),
-                   piecewise_linear(lambda g, x, lambd: OPS["where"](x.abs() > lambd, g, 0)),
+                   elementwise_over("g x", piecewise_linear(lambda g, x, lambd: OPS["where"](x.abs() > lambd, g, 0))),
                    params=", Scalar lambd=0.5", promotion="default", accepts="f",
                    samples=lambda make: iter([(make(3, 4), 0.5)]))  # fmt: skip
 HARDSHRINK = unary("hardshrink", lambda k, x, lambd: k.where(k.abs(x) <= lambd, 0.0, x),
-                   piecewise_linear(lambda g, x, lambd: OPS["where"](x.abs() > lambd, g, 0)),
+                   elementwise_over("g x", piecewise_linear(lambda g, x, lambd: OPS["where"](x.abs() > lambd, g, 0))),
                    params=", Scalar lambd=0.5", promotion="default", accepts="f",
                    samples=lambda make: iter([(make(3, 4), 0.5)]))  # fmt: skip
 THRESHOLD = unary("threshold", lambda k, x, bound, value: k.where(x <= bound, value, x),
-                  piecewise_linear(lambda g, x, threshold: OPS["where"](x <= threshold, 0, g)),
+                  elementwise_over("x g", piecewise_linear(lambda g, x, threshold: OPS["where"](x <= threshold, 0, g))),
                   params=", Scalar threshold, Scalar value", promotion="default", accepts="f",
                   samples=lambda make: iter([(make(3, 4), 0.1, 20.0)]))  # fmt: skip
 # Where x is positive an infinite one makes no nan of the weight's gradient.
 PRELU = declare("prelu(Tensor x, Tensor weight) -> Tensor", Kind.POINTWISE, scalar=lambda k, x, weight: k.where(x > 0, x, x * weight),
-                vjp={"x": piecewise_linear(lambda g, x, weight: OPS["where"](x > 0, g, g * weight)),
+                vjp={"x": elementwise_over("x weight g", piecewise_linear(lambda g, x, weight: OPS["where"](x > 0, g, g * weight))),
                      "weight": piecewise_linear(lambda g, x: OPS["where"](x > 0, 0, g * x), "weight")}, accepts="f",
                 samples=lambda make: iter([(make(3, 4), make(4)), (make(2, 3, 2), make(3, 1))]))  # fmt: skip
 ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.where(x > 0, 0.0, x))),
-            lambda g, x, alpha: OPS["where"](x > 0, g, g * (alpha * OPS["exp"](x))),
+            elementwise_over("g x", lambda g, x, alpha: OPS["where"](x > 0, g, g * (alpha * OPS["exp"](x)))),
             params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]), accepts="f")  # fmt: skip
 CELU = unary("celu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.where(x > 0, 0.0, x) / alpha)),
-             lambda g, x, alpha: OPS["where"](x > 0, g, g * OPS["exp"](x / alpha)),
+             elementwise_over("g x", lambda g, x, alpha: OPS["where"](x > 0, g, g * OPS["exp"](x / alpha))),
              params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]), accepts="f")  # fmt: skip
 HARDSWISH = unary("hardswish", lambda k, x: x * k.minimum(k.maximum(x + 3.0, 0.0), 6.0) / 6.0,
-                  lambda g, x: OPS["where"](x <= -3, 0, OPS["where"](x >= 3, g, g * (x / 3 + 0.5))), accepts="f",
+                  elementwise_over("g x", lambda g, x: OPS["where"](x <= -3, 0, OPS["where"](x >= 3, g, g * (x / 3 + 0.5)))), accepts="f",
                   samples=lambda make: iter([(make(3, 4, low=-2.9, high=2.9),), (make(3, 4, low=3.1, high=5.0),)]))  # fmt: skip
 HARDSIGMOID = unary("hardsigmoid", lambda k, x: k.minimum(k.maximum(x + 3.0, 0.0), 6.0) / 6.0,
-                    piecewise_linear(lambda g, x: OPS["where"]((x > -3) & (x < 3), g / 6, 0)), accepts="f",
+                    elementwise_over("g x", piecewise_linear(lambda g, x: OPS["where"]((x > -3) & (x < 3), g / 6, 0))), accepts="f",
                     samples=lambda make: iter([(make(3, 4, low=-2.9, high=2.9),), (make(3, 4, low=3.1, high=5.0),)]))  # fmt: skip
 
 
@@ -427,10 +430,11 @@ MISH = unary("mish", lambda k, x: x * k.tanh(k.log1p(k.exp(k.minimum(x, 20.0))))
 SOFTPLUS = unary("softplus",
                  lambda k, x, beta, threshold: k.where(x * beta > threshold, x,
                                                        k.log1p(k.exp(k.minimum(x * beta, threshold))) / beta),
-                 lambda g, x, beta, threshold: OPS["where"](x * beta > threshold, g, g * (x * beta).sigmoid()),
+                 elementwise_over("g x", lambda g, x, beta, threshold: OPS["where"](x * beta > threshold, g, g * (x * beta).sigmoid())),
                  params=", Scalar beta=1.0, Scalar threshold=20.0",
                  samples=lambda make: iter([(make(3, 4), 1.5, 20.0)]), accepts="f")  # fmt: skip
-LOG_SIGMOID = unary("log_sigmoid", lambda k, x: k.minimum(x, 0) - k.log1p(k.exp(-k.abs(x))), lambda g, x: g * (-x).sigmoid(), accepts="f")
+LOG_SIGMOID = unary("log_sigmoid", lambda k, x: k.minimum(x, 0) - k.log1p(k.exp(-k.abs(x))),
+                    elementwise_over("x g", lambda g, x: g * (-x).sigmoid()), accepts="f")
 
 _SQRT_HALF, _INV_SQRT_2PI = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
 _TANH_COEF, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
@@ -510,9 +514,7 @@ def _cast_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _cast_vjp(g: Any, x_spec: SpecLike) -> Any:
-    if g.dtype.is_complex and not x_spec.dtype.is_complex:
-        g = OPS["real"](g)
-    return OPS["to_dtype"](g, x_spec.dtype)
+    return cast_to(g, x_spec.dtype)
 
 
 TO_DTYPE = declare("to_dtype(Tensor x, dtype dtype) -> Tensor", Kind.POINTWISE, promotion="raw",

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from eager import dtypes
+from eager.optable.gradient_strides import in_strides, laid_out
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.sums import total, widen
-from eager.optable.table import OPS, Kind, declare, zeros
-from eager.spec import SpecLike, TensorSpec, contiguous_strides, image_strides
+from eager.optable.table import OPS, Kind, declare
+from eager.spec import SpecLike, TensorSpec, contiguous_strides, image_strides, is_channels_last
 
 
 def pooled_size(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
@@ -52,6 +53,10 @@ def _pooled(x: SpecLike, shape: Sequence[int]) -> TensorSpec:
 def _averaged(x: SpecLike, shape: Sequence[int]) -> TensorSpec:
     """`_pooled`, but row-major for volumes: so torch has it for means of volumes and for adaptive pooling of them."""
     return TensorSpec.contiguous(shape, x.dtype, x.device) if x.ndim == 5 else _pooled(x, shape)
+
+
+def _as_averaged(formula: Any) -> Any:
+    return in_strides(formula, "x_spec", lambda g, x: _averaged(x, x.shape).strides)
 
 
 def _reads(tap: Sequence[int], out: Sequence[int], size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
@@ -122,7 +127,12 @@ def _max_pool(xp: Any, outs: Any, x: Any, kernel: Any, stride: Any, padding: Any
 
 def _max_vjp(gs: Any, y1: Any, x_spec: SpecLike) -> Any:
     n, c = x_spec.shape[:2]
-    flat = zeros(TensorSpec.contiguous((n, c, math.prod(x_spec.shape[2:])), x_spec.dtype, x_spec.device))
+    size = math.prod(x_spec.shape[2:])
+    pixels_first = is_channels_last(x_spec)
+    shape = (n, size, c) if pixels_first else (n, c, size)
+    flat = OPS["full"](shape, 0, x_spec.dtype, x_spec.device)
+    if pixels_first:
+        flat = OPS["permute"](flat, (0, 2, 1))
     back = OPS["scatter_add"](flat, 2, y1.reshape(n, c, -1), gs[0].reshape(n, c, -1)) if gs[0].numel() else flat
     return back.reshape(tuple(x_spec.shape))
 
@@ -138,8 +148,8 @@ def _max_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 # Largest element of each window, and its position in the flattened spatial dims.
 MAX_POOL = declare(
     "max_pool(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> (Tensor, Tensor)",
-    Kind.OPAQUE, meta=_max_meta, kernel=_max_pool, vjp={"x": piecewise_linear(_max_vjp)}, nondifferentiable_outputs=(1,),
-    samples=_max_samples)  # fmt: skip
+    Kind.OPAQUE, meta=_max_meta, kernel=_max_pool, nondifferentiable_outputs=(1,), samples=_max_samples,
+    vjp={"x": in_strides(piecewise_linear(_max_vjp), "x_spec", lambda g, x: _pooled(x, x.shape).strides)})  # fmt: skip
 
 # ---- average ----
 
@@ -206,8 +216,8 @@ AVG_POOL = declare(
     "avg_pool(Tensor x, int[] kernel, int[] stride, int[] padding, bool ceil_mode=False, bool count_include_pad=True, "
     "int? divisor_override=None) -> Tensor",
     Kind.OPAQUE, meta=_avg_meta, kernel=_avg_pool, samples=_avg_samples,
-    vjp={"x": piecewise_linear(lambda g, x_spec, kernel, stride, padding, count_include_pad, divisor_override: OPS["avg_pool_backward"](
-        g, tuple(x_spec.shape), kernel, stride, padding, count_include_pad, divisor_override))})  # fmt: skip
+    vjp={"x": _as_averaged(piecewise_linear(lambda g, x_spec, kernel, stride, padding, count_include_pad, divisor_override: OPS[
+        "avg_pool_backward"](g, tuple(x_spec.shape), kernel, stride, padding, count_include_pad, divisor_override)))})  # fmt: skip
 
 
 def _avg_again(g: Any, grad_spec: SpecLike, kernel: Any, stride: Any, padding: Any, count_include_pad: bool,
@@ -280,6 +290,12 @@ def _adaptive_avg_kernel(xp: Any, out: Any, x: Any, size: Sequence[int]) -> None
     xp.copyto(out, wide, casting="unsafe")
 
 
+def _adaptive_vjp(g: Any, x_spec: SpecLike, size: Sequence[int]) -> Any:
+    if all(n == 1 for n in size):  # a mean
+        return OPS["expand"](g, tuple(x_spec.shape)) / max(math.prod(x_spec.shape[2:]), 1)
+    return laid_out(OPS["adaptive_avg_pool_backward"](g, tuple(x_spec.shape)), _averaged(x_spec, tuple(x_spec.shape)).strides)
+
+
 def _adaptive_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(2, 3, 6), (3,)
     yield make(2, 3, 5, 6), (2, 4)
@@ -290,7 +306,7 @@ def _adaptive_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 ADAPTIVE_AVG_POOL = declare("adaptive_avg_pool(Tensor x, int[] size) -> Tensor", Kind.COMPOSITE, decompose=_adaptive_avg,
                             meta=_adaptive_meta, kernel=_adaptive_avg_kernel, samples=_adaptive_samples,
                             vjp={"x": piecewise_linear(
-                                lambda g, x_spec, size: OPS["adaptive_avg_pool_backward"](g, tuple(x_spec.shape)))},
+                                _adaptive_vjp)},
                             accepts="f")  # fmt: skip
 
 
@@ -333,5 +349,6 @@ def _adaptive_max_meta(x: SpecLike, size: Sequence[int]) -> tuple[TensorSpec, Te
 
 
 ADAPTIVE_MAX_POOL = declare("adaptive_max_pool(Tensor x, int[] size) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_adaptive_max,
-                            meta=_adaptive_max_meta, vjp={"x": piecewise_linear(_max_vjp)}, nondifferentiable_outputs=(1,),
+                            meta=_adaptive_max_meta, nondifferentiable_outputs=(1,),
+                            vjp={"x": _as_averaged(piecewise_linear(_max_vjp))},
                             samples=_adaptive_samples, accepts="f")  # fmt: skip

@@ -9,9 +9,10 @@ import numpy as np
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
+from eager.optable.gradient_strides import laid_out
 from eager.optable.sums import moments, total, wide_type
 from eager.optable.table import OPS, Kind, declare
-from eager.spec import SpecLike, TensorSpec, contiguous_strides
+from eager.spec import SpecLike, TensorSpec, contiguous_strides, preserve_strides
 from eager.symint import times_ratio
 
 
@@ -26,10 +27,16 @@ def _spec(x: SpecLike, dims: Sequence[int], keepdim: bool, d: Any) -> TensorSpec
     return TensorSpec(shape, d, contiguous_strides(shape), x.device)
 
 
+def _with_dims(g: Any, spec: SpecLike, dims: Sequence[int], keepdim: bool) -> Any:
+    """A result of a reduction of `spec`, or its cotangent, with the reduced dims as dims of size 1."""
+    return g if keepdim else g.reshape(reduced_shape(spec.shape, dims, True))
+
+
 def restore(g: Any, spec: SpecLike, dims: Sequence[int], keepdim: bool) -> Any:
-    """A cotangent of a reduction, spread over the reduced dims again."""
-    if not keepdim:
-        g = OPS["view"](g, reduced_shape(spec.shape, dims, True))
+    """A cotangent of a reduction of `spec`, spread over the reduced dims again: a view with stride 0 in them."""
+    if not keepdim and len(dims) < spec.ndim:
+        for d in dims:
+            g = OPS["unsqueeze"](g, d)
     return OPS["expand"](g, tuple(spec.shape))
 
 
@@ -116,7 +123,7 @@ def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
     inverse = [0] * len(order)
     for i, d in enumerate(order):
         inverse[d] = i
-    return g * OPS["permute"](others, tuple(inverse))
+    return g * laid_out(OPS["permute"](others, tuple(inverse)), preserve_strides(x))
 
 
 PROD = declare("prod(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="prod",
@@ -136,11 +143,10 @@ def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec
 
 def _extreme_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
     """Shared evenly among the elements that reach the extreme."""
-    hit = x == restore(y, x, dims, keepdim)
+    hit = _with_dims(y, x, dims, keepdim) == x
     if x.dtype.is_floating_point:
         hit = hit | (x != x)  # nan is what is found where there is one
-    share = g / OPS["sum"](hit, dims, keepdim, None)
-    return OPS["where"](hit, restore(share, x, dims, keepdim), 0)
+    return _with_dims(g, x, dims, keepdim) / OPS["sum"](hit, dims, True, None) * hit
 
 
 AMAX = declare("amax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amax",
@@ -224,10 +230,18 @@ def _mean_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any
         xp.copyto(out, total(xp, x.astype(wide_type(out.dtype), copy=False), dims, keepdim, mean=True), casting="unsafe")
 
 
+def _mean_vjp(g: Any, x_spec: SpecLike, dims: Sequence[int], keepdim: bool) -> Any:
+    """torch divides the spread gradient, which makes it dense. The small one is divided here, then spread and copied."""
+    count = max(_count(x_spec, dims), 1)
+    if len(dims) == x_spec.ndim or g.is_contiguous():
+        return OPS["clone"](restore(g / count, x_spec, dims, keepdim), "contiguous")
+    return restore(g, x_spec, dims, keepdim) / count
+
+
 MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="mean",
                meta=_mean_meta, kernel=_mean_kernel, samples=lambda make: ((*s, None) for s in _samples(make)),
                doc="Arithmetic mean over `dims`; of no elements it is nan. Integer tensors need a floating dtype.",
-               vjp={"x": lambda g, x_spec, dims, keepdim: restore(g / max(_count(x_spec, dims), 1), x_spec, dims, keepdim)})  # fmt: skip
+               vjp={"x": _mean_vjp})  # fmt: skip
 
 
 def _whole(correction: float) -> float:

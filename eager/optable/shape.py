@@ -13,6 +13,7 @@ import numpy as np
 
 from eager import dtypes, float8
 from eager.elements import check_element
+from eager.optable.gradient_strides import laid_out
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, zeros
 from eager.optable.views import view_strides
@@ -52,17 +53,6 @@ def in_suggested_format(y: Any, x: SpecLike) -> Any:
     """`y` in the memory format that `x`, of as many dims, suggests: `y` itself if it has those strides, else a copy."""
     name = suggested_format(x)
     return y if tuple(y.stride()) == format_strides(y.shape, name) else OPS["clone"](y, name)
-
-
-def laid_out(y: Any, strides: tuple[int, ...]) -> Any:
-    """`y`, a fresh result, with dense `strides`: itself, a view of it if only dims of size 1 differ, else a copy."""
-    shape, have = tuple(y.shape), tuple(y.stride())
-    if have == strides:
-        return y
-    if all(n == 1 or a == b for n, a, b in zip(shape, have, strides, strict=True)):
-        return OPS["as_strided"](y, shape, strides, None)
-    memory = OPS["full"]((y.numel(),), 0, y.dtype, y.device)
-    return OPS["copy"](OPS["as_strided"](memory, shape, strides, 0), y)
 
 
 def in_layout_of(y: Any, x: SpecLike) -> Any:
@@ -460,7 +450,7 @@ def _pad_indexed_vjp(g: Any, x_spec: SpecLike, pad: Sequence[int], mode: str) ->
             shape = (*g.shape[:d], x_spec.shape[d], *g.shape[d + 1 :])
             base = OPS["full"](shape, 0, g.dtype, g.device)
             g = OPS["index_add"](base, d, OPS["int_table"](tuple(positions), g.device), g, 1)
-    return g
+    return g if mode == "circular" else laid_out(g, suggested_strides(x_spec, tuple(x_spec.shape)))
 
 
 # mode is "reflect", "replicate" or "circular"; pad as in constant_pad_nd.

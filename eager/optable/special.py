@@ -10,6 +10,7 @@ import numpy as np
 
 from eager import dtypes
 from eager.optable import special_kernels as sk
+from eager.optable.gradient_strides import in_rows
 from eager.optable.pointwise import binary, unary
 from eager.optable.table import OPS, Kind, declare, fit, no_derivative
 from eager.spec import SpecLike, TensorSpec, preserve_strides
@@ -32,12 +33,12 @@ def _in_double(fn: Any) -> Any:
 
 # Of equal numbers, such as 0 and -0, the first: `maximum` gives the second.
 FMAX = binary("fmax", lambda k, x, y: k.where(x != x, y, k.where(y != y, x, k.maximum(y, x))),
-              {"x": lambda g, x, other: OPS["where"](_wins(g, x, other, "ge"), g, 0),
-               "other": lambda g, x, other: OPS["where"](_wins(g, x, other, "ge"), 0, g)}, accepts="bif",
+              {"x": in_rows(lambda g, x, other: OPS["where"](_wins(g, x, other, "ge"), g, 0)),
+               "other": in_rows(lambda g, x, other: OPS["where"](_wins(g, x, other, "ge"), 0, g))}, accepts="bif",
               kernel=lambda xp, out, x, y: xp.fmax(y, x, out=out), over_input=True)  # fmt: skip
 FMIN = binary("fmin", lambda k, x, y: k.where(x != x, y, k.where(y != y, x, k.minimum(y, x))),
-              {"x": lambda g, x, other: OPS["where"](_wins(g, x, other, "le"), g, 0),
-               "other": lambda g, x, other: OPS["where"](_wins(g, x, other, "le"), 0, g)}, accepts="bif",
+              {"x": in_rows(lambda g, x, other: OPS["where"](_wins(g, x, other, "le"), g, 0)),
+               "other": in_rows(lambda g, x, other: OPS["where"](_wins(g, x, other, "le"), 0, g))}, accepts="bif",
               kernel=lambda xp, out, x, y: xp.fmin(y, x, out=out), over_input=True)  # fmt: skip
 
 
@@ -88,7 +89,7 @@ def _zero_at_zero(log: str, pole: float) -> Any:
         x, other = _tensor(x, g), _tensor(other, g)
         return g * OPS["where"](OPS["logical_and"](OPS["eq"](x, 0), OPS["le"](other, pole)), 0.0, OPS[log](other))
 
-    return formula
+    return in_rows(formula)
 
 
 def _tensor(value: Any, like: Any) -> Any:

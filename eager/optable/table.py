@@ -664,7 +664,12 @@ def _conjugated(g: Any) -> Any:
 
 
 def cast_to(g: Any, d: dtype) -> Any:
-    return g if g.dtype is d else OPS["to_dtype"](g, d)
+    """`g` in dtype `d`. The real part of a complex gradient of a real input is a view, as torch has it."""
+    if g.dtype is d:
+        return g
+    if g.dtype.is_complex and not d.is_complex:
+        return cast_to(OPS["real"](g), d)
+    return OPS["to_dtype"](g, d)
 
 
 def sum_to(g: Any, shape: Sequence[int]) -> Any:
@@ -681,10 +686,7 @@ def sum_to(g: Any, shape: Sequence[int]) -> Any:
 
 def fit(g: Any, x: Any) -> Any:
     """A cotangent in the shape and dtype of the input that it belongs to."""
-    g = sum_to(g, x.shape)
-    if g.dtype.is_complex and not x.dtype.is_complex:
-        g = OPS["real"](g)
-    return cast_to(g, x.dtype)
+    return cast_to(sum_to(g, x.shape), x.dtype)
 
 
 _native.register_engine(None, fit, cast_to)

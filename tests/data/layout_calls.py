@@ -352,6 +352,7 @@ class Case:
         self.x = (x.contiguous() if rows_first else x).requires_grad_(requires_grad)
         self.given: list[Any] = []
         self.call = call
+        self.torch = torch
         y = function_of(call)(torch, torch.nn.functional, self.x, lambda: self.keep(make.in_layout(layout, shape)),
                               lambda *s: self.keep(make.rows(*s)), lambda *s: self.keep(make.last(*s)))  # fmt: skip
         self.results = results(y)
@@ -359,6 +360,15 @@ class Case:
     def keep(self, t: Any) -> Any:
         self.given.append(t)
         return t
+
+    def gradient(self) -> list[int] | None:
+        """The strides of the gradient of `x`, from cotangents of ones that lie as the results do."""
+        roots = [y for y in self.results if y.requires_grad and not y.is_leaf]
+        if not roots:
+            return None
+        ones = [self.torch.ones_like(y.detach()) for y in roots]
+        g, = self.torch.autograd.grad(roots, [self.x], ones, allow_unused=True)
+        return None if g is None else list(g.stride())
 
     def geometry(self) -> list[tuple[Any, ...]]:
         return [geometry(y) for y in self.results]

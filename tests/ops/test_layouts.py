@@ -9,7 +9,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,36 +33,90 @@ DIFFERENCES = {
 }
 
 
+# Gradients that are meant to differ: a pattern of the whole "call @ rank layout", and why.
+GRADIENT_DIFFERENCES = {
+    r"x\.clone\(\)\.copy_\(rows\(\*x\.shape\)\) @ .*": "torch's zeros for the overwritten tensor are row-major",
+    r"F\.rrelu\(x\) @ .*": "torch's leaky_relu_backward orders dims by its saved result, which is row-major",
+    r"F\.scaled_dot_product_attention\(.* @ (2 swapped|4 (rows|batch inner|sliced|expanded|last|reversed))":
+        "torch's fused backward allocates the gradients of its three inputs as transposed tensors",
+    r"T\.tensordot\(x, x, x\.ndim\) @ .*": "torch multiplies flattened copies, whose gradients are row-major",
+    r"T\.cdist\(x, same\(\)\) @ 4 (last|reversed)": "torch's distances of single rows are of row-major copies",
+    r"(x @ rows\(x\.shape\[-1\]\)|T\.addmv\(.*|F\.bilinear\(.*) @ 2 swapped":
+        "torch's gradient of a matrix in a product with a vector is an outer product, row-major",
+    r"(x\.nansum\(1\)|x\.nanmean\(1, keepdim=True\)) @ (3 (image|reversed)|4 (reversed|swapped)|5 reversed)":
+        "torch multiplies the spread gradient by a mask, where a selection orders the dims by the input",
+    r"T\.nn\.GRU\(.* @ 3 reversed": "torch's fused backward transposes a product of the gates' gradients",
+}
+
+# Calls whose gradients have torch's strides in dims of other sizes than 1, and why a dim of size 1 has another stride.
+# Strides of such dims move no element.
+FREE_IN_SIZE_1: dict[str, tuple[str, ...]] = {
+    "these formulas end in another op, which orders dims of size 1 by its own operands": (
+        "F.rms_norm(x, x.shape[-1:])", "F.rms_norm(x, x.shape[1:], rows(*x.shape[1:]))", "T.rms_norm(x, x.shape[2:])",
+        "T.nn.RMSNorm(x.shape[-1])(x)", "F.batch_norm(x, None, None, training=True)",
+        "F.batch_norm(x, T.zeros(x.shape[1]), T.ones(x.shape[1]))",
+        "F.batch_norm(x, T.zeros(x.shape[1]), T.ones(x.shape[1]), rows(x.shape[1]), rows(x.shape[1]), training=True)",
+        "T.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)", "T.angle(x)", "x.cumprod(1)", "x.prod(1)",
+        "x.prod(1, keepdim=True)", "x.renorm(2, 0, 0.5)", "x.renorm(2, 1, 1.0)", "x.norm(dim=1, keepdim=True)",
+        "T.linalg.vector_norm(x, dim=1)", "F.pairwise_distance(x, same())", "F.cosine_similarity(x, same(), 1)"),
+    "torch spreads the gradient along the reduced dim by a kernel of that dim": (
+        "x.amax(1)", "x.amax(1, keepdim=True)", "x.amax((2, 3), keepdim=True)", "x.amin(-1, keepdim=True)", "x.aminmax(dim=1)",
+        "x.aminmax(dim=1, keepdim=True)", "F.adaptive_avg_pool2d(x, 1)", "F.adaptive_avg_pool3d(x, 1)"),
+    "the gradients of two results are added, in an order of their own": ("T.var_mean(x, 1)", "T.std_mean(x, 0, keepdim=True)"),
+    "a row-major condition or operand orders dims of size 1": ("T.where(x.contiguous() > 0, x, x)", "T.where(x > 0, x, last(*x.shape))"),
+    "torch's gradient of the copy under an in-place op keeps the strides of the copy": (
+        "x.clone().relu_()", "F.relu(x.clone(), inplace=True)", "F.dropout(x.clone(), inplace=True)"),
+    "a gradient that is a view, or is put into zeros, has the strides of its base": (
+        "x[x > 0]", "x.unsqueeze(1).squeeze(1)", "x.split(1, 1)[0]", "x.chunk(2, -1)[0] + 1", "T.complex(x, same())",
+        "T.view_as_real(T.complex(x, x))", 'F.nll_loss(x, T.zeros(x.shape[0], *x.shape[2:], dtype=T.int64), reduction="none")'),
+    "torch's zeros are made like the result": ("T.normal(x, 1.0)", "T.normal(x, same().abs())", "T.bernoulli(x.sigmoid())"),
+}  # fmt: skip
+FREE_CALLS = {call for free in FREE_IN_SIZE_1.values() for call in free}
+
 NO_DERIVATIVE = re.compile(r"floor_divide|x // |heaviside|zeta|unique")
 
 
 @cache
-def reference() -> tuple[list[Any], dict[str, dict[str, list[int]]]]:
-    """torch's outcomes, and for each number of dims and call the number of the outcome by input."""
+def reference() -> tuple[list[Any], dict[str, dict[str, list[int]]], dict[str, dict[str, list[int]]]]:
+    """torch's outcomes, and for each number of dims and call the numbers by input of the results and of the gradient."""
     stored = json.loads(gzip.decompress((Path(__file__).parents[1] / "data" / "layouts.json.gz").read_bytes()))
-    return stored["strides"], stored["calls"]
+    return stored["strides"], stored["calls"], stored["gradients"]
 
 
 def _id(given: tuple[int, str, Shape]) -> str:
     return f"{given[1]} {'x'.join(map(str, given[2]))}"
 
 
-@pytest.mark.parametrize("given", INPUTS, ids=_id)
-def test_results_lie_as_torchs_do(given: tuple[int, str, Shape]) -> None:
+def _gradient_against(case: Case, given: tuple[int, str, Shape], expected: Any) -> Any:
+    """How the strides of the gradient differ from torch's; None if they do not, or are meant to."""
     ndim, layout, shape = given
-    outcomes, table = reference()
+    if not isinstance(expected, list) or NO_DERIVATIVE.search(case.call) or any(
+            re.fullmatch(pattern, f"{case.call} @ {ndim} {layout}") for pattern in GRADIENT_DIFFERENCES):
+        return None
+    found = case.gradient()
+    if found is not None and case.call in FREE_CALLS:
+        found, expected = ([s for n, s in zip(shape, strides, strict=True) if n != 1] for strides in (found, expected))
+    return None if found == expected else ("gradient", found, "torch", expected)
+
+
+@pytest.mark.parametrize("given", INPUTS, ids=_id)
+def test_results_and_gradients_lie_as_torchs_do(given: tuple[int, str, Shape]) -> None:
+    ndim, layout, shape = given
+    outcomes, table, gradients = reference()
     at = [g for g in INPUTS if g[0] == ndim].index(given)
     assert set(table[str(ndim)]) == set(calls(ndim)), "run tests/data/make_layouts.py"
-    wrong = {}
+    wrong: dict[str, Any] = {}
     for call in calls(ndim):
         if any(re.search(pattern, f"{call} @ {layout}") for pattern in DIFFERENCES):
             continue
-        expected = outcomes[table[str(ndim)][call][at]]
+        expected, expected_gradient = (outcomes[t[str(ndim)][call][at]] for t in (table, gradients))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 case = Case(torch, call, layout, shape, requires_grad=True)
                 found: Any = [list(part) for part in case.geometry()]
+                if gradient := _gradient_against(case, given, expected_gradient):
+                    wrong[call] = gradient
             except (RuntimeError, ValueError, NotImplementedError) as error:
                 found = type(error).__name__
         if isinstance(expected, str) != isinstance(found, str) or (isinstance(found, list) and found != expected):
@@ -135,16 +189,25 @@ def _leaves(case: Case) -> list[torch.Tensor]:
     return [] if "out=" in case.call or ".copy_(x)" in case.call else [t for t in [case.x, *case.given] if t.is_floating_point()]
 
 
-def _gradients(cases: list[Case], found: list[list[torch.Tensor]]) -> list[list[torch.Tensor | None]]:
-    """For each call, the gradients of its tensors, from one backward pass over all calls with fixed cotangents."""
+Gradients = list[list[tuple[torch.Tensor | None, torch.Tensor | None]]]
+
+
+def _gradients(cases: list[Case], found: list[list[torch.Tensor]]) -> Gradients:
+    """For each call, the gradient of each tensor as a hook sees it and as it is accumulated.
+
+    One backward pass over all calls, with fixed cotangents.
+    """
     roots = [y for case, ys in zip(cases, found, strict=True) if not RANDOM.search(case.call) and not NO_DERIVATIVE.search(case.call)
              for y in ys if y.requires_grad and not y.is_leaf]  # fmt: skip
-    torch.autograd.backward(roots, [torch.linspace(0.5, 1.5, y.numel()).view(y.shape).to(y.dtype) for y in roots])
-    made = []
-    for case in cases:
-        made.append([t.grad for t in _leaves(case)])
-        for t in _leaves(case):
-            t.grad = None
+    cotangents = [torch.empty_like(y).copy_(torch.linspace(0.5, 1.5, y.numel()).view(y.shape)) for y in roots]
+    leaves = [t for case in cases for t in _leaves(case)]
+    seen: dict[int, torch.Tensor] = {}
+    hooks = [t.register_hook(partial(seen.__setitem__, id(t))) for t in leaves]
+    torch.autograd.backward(roots, cotangents)
+    made = [[(seen.get(id(t)), t.grad) for t in _leaves(case)] for case in cases]
+    for t, hook in zip(leaves, hooks, strict=True):
+        t.grad = None
+        hook.remove()
     return made
 
 
@@ -165,17 +228,19 @@ def _difference(case: Case, found: list[torch.Tensor], expected: list[torch.Tens
     return None
 
 
-def _gradient_difference(case: Case, found: list[torch.Tensor | None], expected: list[torch.Tensor | None]) -> str | None:
-    """How gradients differ in values, or in strides from the contract."""
-    if [g is None for g in found] != [g is None for g in expected]:
+def _gradient_difference(case: Case, found: list[Any], expected: list[Any]) -> str | None:
+    """How gradients differ in strides or values: those that hooks see from eager code's, the accumulated ones from the contract."""
+    if [g is None for _, g in found] != [g is None for _, g in expected]:
         return f"{found}, eager {expected}"
-    for leaf, g, wanted in zip(_leaves(case), found, expected, strict=True):
-        if g is None or wanted is None:
+    for leaf, (g, accumulated), (wanted, _) in zip(_leaves(case), found, expected, strict=True):
+        if g is None:
             continue
-        if not _follows(g, leaf):
-            return f"gradient strides {g.stride()} for a leaf with {leaf.stride()}"
+        if any(n != 1 and a != b for n, a, b in zip(g.shape, g.stride(), wanted.stride(), strict=True)):
+            return f"gradient strides {g.stride()}, eager {wanted.stride()}, for a leaf with {leaf.stride()}"
+        if not _follows(accumulated, leaf):
+            return f"accumulated strides {accumulated.stride()} for a leaf with {leaf.stride()}"
         try:
-            torch.testing.assert_close(g, wanted, equal_nan=True, rtol=1e-3, atol=1e-3)
+            torch.testing.assert_close(accumulated, wanted, equal_nan=True, rtol=1e-3, atol=1e-3)
         except AssertionError as error:
             return str(error)[:200]
     return None

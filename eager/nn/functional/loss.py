@@ -11,6 +11,7 @@ from eager.dtypes import c_name, scalar_name
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import pairwise_distance
 from eager.optable.asserting import demand
+from eager.optable.gradient_strides import with_gradient
 from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS, cast_to, composition
 from eager.spec import broadcast_shapes, normalize_dim
@@ -68,7 +69,8 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Squared difference."""
     reduction = resolve_reduction(reduction, size_average, reduce)
-    return _pairwise("mse_loss", input, target, lambda x, t: OPS["square"](_difference(x, t, "mse_cpu")), reduction, weight)
+    return _pairwise("mse_loss", input, target, lambda x, t: OPS["square"](
+        _difference(with_gradient("rows", x), with_gradient("rows", t), "mse_cpu")), reduction, weight)
 
 
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
@@ -88,7 +90,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
         return l1_loss(input, target, reduction=reduction)
 
     def rule(x: Tensor, t: Tensor) -> Tensor:
-        d = OPS["abs"](_difference(x, t, "smooth_l1_cpu"))
+        d = OPS["abs"](_difference(with_gradient("rows", x), with_gradient("rows", t), "smooth_l1_cpu"))
         far = d >= beta
         near = OPS["where"](far, 0, d)  # the square of an infinite distance would have a gradient of nan
         return OPS["where"](far, d - 0.5 * beta, near * near * (0.5 / beta))
@@ -103,7 +105,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
     def rule(x: Tensor, t: Tensor) -> Tensor:
-        d = OPS["abs"](_difference(x, t, "huber_cpu"))
+        d = OPS["abs"](_difference(with_gradient("rows", x), with_gradient("rows", t), "huber_cpu"))
         far = d > delta
         near = OPS["where"](far, 0, d)
         return in_layout_of(OPS["where"](far, (d - 0.5 * delta) * delta, near * near * 0.5), x)
@@ -205,7 +207,7 @@ def _rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if tuple(input.shape[:1]) + tuple(input.shape[2:]) != tuple(target.shape):
         raise RuntimeError(f"Expected target size {list(input.shape[:1] + input.shape[2:])}, got {list(target.shape)}")
     order = (0, *range(2, input.ndim), 1)
-    return input.permute(*order).reshape(-1, input.shape[1]), target.reshape(-1)
+    return with_gradient("rows", input, always=True).permute(*order).reshape(-1, input.shape[1]), target.reshape(-1)
 
 
 def _check_classes(rows: Tensor, target: Tensor, weight: Tensor | None) -> None:

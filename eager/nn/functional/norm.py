@@ -7,6 +7,7 @@ from typing import Any
 
 from eager import _native, dtypes
 from eager.dtypes import scalar_name
+from eager.optable.gradient_strides import with_gradient
 from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes, require_floating
 from eager.optable.shape import in_suggested_format, laid_out
 from eager.optable.table import OPS, cast_to, composition
@@ -74,7 +75,7 @@ def normalize_groups(input: Tensor, num_groups: int, weight: Tensor | None, bias
                            f"{list(input.shape)} and num_groups={num_groups}")  # fmt: skip
     _check_channels(input, c, weight=weight, bias=bias)
     width = input.numel() // max(n * num_groups, 1)
-    grouped = input.reshape(n, num_groups, width)
+    grouped = with_gradient("format", input).reshape(n, num_groups, width)
     y = OPS["native_layer_norm"](grouped, (width,), None, None, eps)[0].view(tuple(input.shape))
     return in_suggested_format(_affine(y, weight, bias), input)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import eager as torch
 from benchmarks.harness import Figure, interleaved_ms
-from eager import _settings
+from eager.base import settings
 from eager.nn import functional as F
 
 RATIO = 1.15  # the most that code for all sizes may cost where the inner dim is static
@@ -85,7 +85,7 @@ def _compiling() -> list[Figure]:
     w = torch.randn(64, 64)
     found = []
     for dynamic, what in ((False, "one by one"), (True, "as symbols")):
-        with TemporaryDirectory() as folder, _settings.scope(cache_dir=Path(folder), capture_recompile_limit=len(SIZES) + 1):
+        with TemporaryDirectory() as folder, settings.scope(cache_dir=Path(folder), capture_recompile_limit=len(SIZES) + 1):
             run = torch.compile(fn, dynamic=dynamic)
             start = time.perf_counter()
             for n in SIZES:

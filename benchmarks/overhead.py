@@ -22,10 +22,10 @@ import numpy as np
 
 import eager
 from benchmarks.harness import Figure, call_us
-from eager.fake import fake_like
-from fxir.options import CompileOptions, GraphKind
-from fxir.trace import trace
-from inductor.backend import compile_graph
+from eager.base.fake import fake_like
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.trace.trace import trace
+from inductor.driver.backend import compile_graph
 
 _NATIVE_ENTRY = 0.8  # of numpy's addition: 0.4 us on a machine where that takes 0.5
 

@@ -1,4 +1,4 @@
-"""Capture: from a user's Python function to graphs, guards and compiled code. The public names are in `dynamo.api`."""
+"""Capture: from a user's Python function to graphs, guards and compiled code. The public names are in `dynamo.api.compile`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from dynamo import config  # reads the environment's TORCHDYNAMO_* variables
-from dynamo.api import (
+from dynamo.api.compile import (
     Explanation,
     allow_in_graph,
     assume_constant_result,
@@ -37,8 +37,8 @@ from dynamo.api import (
     skip_frame,
     substitute_in_graph,
 )
-from dynamo.exporting import export
-from dynamo.module import OptimizedModule
+from dynamo.compilation.export import export
+from dynamo.compilation.module import OptimizedModule
 
 __all__ = [
     "Explanation",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from dynamo import config
-from eager.config_module import Alias, Config, Setting, Table, hints, install, optional, refused
+from eager.utils._config_module import Alias, Config, Setting, Table, hints, install, optional, refused
 
 _REFUSED: Table = (
     ("what was dynamic in an earlier process is not kept", {

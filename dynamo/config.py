@@ -8,7 +8,7 @@ says so), and `enable_aot_compile` is False, because a compiled function has no 
 
 from __future__ import annotations
 
-from eager.config_module import Setting, Table, hints, install, one_of, optional, refused
+from eager.utils._config_module import Setting, Table, hints, install, one_of, optional, refused
 
 _SETTINGS = {
     "recompile_limit": Setting("capture_recompile_limit"),

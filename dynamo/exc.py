@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo.errors import (
+from dynamo.report.errors import (
     BackendFailed,
     CaptureError,
     ConstraintViolationError,
@@ -12,7 +12,7 @@ from dynamo.errors import (
     UnsupportedUnderFullgraph,
 )
 from fxir.backends import InvalidBackend
-from fxir.exported.dims import UserError
+from fxir.export.dims import UserError
 
 TorchDynamoException = CaptureError
 Unsupported = UnsupportedUnderFullgraph

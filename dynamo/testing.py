@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxir.backends import lookup
-from fxir.graph_module import GraphModule
-from fxir.options import CompileOptions
+from fxir.base.options import CompileOptions
+from fxir.ir.graph_module import GraphModule
 
 __all__ = ["CompileCounter", "CompileCounterWithBackend", "EagerAndRecordGraphs"]
 

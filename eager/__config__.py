@@ -5,15 +5,16 @@ import platform
 
 import numpy as np
 
-from eager import _host, threads, version
+from eager import version
 from eager.backends import cpu
+from eager.base import machine, threads
 
 __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
     """A paragraph for bug reports."""
-    blas = _host.blas_path()
+    blas = machine.blas_path()
     return "\n".join([
         f"framejit {version.framejit} (as torch {version.__version__}) built with:",
         f"  - {platform.python_implementation()} {platform.python_version()}",

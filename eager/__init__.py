@@ -6,16 +6,19 @@ import math as _math
 import sys as _sys
 from typing import Any as _Any
 
-from eager import _absent as _absent
-from eager import _bootstrap as _bootstrap
+from eager.startup import absent_names as _absent
+from eager.startup import bootstrap as _bootstrap
 
 _no_collection = _bootstrap.NoCollection()  # until the end of this file
 
-from eager import _host as _host
-from eager import _logging as _logging
 from eager import _native as _native
 from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization, sparse
-from eager import dtypes as _dtypes
+from eager._storage.tensor_types import CUDA_TENSOR_TYPES as _CUDA_TENSOR_TYPES
+from eager._storage.tensor_types import STORAGE_TYPES as _STORAGE_TYPES
+from eager._storage.tensor_types import TENSOR_TYPES as _TENSOR_TYPES
+from eager._storage.tensor_types import TypedStorage, UntypedStorage, set_default_tensor_type
+from eager._tensor.tensor import Size, Tensor
+from eager._tensor.text import set_printoptions
 from eager.amp import GradScaler
 from eager.amp.autocast_mode import (
     autocast,
@@ -43,29 +46,15 @@ from eager.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from eager.checks import SymBool, SymFloat, SymInt, _assert
-from eager.checks import assert_async as _assert_async
-from eager.checks import check as _check
-from eager.checks import check_index as _check_index
-from eager.checks import check_is_size as _check_is_size
-from eager.checks import check_not_implemented as _check_not_implemented
-from eager.checks import check_tensor_all as _check_tensor_all
-from eager.checks import check_tensor_all_with as _check_tensor_all_with
-from eager.checks import check_type as _check_type
-from eager.checks import check_value as _check_value
-from eager.checks import check_with as _check_with
-from eager.cuda import OutOfMemoryError
-from eager.cuda import amp as _cuda_amp
-from eager.device import default_device as get_default_device
-from eager.device import device, set_default_device
-from eager.dtypes import can_cast as _can_cast
-from eager.dtypes import dtype, get_default_dtype, promote_types, set_default_dtype
-from eager.functions import FUNCTIONS as _FUNCTIONS
-from eager.legacy import CUDA_TENSOR_TYPES as _CUDA_TENSOR_TYPES
-from eager.legacy import STORAGE_TYPES as _STORAGE_TYPES
-from eager.legacy import TENSOR_TYPES as _TENSOR_TYPES
-from eager.legacy import TypedStorage, UntypedStorage, set_default_tensor_type
-from eager.memory_format import (
+from eager.base import dtypes as _dtypes
+from eager.base import logs as _logging
+from eager.base import machine as _host
+from eager.base.device import default_device as get_default_device
+from eager.base.device import device, set_default_device
+from eager.base.dtypes import can_cast as _can_cast
+from eager.base.dtypes import dtype, get_default_dtype, promote_types, set_default_dtype
+from eager.base.limits import finfo, iinfo
+from eager.base.memory_format import (
     channels_last,
     channels_last_3d,
     contiguous_format,
@@ -81,7 +70,7 @@ from eager.memory_format import (
     sparse_csr,
     strided,
 )
-from eager.numerics import (
+from eager.base.precision import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
     get_float32_matmul_precision,
@@ -90,14 +79,25 @@ from eager.numerics import (
     set_float32_matmul_precision,
     use_deterministic_algorithms,
 )
-from eager.printing import set_printoptions
-from eager.promotion import result_type
+from eager.base.promotion import result_type
+from eager.base.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
+from eager.base.tracebacks import filter_public_functions as _filter_public_functions
+from eager.cuda import OutOfMemoryError
+from eager.cuda import amp as _cuda_amp
+from eager.functions import FUNCTIONS as _FUNCTIONS
+from eager.functions.assertions import SymBool, SymFloat, SymInt, _assert
+from eager.functions.assertions import assert_async as _assert_async
+from eager.functions.assertions import check as _check
+from eager.functions.assertions import check_index as _check_index
+from eager.functions.assertions import check_is_size as _check_is_size
+from eager.functions.assertions import check_not_implemented as _check_not_implemented
+from eager.functions.assertions import check_tensor_all as _check_tensor_all
+from eager.functions.assertions import check_tensor_all_with as _check_tensor_all_with
+from eager.functions.assertions import check_type as _check_type
+from eager.functions.assertions import check_value as _check_value
+from eager.functions.assertions import check_with as _check_with
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from eager.serialization import PyTorchFileReader, load, save
-from eager.tensor import Size, Tensor
-from eager.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
-from eager.tracebacks import filter_public_functions as _filter_public_functions
-from eager.type_info import finfo, iinfo
 from eager.version import __version__
 
 _host.configure()

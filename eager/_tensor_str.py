@@ -1,7 +1,7 @@
 """torch._tensor_str: the names of printing that libraries import."""
 from __future__ import annotations
 
-from eager.printing import PRINT_OPTS
-from eager.printing import values_text as _tensor_str
+from eager._tensor.text import PRINT_OPTS
+from eager._tensor.text import values_text as _tensor_str
 
 __all__ = ["PRINT_OPTS", "_tensor_str"]

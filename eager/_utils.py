@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from eager import _native, cpu, cuda, dtypes
+from eager import _native, cpu, cuda
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.functions.joining import cat
 from eager.serialization.rebuild import rebuild_meta_tensor as _rebuild_meta_tensor_no_storage  # noqa: F401
 from eager.serialization.rebuild import rebuild_parameter as _rebuild_parameter  # noqa: F401
@@ -17,7 +19,6 @@ from eager.serialization.rebuild import rebuild_sparse_tensor as _rebuild_sparse
 from eager.serialization.rebuild import rebuild_tensor as _rebuild_tensor  # noqa: F401
 from eager.serialization.rebuild import rebuild_tensor as _rebuild_tensor_v2  # noqa: F401
 from eager.serialization.rebuild import rebuild_tensor_v3 as _rebuild_tensor_v3  # noqa: F401
-from eager.tensor import Tensor
 
 ExceptionInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import cuda
-from eager.device import device
+from eager.base.device import device
 
 __all__ = ["current_accelerator", "current_device_index", "device_count", "is_available", "set_device_index", "synchronize"]
 

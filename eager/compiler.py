@@ -14,7 +14,7 @@ from typing import Any
 
 
 def _dynamo() -> Any:
-    return importlib.import_module("dynamo.api")
+    return importlib.import_module("dynamo.api.compile")
 
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",  # noqa: A001
@@ -90,7 +90,7 @@ def substitute_in_graph(original_fn: Any, *, can_constant_fold_through: bool = F
 
 
 class set_stance:  # noqa: N801 - torch's name
-    """What to do about calls that are not compiled yet; see `dynamo.api.set_stance`. At once, for a block, or a decorator."""
+    """What to do about calls that are not compiled yet; see `dynamo.api.compile.set_stance`. At once, for a block, or a decorator."""
 
     def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None) -> None:
         self._made = _dynamo().set_stance(stance, skip_guard_eval_unsafe=skip_guard_eval_unsafe, force_backend=force_backend)
@@ -121,7 +121,7 @@ def nested_compile_region(fn: Any = None, **options: Any) -> Any:
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of ndarrays take and give tensors."""
-    tensor = importlib.import_module("eager.tensor").Tensor
+    tensor = importlib.import_module("eager._tensor.tensor").Tensor
     from_numpy = importlib.import_module("eager").from_numpy
 
     def given(value: Any) -> Any:

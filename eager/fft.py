@@ -9,8 +9,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager import _native, dtypes
-from eager.dtypes import scalar_name as _scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name as _scalar_name
+from eager.base.spec import normalize_dim as _normalize_dim
+from eager.functions.argument_types import make_refusing as _make_refusing
 from eager.functions.creation import check_layout as _check_layout
 from eager.functions.creation import finish as _finish
 from eager.optable.fft import frequencies as _points_of
@@ -18,8 +21,6 @@ from eager.optable.fft import half as _half
 from eager.optable.table import OPS
 from eager.optable.table import from_array as _from_array
 from eager.optable.table import write_out as _write_out
-from eager.refusal import make_refusing as _make_refusing
-from eager.spec import normalize_dim as _normalize_dim
 
 _TensorBase = _native.TensorBase
 

@@ -21,7 +21,7 @@ from urllib.error import URLError
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
-from eager import _settings
+from eager.base import settings
 from eager.serialization import load as _load_file
 from eager.utils._progress import tqdm
 
@@ -35,7 +35,7 @@ _dir: Path | None = None
 
 def _get_torch_home() -> str:
     """`$TORCH_HOME`, or its default. Vision libraries keep their data sets beside what hub keeps."""
-    return str(_settings.current().cache.torch_home)
+    return str(settings.current().cache.torch_home)
 
 
 def get_dir() -> str:

@@ -18,15 +18,16 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from eager import _native, compiler, dispatch
+from eager import _native, compiler
 from eager._ops import OpOverload, OpOverloadPacket, declare_overload
+from eager._tensor.tensor import Tensor
 from eager.autograd.function import Function
-from eager.device import device
-from eager.dtypes import dtype
-from eager.fake import fake
+from eager.base.device import device
+from eager.base.dtypes import dtype
+from eager.base.fake import fake
+from eager.base.spec import TensorSpec, spec_of
+from eager.dispatch import calls
 from eager.optable.table import OPS, Kind, Op
-from eager.spec import TensorSpec, spec_of
-from eager.tensor import Tensor
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "infer_schema", "opcheck",
            "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op",
@@ -108,7 +109,7 @@ class CustomOpDef(Op):
             return self._mutate(full)
         if _native.grad_enabled() and self.wants_grad(full):
             return self._record(full) if self.recording is None else self.recording(*full)
-        return dispatch.below(self, full)
+        return calls.below(self, full)
 
     def _record(self, args: tuple[Any, ...]) -> Any:
         if any(isinstance(t, Tensor) and t.requires_grad for i in self._lists_at for t in args[i] or ()):
@@ -127,12 +128,12 @@ class CustomOpDef(Op):
         written = [args[i] for i in self.mutated if args[i] is not None]
         if any(t.requires_grad for t in written) and _native.grad_enabled():
             raise RuntimeError(f"{self._qualname}: an argument that requires grad is written to; a custom op that mutates has no gradient")
-        if not dispatch.active_modes() and not any(t.is_fake for t in self.tensors(args)):
+        if not calls.active_modes() and not any(t.is_fake for t in self.tensors(args)):
             result = self.run(args)
             for t in written:
                 t._bump_version()
             return result
-        results = dispatch.below(self.functional, args)
+        results = calls.below(self.functional, args)
         results = results if isinstance(results, tuple | list) else (results,)
         for t, new in zip(written, results, strict=False):
             t.copy_(new)
@@ -168,7 +169,7 @@ class CustomOpDef(Op):
 
     def execute(self, args: tuple[Any, ...]) -> Any:
         if any(t.is_fake for t in self.tensors(args)):
-            with dispatch.modes_off():
+            with calls.modes_off():
                 return self.fakes(args)
         result = self.run(args)
         inputs = {id(t) for t in self.tensors(args)}
@@ -183,7 +184,7 @@ class CustomOpDef(Op):
         return next((getattr(k, "__module__", "?") for k in self.kernels.values()), "?")
 
     def infer(self, *args: Any) -> Any:
-        with dispatch.modes_off():
+        with calls.modes_off():
             return _specs(self.fakes(_as_fakes(args)))
 
 
@@ -202,7 +203,7 @@ class _Functional(Op):
 
     def execute(self, args: tuple[Any, ...]) -> Any:
         if any(t.is_fake for t in self.tensors(args)):
-            with dispatch.modes_off():
+            with calls.modes_off():
                 return self._joined(args, self.op.fakes(args))
         own = list(args)
         for i in self.op.mutated:
@@ -216,7 +217,7 @@ class _Functional(Op):
 
     def infer(self, *args: Any) -> Any:
         fakes = _as_fakes(args)
-        with dispatch.modes_off():
+        with calls.modes_off():
             return _specs(self._joined(fakes, self.op.fakes(fakes)))
 
 
@@ -241,7 +242,7 @@ def _recorder(op: CustomOpDef) -> type[Function]:
     class Recorded(Function):
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
-            output = dispatch.below(op, args)
+            output = calls.below(op, args)
             if op._setup is not None:
                 op._setup(ctx=ctx, inputs=args, output=output)
             return output

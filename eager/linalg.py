@@ -5,8 +5,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes, return_types
-from eager.dtypes import scalar_name as _scalar_name
+from eager import return_types
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name as _scalar_name
+from eager.base.spec import broadcast_shapes as _broadcast_shapes
+from eager.base.spec import normalize_dim as _normalize_dim
+from eager.base.spec import normalize_dims as _normalize_dims
+from eager.functions.argument_types import make_refusing as _make_refusing
+from eager.functions.argument_types import refusing as _refusing
 from eager.functions.results import takes_out as _takes_out
 from eager.optable.asserting import demand as _demand
 from eager.optable.linalg import LinAlgError
@@ -16,11 +22,6 @@ from eager.optable.linalg import check_square as _check_square
 from eager.optable.matmul import transpose_last as _transpose_last
 from eager.optable.table import OPS
 from eager.optable.table import write_out as _write_out
-from eager.refusal import make_refusing as _make_refusing
-from eager.refusal import refusing as _refusing
-from eager.spec import broadcast_shapes as _broadcast_shapes
-from eager.spec import normalize_dim as _normalize_dim
-from eager.spec import normalize_dims as _normalize_dims
 
 
 def _out(result: Any, out: Any) -> Any:

@@ -1,6 +1,6 @@
 """`torch.overrides`: the protocol by which other classes take part in torch's functions, `__torch_function__`.
 
-The public names over `eager.interception`. Importing this module switches the protocol on: classes that are no Tensors
+The public names over `eager._tensor.torch_function`. Importing this module switches the protocol on: classes that are no Tensors
 are then asked too. A subclass of Tensor and a TorchFunctionMode switch it on by themselves.
 """
 from __future__ import annotations
@@ -12,10 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from eager import interception
-from eager.interception import _disabled_torch_function_impl as _disabled_torch_function_impl
-from eager.interception import answer, name_of, overrides, state, subclasses_off, taking_part
-from eager.tensor import Tensor
+from eager._tensor import torch_function
+from eager._tensor.tensor import Tensor
+from eager._tensor.torch_function import _disabled_torch_function_impl as _disabled_torch_function_impl
+from eager._tensor.torch_function import (
+    answer,
+    name_of,
+    overrides,
+    state,
+    subclasses_off,
+    taking_part,
+)
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
            "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "handle_torch_function",
@@ -23,7 +30,7 @@ __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctio
            "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
-interception.activate()
+torch_function.activate()
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -91,7 +98,7 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that ask `__torch_function__`, by the module or class that they stand in."""
     found: dict[Any, list[Callable[..., Any]]] = {}
-    for namespace, _, fn in interception.public_functions():
+    for namespace, _, fn in torch_function.public_functions():
         found.setdefault(sys.modules.get(namespace, Tensor), []).append(fn)
     return found
 
@@ -106,7 +113,7 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     """Getters whose tensors the default `__torch_function__` returns as they are."""
-    return interception.NO_WRAP
+    return torch_function.NO_WRAP
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
@@ -116,7 +123,7 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
     """
     if getattr(f, "__name__", None) == "__get__":
         return name_of(f)
-    for namespace, name, fn in interception.public_functions():
+    for namespace, name, fn in torch_function.public_functions():
         if fn is f:
             return f"{namespace.replace('eager', 'torch', 1)}.{name}"
     return None
@@ -138,11 +145,11 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__}.__torch_function__")
 
     def __enter__(self) -> Any:
-        interception.enter_mode(self)
+        torch_function.enter_mode(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        interception.leave_mode()
+        torch_function.leave_mode()
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

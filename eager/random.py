@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, dtypes
-from eager.device import CPU, device
+from eager import _native
+from eager.base import dtypes
+from eager.base.device import CPU, device
 from eager.optable import random as random_ops
 from eager.optable.table import OPS, from_array
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from eager.functions import FUNCTIONS
+from eager.functions.argument_types import make_refusing as _make_refusing
 from eager.nn import functional as F
 from eager.optable.table import OPS
-from eager.refusal import make_refusing as _make_refusing
 
 _SAME = "digamma erf erfc erfinv exp2 expm1 i0 log1p logit logsumexp polygamma round sinc xlogy".split()
 _RENAMED = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "gammainc": "igamma", "gammaincc": "igammac",

@@ -3,7 +3,7 @@ import io
 from typing import Any
 
 from eager import _native
-from eager.legacy import STORAGE_TYPES, TypedStorage
+from eager._storage.tensor_types import STORAGE_TYPES, TypedStorage
 from eager.serialization import load
 
 UntypedStorage = _native.UntypedStorage

@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from eager.device import device
-from eager.dtypes import dtype
-from eager.tensor import Size, Tensor
+from eager._tensor.tensor import Size, Tensor
+from eager.base.device import device
+from eager.base.dtypes import dtype
 
 _int, _float, _bool, _complex = builtins.int, builtins.float, builtins.bool, builtins.complex
 _dtype, _device = dtype, device

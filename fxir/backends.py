@@ -10,9 +10,9 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
-from fxir.aot import aot_compile, interpret
-from fxir.graph_module import GraphModule
-from fxir.options import CompileOptions
+from fxir.base.options import CompileOptions
+from fxir.ir.graph_module import GraphModule
+from fxir.region.aot import aot_compile, interpret
 
 Compiled: TypeAlias = Callable[..., Any]
 CheckOptions: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -29,7 +29,7 @@ class Backend(Protocol):
 
 
 # Module found by name when its backend is first asked for; it calls `register_backend` on import.
-_LAZY: Final = {"inductor": "inductor.backend"}
+_LAZY: Final = {"inductor": "inductor.driver.backend"}
 
 BUILT_IN: Final = ("eager", "aot_eager", "inductor")
 

@@ -10,5 +10,5 @@ def __getattr__(name: str) -> Any:
     if name == "config":
         return importlib.import_module("inductor.config")
     if name in ("list_mode_options", "list_options"):
-        return getattr(importlib.import_module("inductor.options"), name)
+        return getattr(importlib.import_module("inductor.base.options"), name)
     raise AttributeError(f"module 'inductor' has no attribute {name!r}")

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from eager.tensor import Tensor
+from eager import Tensor
 
 abi_version: int
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from eager.config_module import Setting, Table, hints, install, one_of, optional, refused
+from eager.utils._config_module import Setting, Table, hints, install, one_of, optional, refused
 
 _SETTINGS = {
     "max_autotune": Setting("cpu_max_autotune"),

@@ -21,7 +21,8 @@ os.environ["TORCHDYNAMO_SUPPRESS_ERRORS"] = "0"  # a bug of the compiler fails t
 
 from hypothesis import settings as hypothesis_settings  # noqa: E402
 
-from eager import _logging, random  # noqa: E402
+from eager import random  # noqa: E402
+from eager.base import logs  # noqa: E402
 
 # A loaded machine is no failure; and a run that gates a merge must be the same run every time. Others go on searching.
 hypothesis_settings.register_profile("search", deadline=None, print_blob=True)
@@ -42,10 +43,10 @@ def _seed() -> None:
 @pytest.fixture(autouse=True)
 def _quiet_log() -> Iterator[None]:
     """Every test starts with the log at its defaults and with no warning said already."""
-    _logging.set_logs()
-    _logging.forget_warnings()
+    logs.set_logs()
+    logs.forget_warnings()
     yield
-    _logging.set_logs()
+    logs.set_logs()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from eager import _logging
+from eager.base import logs
 
 _ARTIFACTS = ("graph_code", "graph_breaks", "recompiles", "cache")
 
@@ -30,12 +30,12 @@ class Counts:
 def counting() -> Iterator[Counts]:
     """Count until the block ends; the figures are there afterwards."""
     counts = Counts()
-    with _logging.capture(*_ARTIFACTS) as records:
+    with logs.capture(*_ARTIFACTS) as records:
         yield counts
     for record in records:
         counts.graphs += record.name == "graph_code"
         counts.breaks += record.name == "graph_breaks"
         counts.recompiles += record.name == "recompiles"
         counts.cache_hits += record.name == "cache" and record.message.startswith("hit")
-    artifacts = {log.name for log in _logging.artifacts()}
+    artifacts = {log.name for log in logs.artifacts()}
     counts.warnings = [r.message for r in records if r.name not in artifacts]

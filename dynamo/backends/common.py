@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from eager import _native
-from eager.fake import fake
-from fxir.aot import CompileGraph, aot_compile
-from fxir.graph import Graph
-from fxir.graph_module import GraphModule
-from fxir.options import CompileOptions, GraphKind
-from fxir.shapes import lifted
+from eager.base.fake import fake
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.ir.graph import Graph
+from fxir.ir.graph_module import GraphModule
+from fxir.region.aot import CompileGraph, aot_compile
+from fxir.symbols.shapes import lifted
 
 Compiler: TypeAlias = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 

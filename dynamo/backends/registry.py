@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from dynamo.api import list_backends, lookup_backend, register_backend
+from dynamo.api.compile import list_backends, lookup_backend, register_backend
 
 CompiledFn: TypeAlias = Callable[..., tuple[Any, ...]]
 CompilerFn: TypeAlias = Callable[[Any, list[Any]], CompiledFn]

@@ -11,7 +11,7 @@ from eager._functorch.make_functional import (
 )
 from eager.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from eager.version import __version__
-from fxir.experimental.proxy_tensor import make_fx
+from fxir.torchfx.experimental.proxy_tensor import make_fx
 
 __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "__version__", "combine_state_for_ensemble", "functionalize", "grad",
            "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "make_fx",

@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from dynamo.api import compile  # noqa: A004 - torch's name
+from dynamo.api.compile import compile  # noqa: A004 - torch's name
 from dynamo.backends.common import Compiler, aot_autograd, min_cut, with_compilers
 from eager._functorch import config
 from eager.nn import Module
-from fxir.aot import aot_compile
-from fxir.graph_module import GraphModule
+from fxir.ir.graph_module import GraphModule
+from fxir.region.aot import aot_compile
 
 __all__ = ["aot_function", "aot_module", "aot_module_simplified", "compiled_function", "compiled_module", "config", "debug_compile",
            "default_partition", "make_boxed_compiler", "make_boxed_func", "memory_efficient_fusion",

@@ -12,13 +12,13 @@ import itertools
 import types
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dynamo import breaks
-from dynamo.errors import Unsupported
-from dynamo.sources import Source
+from dynamo.guards.sources import Source
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
 
 
 _serials = itertools.count()
@@ -70,23 +70,23 @@ class Value:
     # -- doing -------------------------------------------------------------------------------------------------
     def truth(self, cap: Capture) -> bool:
         """bool(value)."""
-        raise Unsupported(breaks.OPAQUE_OBJECT, f"truth of {self.describe()}")
+        raise Unsupported(causes.OPAQUE_OBJECT, f"truth of {self.describe()}")
 
     def getattr(self, cap: Capture, name: str) -> Value:
         """value.name"""
-        raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+        raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}")
 
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
         """value.name = value"""
-        raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+        raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def delattr(self, cap: Capture, name: str) -> None:
         """del value.name"""
-        raise Unsupported(breaks.ATTRIBUTE, f"del {self.describe()}.{name}")
+        raise Unsupported(causes.ATTRIBUTE, f"del {self.describe()}.{name}")
 
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """value(*args, **kwargs)"""
-        raise Unsupported(breaks.UNKNOWN_CALL, f"{self.describe()}(...)")
+        raise Unsupported(causes.UNKNOWN_CALL, f"{self.describe()}(...)")
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """value.name(*args, **kwargs)"""
@@ -94,11 +94,11 @@ class Value:
 
     def iterate(self, cap: Capture) -> Value:
         """iter(value)"""
-        raise Unsupported(breaks.OPAQUE_ITERATOR, f"iteration over {self.describe()}")
+        raise Unsupported(causes.OPAQUE_ITERATOR, f"iteration over {self.describe()}")
 
     def next(self, cap: Capture) -> Value | None:
         """next(value), or None when it is exhausted."""
-        raise Unsupported(breaks.OPAQUE_ITERATOR, f"next() of {self.describe()}")
+        raise Unsupported(causes.OPAQUE_ITERATOR, f"next() of {self.describe()}")
 
     def unpack(self, cap: Capture) -> list[Value]:
         """list(value)"""

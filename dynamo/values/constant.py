@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dynamo import breaks
-from dynamo.errors import Unsupported
-from dynamo.sources import Source
+from dynamo.guards.sources import Source
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
 from dynamo.values.base import Value
 from eager import device, dtype, finfo, iinfo, layout, memory_format
-from fxir.wording import text
+from fxir.base.safe_repr import text
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
 
 NUMPY_SCALARS: Final = frozenset(np.dtype(c).type for c in "?bBhHiIlLqQefdFD")
 NUMPY_DTYPES: Final = frozenset(type(np.dtype(c)) for c in "?bBhHiIlLqQefdFD")
@@ -113,7 +113,7 @@ class Constant(Value):
             return True
         if self.value is other.value and self.source is None and other.source is None:
             return True
-        raise Unsupported(breaks.IDENTITY, f"`is` between two equal {type(self.value).__name__} values")
+        raise Unsupported(causes.IDENTITY, f"`is` between two equal {type(self.value).__name__} values")
 
     def reconstruct(self, cg: CodeGen) -> str:
         if type(self.value) in (int, float, complex, str, bytes) and self.source is not None:

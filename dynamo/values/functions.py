@@ -8,10 +8,8 @@ import types
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamo import breaks
-from dynamo.decode import CO_VARARGS, CO_VARKEYWORDS
-from dynamo.errors import BreakFound, Raised, Restart, Unsupported
-from dynamo.sources import (
+from dynamo.bytecode.decode import CO_VARARGS, CO_VARKEYWORDS
+from dynamo.guards.sources import (
     AttrSource,
     ClosureCellSource,
     ConstSource,
@@ -20,6 +18,8 @@ from dynamo.sources import (
     Source,
     type_attribute,
 )
+from dynamo.report import causes
+from dynamo.report.errors import BreakFound, Raised, Restart, Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.iterators import Iterator
@@ -27,9 +27,9 @@ from dynamo.values.mappings import DictValue
 from dynamo.values.sequences import TupleValue
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
-    from dynamo.symbolic import Frame
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
+    from dynamo.frames.frame import Frame
 
 _PLAIN_ATTRIBUTES: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _SETTABLE: Final = _PLAIN_ATTRIBUTES | {"__type_params__"}
@@ -171,7 +171,7 @@ class FunctionValue(Value):
         if name == "__class__":
             return cap.wrap_static(types.FunctionType)
         if of_class is not None:
-            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+            raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}")
         cap.guard("no_attr", self.source, name)
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
 
@@ -197,7 +197,7 @@ class FunctionValue(Value):
             has_doc = bool(self.code.co_consts) and isinstance(self.code.co_consts[0], str)
             return Constant(self.code.co_consts[0] if has_doc else None)
         if type_attribute(types.FunctionType, name, None) is not None:
-            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+            raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}")
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
 
     def _annotations(self, cap: Capture) -> Value:
@@ -220,7 +220,7 @@ class FunctionValue(Value):
             self.new_annotations = cap.realize(value)
             return
         elif name not in _SETTABLE and type_attribute(types.FunctionType, name, None) is not None:
-            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+            raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name} = ...")
         if self.real is not None:
             cap.effects.set_attribute(cap, self, name, value)
             return
@@ -271,13 +271,13 @@ class _FunctionDict(DictValue):
     def set(self, cap: Capture, key: Value, value: Value) -> None:
         name = cap.realize(key)
         if not (isinstance(name, Constant) and type(name.value) is str and name.value.isidentifier()):
-            raise Unsupported(breaks.MUTATION, "a write into the __dict__ of a function, not of an attribute's name")
+            raise Unsupported(causes.MUTATION, "a write into the __dict__ of a function, not of an attribute's name")
         if _is_of_class(name.value):  # where the attribute is found, not in the dict
-            raise Unsupported(breaks.MUTATION, f"a write into the __dict__ of a function, of {name.value}")
+            raise Unsupported(causes.MUTATION, f"a write into the __dict__ of a function, of {name.value}")
         self.fn.setattr(cap, name.value, value)
 
     def changed(self, cap: Capture) -> None:
-        raise Unsupported(breaks.MUTATION, "a change of the __dict__ of a function")
+        raise Unsupported(causes.MUTATION, "a change of the __dict__ of a function")
 
     def reconstruct(self, cg: CodeGen) -> str:
         return f"{cg.value(self.fn)}.__dict__"
@@ -353,7 +353,7 @@ class PartialValue(Value):
 
     def getattr(self, cap: Capture, name: str) -> Value:
         if self.source is None and issubclass(cap.realize(self.fn).python_type(), functools.partial):
-            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}, a partial of one from outside")
+            raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}, a partial of one from outside")
         if name == "func":
             return self.fn
         if name == "args":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Final
 
-from dynamo.sources import Source
+from dynamo.guards.sources import Source
 from dynamo.values.base import Value
 from dynamo.values.sequences import TupleValue
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
 
 GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 

@@ -9,17 +9,17 @@ import collections
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamo import breaks
-from dynamo.errors import Unsupported
-from dynamo.sources import Source
+from dynamo.guards.sources import Source
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.sequences import ListValue, TupleValue
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
 
 
 class Iterator(Value):
@@ -71,7 +71,7 @@ class Iterator(Value):
         if name == "__next__":
             found = cap.next(self)
             return found if found is not None else cap.raise_(StopIteration)
-        raise Unsupported(breaks.OPAQUE_ITERATOR, f"iterator.{name}()")
+        raise Unsupported(causes.OPAQUE_ITERATOR, f"iterator.{name}()")
 
 
 _EMPTY: Final[dict[str, Any]] = {
@@ -420,7 +420,7 @@ class HostIterator(Iterator):
         if self._running is None:
             self._running = self._make(cap)
         if getattr(self._running, "gi_running", False):
-            raise Unsupported(breaks.OPAQUE_ITERATOR, f"an {self.kind.__name__} object that asks itself for an item")
+            raise Unsupported(causes.OPAQUE_ITERATOR, f"an {self.kind.__name__} object that asks itself for an item")
         return next(self._running, None)
 
     def reconstruct(self, cg: CodeGen) -> str:

@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamo import breaks
-from dynamo.errors import Unsupported
-from dynamo.set_history import History, dict_keys
-from dynamo.sources import Source
+from dynamo.guards.sources import Source
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
+from dynamo.values.set_order import History, dict_keys
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
 
 DICT_TYPES: Final = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
 
@@ -99,7 +99,7 @@ class DictValue(Value):
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         handler = _DICT_METHODS.get(name)
         if handler is None:
-            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         return handler(self, cap, args, kwargs)
 
     def view(self, cg: CodeGen, what: str) -> str:
@@ -164,7 +164,7 @@ def _setdefault(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str,
 
 def _update(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if d.cls is collections.Counter:
-        raise Unsupported(breaks.OPAQUE_OBJECT, "Counter.update()")
+        raise Unsupported(causes.OPAQUE_OBJECT, "Counter.update()")
     for other in args:
         d.update(cap, pairs_of(cap, other))
     d.update(cap, ((Constant(k), v) for k, v in kwargs.items()))
@@ -221,14 +221,14 @@ def _or(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value])
     if not issubclass(other.python_type(), dict):
         return Constant(NotImplemented)
     if not isinstance(other, DictValue):
-        raise Unsupported(breaks.OPAQUE_OBJECT, f"{d.describe()} | {other.describe()}")
+        raise Unsupported(causes.OPAQUE_OBJECT, f"{d.describe()} | {other.describe()}")
     return united(cap, d, other, d)
 
 
 def united(cap: Capture, a: DictValue, b: DictValue, kind: DictValue | None = None) -> DictValue:
     """a | b. kind: whose class answers, that of a subclass on the right unless given."""
     if collections.Counter in (a.cls, b.cls):
-        raise Unsupported(breaks.OPAQUE_OBJECT, f"{a.describe()} | {b.describe()}")
+        raise Unsupported(causes.OPAQUE_OBJECT, f"{a.describe()} | {b.describe()}")
     if kind is None:
         kind = b if b.cls is not a.cls and issubclass(b.cls, a.cls) else a
     new = DictValue(kind.cls, None, kind.factory)
@@ -250,7 +250,7 @@ def _ne(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value])
 
 def _ior(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if d.cls is collections.Counter:
-        raise Unsupported(breaks.OPAQUE_OBJECT, "Counter |= ...")
+        raise Unsupported(causes.OPAQUE_OBJECT, "Counter |= ...")
     d.update(cap, pairs_of(cap, args[0]))
     return d
 
@@ -350,12 +350,12 @@ class DictView(Value):
             if name in _COMPARISONS and not is_like_a_set(cap.realize(args[0])):
                 return Constant(NotImplemented)
             return self.operate(cap, name, args)
-        raise Unsupported(breaks.OPAQUE_OBJECT, f"dict view .{name}()")
+        raise Unsupported(causes.OPAQUE_OBJECT, f"dict view .{name}()")
 
     def operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
         """A method or an operator of sets."""
         if self.kind == "items" and name in _COMPARISONS:
-            raise Unsupported(breaks.OPAQUE_OBJECT, "a comparison of items of dicts, which asks the values")
+            raise Unsupported(causes.OPAQUE_OBJECT, "a comparison of items of dicts, which asks the values")
         mine = cap.set_of(self.contents(cap))
         mine.made, mine.methods = history_of(cap, self), type({}.keys())
         return mine.operate(cap, name, args)
@@ -387,7 +387,7 @@ class ProxyValue(Value):
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name not in self.READERS:
-            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         return cap.call_method(self.inner, name, args, kwargs)
 
     def reconstruct(self, cg: CodeGen) -> str:
@@ -464,7 +464,7 @@ class SetValue(Value):
         if len(self.entries) < 2:
             return list(self.entries.values())
         if self.history is None:
-            raise Unsupported(breaks.OPAQUE_OBJECT, "the iteration order of a set")
+            raise Unsupported(causes.OPAQUE_OBJECT, "the iteration order of a set")
         by_value = {v.as_constant(): v for v in self.entries.values()}
         return [by_value[value] for value in self.history.build()]
 
@@ -500,12 +500,12 @@ class SetValue(Value):
             if not issubclass(other.python_type(), (set, frozenset)):
                 return Constant(NotImplemented)
             if not isinstance(other, SetValue):
-                raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}() with {other.describe()}")
+                raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}() with {other.describe()}")
         if name in self.OPERATORS:
             return self.operate(cap, name, args)
         if name in self.MUTATORS and self.cls is set:
             return self._mutate(cap, name, args)
-        raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+        raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
         """A method or an operator of sets, whose other operand may be a view of a dict, which then gives a plain set."""
@@ -538,7 +538,7 @@ class SetValue(Value):
         """Note a call that is about to change the set. known: the histories of the operands, None for unknown."""
         for elements, history in zip(others, known, strict=True):
             if self.source is not None and history is None and constants_of(cap, [e.value for e in elements]) is not None:
-                raise Unsupported(breaks.MUTATION, "an existing set is changed by one whose order is not known")
+                raise Unsupported(causes.MUTATION, "an existing set is changed by one whose order is not known")
         if self.source is None and None in known:
             self.made = None
         args = ([e.value for e in o] if k is None else k for o, k in zip(others, known, strict=True))
@@ -563,7 +563,7 @@ class SetValue(Value):
             if name == "pop" and not self.entries:
                 return cap.raise_(KeyError, "pop from an empty set")
             if name == "pop" and len(self.entries) > 1:
-                raise Unsupported(breaks.OPAQUE_OBJECT, "which element set.pop() takes")
+                raise Unsupported(causes.OPAQUE_OBJECT, "which element set.pop() takes")
             self._change(cap, name, [], [])
             popped = next(iter(self.entries.values()), NONE)
             self.entries = {}

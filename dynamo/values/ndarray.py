@@ -1,7 +1,7 @@
 """Arrays and scalars of numpy over tensors of the graph.
 
 An array is a tensor of the graph that the program sees as numpy's: x.numpy() and x are one value, two ways to look at it.
-What numpy makes of arrays, numpy is asked (`stand_in`); what computes it is the matter of `dynamo.numpy_calls`.
+What numpy makes of arrays, numpy is asked (`stand_in`); what computes it is the matter of `dynamo.builtins.numpy.calls`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dynamo import breaks
-from dynamo.errors import Unsupported
-from dynamo.sources import Source
+from dynamo.guards.sources import Source
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.objects import BuiltinMethod
 from dynamo.values.tensor import TensorValue
-from eager.symint import hint_of
+from eager.base.symint import hint_of
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
 
 _COMPUTED: Final = frozenset("T mT real imag".split())  # attributes that are views
 _NUMBERS: Final = frozenset("item tolist __int__ __float__".split())
@@ -65,7 +65,7 @@ class NdArrayValue(Value):
         shape, strides = tuple(map(hint_of, fake.shape)), tuple(hint_of(s) * self.dtype.itemsize for s in fake.stride())
         span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) // self.dtype.itemsize
         if max(span, math.prod(shape)) * self.dtype.itemsize > _MOST_BYTES:
-            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}, which is too large to ask numpy about")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}, which is too large to ask numpy about")
         made = np.lib.stride_tricks.as_strided(np.zeros(max(span, 1), self.dtype), shape, strides, writeable=self.writeable)
         return made[()] if self.scalar else made
 
@@ -77,7 +77,7 @@ class NdArrayValue(Value):
     def truth(self, cap: Capture) -> bool:
         if hint_of(self.tensor.fake.numel()) != 1:
             cap.host(bool, self.stand_in())  # raises what numpy raises
-        raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
+        raise Unsupported(causes.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
 
     def getattr(self, cap: Capture, name: str) -> Value:
         fake = self.tensor.fake
@@ -99,7 +99,7 @@ class NdArrayValue(Value):
         if found is None:
             cap.host(getattr, self.stand_in(), name)  # AttributeError: an ndarray has no attributes of its own
         if not callable(found):
-            raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name}")
+            raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}")
         return BuiltinMethod(self, name)
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -10,10 +10,10 @@ import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamo import breaks
-from dynamo.errors import Raised, Unsupported
-from dynamo.sources import Source, type_attribute
-from dynamo.tracebacks import Place
+from dynamo.bytecode.tracebacks import Place
+from dynamo.guards.sources import Source, type_attribute
+from dynamo.report import causes
+from dynamo.report.errors import Raised, Unsupported
 from dynamo.values.base import Value, type_name
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import BoundMethod
@@ -21,9 +21,9 @@ from dynamo.values.sequences import TupleValue
 from eager._ops import OperatorBase
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
-    from dynamo.symbolic import Frame
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
+    from dynamo.frames.frame import Frame
 
 DELETED: Final = object()
 
@@ -60,7 +60,7 @@ class UserObject(Value):
         if cap.class_has(self.cls, "__bool__"):
             result = cap.call_method(self, "__bool__", [], {})
             if not result.is_constant:
-                raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
+                raise Unsupported(causes.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
             return bool(cap.host(bool, Giving(result.as_constant())))
         return bool(cap.length(self).as_constant()) if cap.class_has(self.cls, "__len__") else True
 
@@ -78,7 +78,7 @@ class UserObject(Value):
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name.startswith("__") and name.endswith("__") and not cap.class_has(self.cls, name):
-            raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         found = cap.special_method(self, name) if name.startswith("__") else self.getattr(cap, name)
         return cap.call(found, args, kwargs)
 
@@ -101,7 +101,7 @@ class UserObject(Value):
 
     def next(self, cap: Capture) -> Value | None:
         if not cap.class_has(self.cls, "__next__"):
-            raise Unsupported(breaks.OPAQUE_ITERATOR, f"next() of {self.describe()}")
+            raise Unsupported(causes.OPAQUE_ITERATOR, f"next() of {self.describe()}")
         try:
             return cap.call_method(self, "__next__", [], {})
         except Raised as error:
@@ -169,7 +169,7 @@ class ExceptionValue(UserObject):
 
     def getattr(self, cap: Capture, name: str) -> Value:
         if self.source is not None and self.passed and name == "__traceback__":
-            raise Unsupported(breaks.EXCEPTION, "the traceback of an exception from outside, raised here")
+            raise Unsupported(causes.EXCEPTION, "the traceback of an exception from outside, raised here")
         if self.source is None:
             if name == "args":
                 return self.args_tuple()
@@ -197,7 +197,7 @@ class ExceptionValue(UserObject):
             elif name == "__traceback__":
                 value = cap.realize(value)
                 if not isinstance(value, TracebackValue) and value is not NONE:
-                    raise Unsupported(breaks.EXCEPTION, "a traceback from outside, set on an exception")
+                    raise Unsupported(causes.EXCEPTION, "a traceback from outside, set on an exception")
                 self.passed = list(value.passed) if isinstance(value, TracebackValue) else []
             else:
                 self.suppress = value.truth(cap)
@@ -249,7 +249,7 @@ class ClassValue(Value):
         return cap.class_attribute(self, name)
 
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
-        raise Unsupported(breaks.ATTRIBUTE, f"{self.describe()}.{name} = ...")
+        raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return cap.call_class(self, args, kwargs)

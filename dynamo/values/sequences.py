@@ -13,16 +13,16 @@ import operator
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamo import breaks
-from dynamo.errors import Unsupported
-from dynamo.sources import ConstSource, Source
+from dynamo.guards.sources import ConstSource, Source
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
 from dynamo.values.base import NotConstant, Value, type_name
 from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
 from eager import Size
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
 
 _MUTATORS: Final = frozenset("append appendleft insert pop popleft clear reverse rotate".split())
 _ITEM_MUTATORS: Final = frozenset("__setitem__ __delitem__".split())
@@ -101,7 +101,7 @@ class Sequence(Value):
             if not issubclass(other.python_type(), self.family):
                 return Constant(NotImplemented)
             return cap.compare(getattr(operator, name), self, other)
-        raise Unsupported(breaks.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
+        raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def _compared(self, cap: Capture, other: Value, places: Iterable[int] | None = None) -> Iterator[bool]:
         """Whether the items equal `other`, one after another. An __eq__ may change the sequence meanwhile, which a deque minds."""
@@ -346,11 +346,11 @@ class RangeValue(Value):
         if name == "__iter__":
             return self.iterate(cap)
         if not hasattr(range, name):
-            raise Unsupported(breaks.OPAQUE_OBJECT, f"range.{name}()")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"range.{name}()")
         try:
             given = [a.as_constant() for a in args]
         except NotConstant:
-            raise Unsupported(breaks.OPAQUE_OBJECT, f"range.{name}()") from None
+            raise Unsupported(causes.OPAQUE_OBJECT, f"range.{name}()") from None
         return cap.wrap_new(cap.host(getattr(self.value, name), *given))
 
     def reconstruct(self, cg: CodeGen) -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Final
 
-from dynamo import breaks
-from dynamo.errors import Unsupported
-from dynamo.sources import AttrSource, Source
+from dynamo.guards.sources import AttrSource, Source
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from eager import Tensor
 from eager.nn.parameter import Parameter
-from fxir.node import Node
+from fxir.ir.node import Node
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
     from dynamo.values.ndarray import NdArrayValue
 
 TENSOR_TYPES: Final = frozenset({Tensor, Parameter})
@@ -66,7 +66,7 @@ class TensorValue(Value):
     def truth(self, cap: Capture) -> bool:
         if self.fake.numel() != 1:
             cap.host(Tensor.__bool__, self.fake)  # raises what eager raises
-        raise Unsupported(breaks.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
+        raise Unsupported(causes.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
 
     def getattr(self, cap: Capture, name: str) -> Value:
         replaced = cap.replaced_in_tensor(name, self.cls)
@@ -83,13 +83,13 @@ class TensorValue(Value):
         if name == "__class__":
             return cap.wrap_static(self.cls)
         if name == "__dict__":
-            raise Unsupported(breaks.TENSOR_ATTRIBUTE, "tensor.__dict__")
+            raise Unsupported(causes.TENSOR_ATTRIBUTE, "tensor.__dict__")
         if self.real is not None and name in getattr(self.real, "__dict__", {}):
             assert self.source is not None
             return cap.wrap(self.real.__dict__[name], AttrSource(self.source, name))
         if hasattr(Tensor, name):
             if name in _NOT_METHODS or not callable(getattr(Tensor, name)):
-                raise Unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name}")
+                raise Unsupported(causes.TENSOR_ATTRIBUTE, f"{self.describe()}.{name}")
             return TensorMethod(self, name)
         if self.source is not None:
             cap.guard("no_attr", self.source, name)
@@ -98,7 +98,7 @@ class TensorValue(Value):
     def _grad(self, cap: Capture) -> Value:
         if self.source is None or self.real is None:
             if not self.fake.is_leaf:
-                raise Unsupported(breaks.AUTOGRAD, "the grad of an intermediate tensor")
+                raise Unsupported(causes.AUTOGRAD, "the grad of an intermediate tensor")
             return NONE
         return cap.wrap(self.real.grad, AttrSource(self.source, "grad"))
 
@@ -115,7 +115,7 @@ class TensorValue(Value):
     def setattr(self, cap: Capture, name: str, value: Value) -> None:
         if name == "data" and isinstance(value, TensorValue) and _same_memory(self.fake, value.fake):
             return  # the end of `x.data *= y`: the write has happened
-        raise Unsupported(breaks.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
+        raise Unsupported(causes.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         replaced = cap.replaced_in_tensor(name, self.cls)
@@ -127,19 +127,19 @@ class TensorValue(Value):
             number = self._read(cap, name) if not (args or kwargs) else None
             if number is not None:
                 return number
-            raise Unsupported(breaks.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
+            raise Unsupported(causes.DATA_DEPENDENT_VALUE, f".{name}() of {self.describe()}")
         if name in ("storage_offset", "_is_view") and self._is_over_input(cap):
-            raise Unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}() of {self.describe()}: no guard compares the place in its memory")
+            raise Unsupported(causes.TENSOR_ATTRIBUTE, f".{name}() of {self.describe()}: no guard compares the place in its memory")
         if name == "requires_grad_":
             return self._requires_grad(cap, args, kwargs)
         if name in _VIEWS_IN_PLACE:
             return self._become(cap, name, args, kwargs)
         if name in _NEEDS_ENGINE:
-            raise Unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()}")
+            raise Unsupported(causes.AUTOGRAD, f".{name}() of {self.describe()}")
         if name == "__len__":
             return cap.wrap_new(self.fake.shape[0] if self.fake.ndim else cap.host(len, self.fake))
         if name in ("__hash__", "__format__", "__reduce_ex__", "__deepcopy__"):
-            raise Unsupported(breaks.IDENTITY, f"{name} of {self.describe()}")
+            raise Unsupported(causes.IDENTITY, f"{name} of {self.describe()}")
         if name == "__iter__":
             return self.iterate(cap)
         if name == "__setitem__":
@@ -148,7 +148,7 @@ class TensorValue(Value):
         if name == "__getitem__":
             return cap.tensor_item(self, *args)
         if name in ("register_forward_hook", "_set_impl"):
-            raise Unsupported(breaks.TENSOR_ATTRIBUTE, f".{name}()")
+            raise Unsupported(causes.TENSOR_ATTRIBUTE, f".{name}()")
         return cap.tensor_method(name, [self, *args], kwargs)
 
     def _is_over_input(self, cap: Capture) -> bool:
@@ -169,7 +169,7 @@ class TensorValue(Value):
         if wanted == self.fake.requires_grad:
             return self
         if self.source is not None:
-            raise Unsupported(breaks.AUTOGRAD, f".requires_grad_() of {self.describe()}")
+            raise Unsupported(causes.AUTOGRAD, f".requires_grad_() of {self.describe()}")
         cap.tensor_effect(set_requires_grad, [self, Constant(wanted)])
         self.born = cap.steps
         return self
@@ -179,7 +179,7 @@ class TensorValue(Value):
         if self.source is not None or self.is_new_leaf or self.node.graph is not cap.graph or cap.transforming:
             return cap.tensor_method(name, [self, *args], kwargs)  # refused there
         if self.fake.requires_grad and not cap.grad_mode:  # it keeps its history, which knows nothing of the new shape
-            raise Unsupported(breaks.AUTOGRAD, f".{name}() of {self.describe()} that wants a gradient, without grad mode")
+            raise Unsupported(causes.AUTOGRAD, f".{name}() of {self.describe()} that wants a gradient, without grad mode")
         view = cap.tensor_method(_VIEWS_IN_PLACE[name], [self, *args], kwargs)
         assert isinstance(view, TensorValue)
         if view is not self:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from dynamo.sources import Source, WeakSource
+from dynamo.guards.sources import Source, WeakSource
 from dynamo.values.base import Value
 from dynamo.values.constant import NONE
 
 if TYPE_CHECKING:
-    from dynamo.capture import Capture
-    from dynamo.codegen import CodeGen
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
 
 
 class WeakReference(Value):

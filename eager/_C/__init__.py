@@ -3,17 +3,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager._dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+from eager._C.dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+from eager._tensor.tensor import Tensor
+from eager._tensor.torch_function import _disabled_torch_function_impl
 from eager.autograd import no_grad, set_grad_enabled
-from eager.device import device
-from eager.dispatch import active_level
-from eager.dtypes import dtype
+from eager.base.device import device
+from eager.base.dtypes import dtype
+from eager.dispatch.calls import active_level
 from eager.functions.convert import parse_to
-from eager.interception import _disabled_torch_function_impl
 from eager.nn import functional
 from eager.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from eager.serialization import PyTorchFileReader
-from eager.tensor import Tensor
 
 _TensorMeta = type(Tensor)
 _AutoDispatchBelowAutograd = no_grad  # what runs below autograd records nothing

@@ -6,7 +6,7 @@ nothing (`_HINTS`). Each of the two tables states the reason for a group of flag
 
 from __future__ import annotations
 
-from eager.config_module import Setting, Table, hints, install, one_of, optional, refused
+from eager.utils._config_module import Setting, Table, hints, install, one_of, optional, refused
 
 _REFUSED: Table = (
     ("what backward recomputes is decided by a minimum cut; torch.utils.checkpoint asks for recomputation", {

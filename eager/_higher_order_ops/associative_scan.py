@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import func
+from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 from eager.utils import _pytree as pytree
 
 _Combine = Callable[[list[Any], list[Any]], list[Any]]

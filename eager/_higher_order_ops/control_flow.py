@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
 from eager.utils import _pytree as pytree
 
 

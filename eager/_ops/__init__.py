@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from eager._ops import aten, libraries
 from eager._ops.schema import FunctionSchema, parse_schema
 from eager._ops.tags import Tag
-from eager.interception import ask, overrides, state, taking_part
+from eager._tensor.torch_function import ask, overrides, state, taking_part
 
 __all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "Tag", "declare_overload", "ops"]
 

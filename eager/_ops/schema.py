@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
 
 __all__ = ["Argument", "FunctionSchema", "parse_schema"]
 

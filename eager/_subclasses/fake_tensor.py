@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import dispatch
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
+from eager.dispatch import calls
 
 __all__ = ["FakeTensor", "is_fake", "unset_fake_temporarily"]
 
@@ -28,4 +28,4 @@ class FakeTensor(metaclass=_Fakes):
 
 def unset_fake_temporarily() -> Any:
     """A block in which calls are computed and not recorded by whoever traces."""
-    return dispatch.modes_off()
+    return calls.modes_off()

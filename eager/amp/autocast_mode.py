@@ -7,11 +7,13 @@ import threading
 import warnings
 from typing import Any
 
-from eager import ambient, casting, cuda, dtypes
-from eager.device import device
-from eager.dtypes import dtype
-from eager.flags import check_flags as _check_flags
-from eager.tensor import Tensor
+from eager import cuda
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes, thread_state
+from eager.base.device import device
+from eager.base.dtypes import dtype
+from eager.base.flags import check_flags as _check_flags
+from eager.optable import autocast as casting
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -46,7 +48,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def _precisions() -> tuple[tuple[str, dtype], ...]:
-    state = ambient.autocast()
+    state = thread_state.autocast()
     return () if state is None else state.precisions
 
 
@@ -62,7 +64,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
     """Switch autocast for a kind of device; with one argument, for CUDA."""
     name, on = ("cuda", bool(device_type)) if enabled is None else (_check(device_type), bool(enabled))
-    ambient.switch_autocast(_number(name, _thread.dtypes[name] if on else None, _thread.keeps))
+    thread_state.switch_autocast(_number(name, _thread.dtypes[name] if on else None, _thread.keeps))
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
@@ -76,14 +78,14 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     name = _check(device_type)
     _thread.dtypes[name] = dtype
     if is_autocast_enabled(name):
-        ambient.switch_autocast(_number(name, dtype, _thread.keeps))
+        thread_state.switch_autocast(_number(name, dtype, _thread.keeps))
 
 
 def _number(name: str, lower: dtype | None, keeps: bool) -> int:
     """The number of the present state with a kind of device at `lower`, or off."""
     rest = [pair for pair in _precisions() if pair[0] != name]
     pairs = sorted([*rest, *([(name, lower)] if lower is not None else [])], key=lambda pair: pair[0], reverse=True)
-    return ambient.number_of(casting.State(tuple(pairs), keeps) if pairs else None)
+    return thread_state.number_of(casting.State(tuple(pairs), keeps) if pairs else None)
 
 
 def default_dtypes() -> tuple[dtype, dtype]:
@@ -113,7 +115,7 @@ def set_autocast_gpu_dtype(dtype: dtype) -> None:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether casts of weights are kept until the outermost block ends."""
-    state = ambient.autocast()
+    state = thread_state.autocast()
     return _thread.keeps if state is None else state.keeps
 
 
@@ -179,11 +181,11 @@ class autocast:  # noqa: N801 - torch's name
 
     def __enter__(self) -> autocast:
         lower = self.fast_dtype if self._enabled else None
-        self._before.append(ambient.switch_autocast(_number(self.device, lower, self._cache_enabled)))
+        self._before.append(thread_state.switch_autocast(_number(self.device, lower, self._cache_enabled)))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        ambient.switch_autocast(self._before.pop())
+        thread_state.switch_autocast(self._before.pop())
 
     def __call__(self, fn: Any) -> Any:
         @functools.wraps(fn)

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
-from eager import cuda, dtypes
-from eager.device import device
+from eager import cuda
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.device import device
 from eager.functions import creation
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 __all__ = ["GradScaler", "OptState"]
 

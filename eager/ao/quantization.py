@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.nn import Module
-from eager.tensor import Tensor
 
 __all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub"]
 

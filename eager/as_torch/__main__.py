@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import eager.as_torch
-from eager._bootstrap import refuse_shadows
 from eager.as_torch.coverage import measure, read_census, report
 from eager.as_torch.finder import torch_modules
+from eager.startup.bootstrap import refuse_shadows
 
 
 def _parser() -> argparse.ArgumentParser:

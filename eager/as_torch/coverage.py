@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eager import _absent
+from eager.startup import absent_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def read_census(path: Path) -> list[Row]:
 def reason_to_exclude(api: str) -> str | None:
     """Why a name that does not resolve is left out of the count; None for one that is missing."""
     name = f"torch.Tensor{api}" if api.startswith(".") else api if api.startswith("torch.") else f"torch.{api}"
-    return _absent.reason(name)
+    return absent_names.reason(name)
 
 
 # Modules whose classes' objects users call methods of.

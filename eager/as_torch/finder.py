@@ -1,6 +1,6 @@
 """How `import torch...` finds this project: a meta path finder that hands out eager's own module objects.
 
-Which module torch's name means is decided in `eager._bootstrap`. Because the module objects are the same ones, a class
+Which module torch's name means is decided in `eager.startup.bootstrap`. Because the module objects are the same ones, a class
 has one identity whichever name it was imported by, and `isinstance` holds between code that says `torch` and code that
 says `eager`.
 """
@@ -15,8 +15,9 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from eager import _absent, version
-from eager._bootstrap import alias_spec, real_name
+from eager import version
+from eager.startup import absent_names
+from eager.startup.bootstrap import alias_spec, real_name
 
 
 class _TorchDistribution(importlib.metadata.Distribution):
@@ -41,8 +42,8 @@ class TorchFinder(MetaPathFinder):
             return None
         spec = alias_spec(fullname, real_name(fullname))
         if spec is None:
-            if _absent.reason(fullname):
-                raise _absent.module_error(fullname, fullname)
+            if absent_names.reason(fullname):
+                raise absent_names.module_error(fullname, fullname)
             raise ModuleNotFoundError(
                 f"No module named {fullname!r}: torch is framejit {version.framejit} here, which has no {real_name(fullname)!r}",
                 name=fullname,

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import warnings
 
-from eager.autograd.state import anomaly
-from eager.flags import check_flags as _check_flags
+from eager.base.flags import check_flags as _check_flags
+from eager.tape.state import anomaly
 
 _WARNING = ("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.")
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from eager import _native
-from eager.autograd import hooks
-from eager.autograd.node import AccumulateGrad, FunctionNode, Node, add_gradient, edge_of
-from eager.autograd.state import anomaly, per_thread
-from eager.spec import TensorSpec
+from eager.base.spec import TensorSpec
+from eager.tape import hooks
+from eager.tape.node import AccumulateGrad, FunctionNode, Node, add_gradient, edge_of
+from eager.tape.state import anomaly, per_thread
 
 TensorBase = _native.TensorBase
 Target = tuple[Node, int]

@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eager import _native, dispatch
-from eager.autograd import hooks
-from eager.autograd.inplace import check_may_write, rebase
-from eager.autograd.node import RELEASED, Node, SavedTensor, edge_of
-from eager.autograd.record import note_view
+from eager import _native
+from eager.base.spec import TensorSpec, broadcast_shapes, spec_of
+from eager.dispatch import calls
 from eager.optable.table import OPS, cast_to, sum_to
-from eager.spec import TensorSpec, broadcast_shapes, spec_of
+from eager.tape import hooks
+from eager.tape.inplace import check_may_write, rebase
+from eager.tape.node import RELEASED, Node, SavedTensor, edge_of
+from eager.tape.record import note_view
 
 TensorBase = _native.TensorBase
 ONCE = "_once_differentiable"  # marks a backward
@@ -226,7 +227,7 @@ class Function:
             bound = _bound(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
-        level = dispatch.active_level()
+        level = calls.active_level()
         if level is not None:
             return level.custom_function(cls, args)
         return run(cls, args, None)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from eager import _native
-from eager.flags import check_flags as _check_flags
+from eager.base.flags import check_flags as _check_flags
 
 F = TypeVar("F", bound=Callable[..., Any])
 

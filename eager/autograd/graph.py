@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from eager import _native
 from eager.autograd.engine import GradientEdge, reachable
-from eager.autograd.node import Node, edge_of
-from eager.autograd.state import per_thread
-from eager.dispatch import Mode
+from eager.base.hooks import RemovableHandle
+from eager.dispatch.calls import Mode
 from eager.optable.table import OPS, Op
-from eager.utils.hooks import RemovableHandle
+from eager.tape.node import Node, edge_of
+from eager.tape.state import per_thread
 
 TensorBase = _native.TensorBase
 

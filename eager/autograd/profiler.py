@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from eager.autograd.state import per_thread
-from eager.dispatch import Mode
+from eager.dispatch.calls import Mode
 from eager.optable.table import Op
+from eager.tape.state import per_thread
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd import engine
-from eager.tensor import Tensor
 
 
 class _VariableMeta(type):

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eager import cuda, numerics
+from eager import cuda
+from eager.base import precision
 from eager.nn import attention
 from eager.nn.attention import SDPBackend
 
@@ -33,11 +34,11 @@ class _Matmul:
     @property
     def allow_tf32(self) -> bool:
         """The same switch as `set_float32_matmul_precision`: on means "high"."""
-        return numerics.get_float32_matmul_precision() != "highest"
+        return precision.get_float32_matmul_precision() != "highest"
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        numerics.set_float32_matmul_precision("high" if value else "highest")
+        precision.set_float32_matmul_precision("high" if value else "highest")
 
     @property
     def fp32_precision(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from eager import dtypes
 from eager.amp import autocast_mode, grad_scaler
-from eager.dtypes import dtype
+from eager.base import dtypes
+from eager.base.dtypes import dtype
 
 __all__ = ["GradScaler", "autocast"]
 

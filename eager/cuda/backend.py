@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from eager import _native, dtypes
-from eager.device import device as _device_type
+from eager import _native
+from eager.base import dtypes
+from eager.base.device import device as _device_type
+from eager.base.spec import TensorSpec
 from eager.optable import loop_api, table
-from eager.spec import TensorSpec
 
 
 @lru_cache(maxsize=1)

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from eager import random
+from eager.base.device import device
 from eager.cuda.backend import current_device, device_count, is_available
-from eager.device import device
 
 __all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state",
            "set_rng_state_all"]  # fmt: skip

@@ -8,8 +8,8 @@ from __future__ import annotations
 import enum
 from typing import Any, NoReturn
 
-from eager._absent import missing
 from eager.distributed import device_mesh
+from eager.startup.absent_names import missing
 
 __all__ = [
     "Backend", "GroupMember", "ProcessGroup", "ReduceOp", "all_gather", "all_gather_object", "all_reduce", "all_to_all", "barrier",

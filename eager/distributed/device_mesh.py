@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from eager._absent import missing
+from eager.startup.absent_names import missing
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager._absent import missing
+from eager.startup.absent_names import missing
 
 __all__ = ["RRef", "TensorPipeRpcBackendOptions", "get_worker_info", "init_rpc", "is_available", "remote", "rpc_async", "rpc_sync",
            "shutdown"]  # fmt: skip

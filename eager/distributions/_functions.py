@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.limits import finfo as finfo
 from eager.functions import FUNCTIONS
 from eager.optable.table import OPS
 from eager.random import state_for
-from eager.type_info import finfo as finfo
 
 arange: Any = FUNCTIONS["arange"]
 bernoulli: Any = FUNCTIONS["bernoulli"]

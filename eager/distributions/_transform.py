@@ -6,9 +6,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from eager._tensor.tensor import Size, Tensor
 from eager.distributions import constraints
 from eager.distributions.utils import sum_rightmost
-from eager.tensor import Size, Tensor
 
 __all__ = ["ComposeTransform", "IndependentTransform", "ReshapeTransform", "Transform", "identity_transform"]
 

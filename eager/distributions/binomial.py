@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import no_grad
 from eager.distributions import constraints
 from eager.distributions._functions import arange, binomial, softplus, xlogy
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
-from eager.tensor import Tensor
 
 __all__ = ["Binomial"]
 

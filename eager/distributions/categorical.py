@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Size, Tensor
 from eager.autograd.grad_mode import no_grad
+from eager.base.spec import broadcast_shapes
 from eager.distributions import constraints
 from eager.distributions._functions import arange, finfo, full, logsumexp, multinomial
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
-from eager.spec import broadcast_shapes
-from eager.tensor import Size, Tensor
 
 __all__ = ["Categorical"]
 

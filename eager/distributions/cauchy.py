@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import full, rand
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all
-from eager.tensor import Tensor
 
 __all__ = ["Cauchy"]
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions.gamma import Gamma
-from eager.tensor import Tensor
 
 __all__ = ["Chi2"]
 

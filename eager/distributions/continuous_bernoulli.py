@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import ones_like, rand, where, zeros_like
 from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
-from eager.tensor import Tensor
 
 __all__ = ["ContinuousBernoulli"]
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.distributions import constraints
 from eager.distributions._functions import finfo, standard_gamma, xlogy, zeros_like
 from eager.distributions.exp_family import ExponentialFamily
-from eager.tensor import Tensor
 
 __all__ = ["Dirichlet"]
 

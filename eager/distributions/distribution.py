@@ -5,10 +5,10 @@ import math
 import warnings
 from typing import Any, ClassVar
 
+from eager._tensor.tensor import Size, Tensor
 from eager.autograd.grad_mode import no_grad
 from eager.distributions import constraints
 from eager.distributions.utils import lazy_property
-from eager.tensor import Size, Tensor
 
 __all__ = ["Distribution"]
 

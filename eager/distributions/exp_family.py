@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd.engine import grad
 from eager.distributions.distribution import Distribution
-from eager.tensor import Tensor
 
 __all__ = ["ExponentialFamily"]
 

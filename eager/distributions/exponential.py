@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import rand, zeros_like
 from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.utils import broadcast_all
-from eager.tensor import Tensor
 
 __all__ = ["Exponential"]
 

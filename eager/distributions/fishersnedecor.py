@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import finfo
 from eager.distributions.distribution import Distribution
 from eager.distributions.gamma import Gamma
 from eager.distributions.utils import broadcast_all
-from eager.tensor import Tensor
 
 __all__ = ["FisherSnedecor"]
 

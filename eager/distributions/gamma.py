@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import finfo, standard_gamma, xlogy
 from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.utils import broadcast_all
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 __all__ = ["Gamma"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import finfo, full_like, ones_like
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.transforms import AffineTransform, ExpTransform
 from eager.distributions.uniform import Uniform
 from eager.distributions.utils import broadcast_all
-from eager.tensor import Tensor
 
 __all__ = ["Gumbel"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import full, zeros_like
 from eager.distributions.cauchy import Cauchy
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.transforms import AbsTransform
-from eager.tensor import Tensor
 
 __all__ = ["HalfCauchy"]
 

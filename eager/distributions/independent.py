@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import sum_rightmost
-from eager.tensor import Tensor
 
 __all__ = ["Independent"]
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions.gamma import Gamma
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.transforms import PowerTransform
-from eager.tensor import Tensor
 
 __all__ = ["InverseGamma"]
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd.engine import grad
 from eager.distributions._functions import full_like, softplus, xlogy
 from eager.distributions.bernoulli import Bernoulli
@@ -36,7 +37,6 @@ from eager.distributions.poisson import Poisson
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.uniform import Uniform
 from eager.distributions.utils import batch_mahalanobis, solve_lower, sum_rightmost
-from eager.tensor import Tensor
 
 __all__ = ["kl_divergence", "register_kl"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
+from eager.base.limits import finfo
 from eager.distributions import constraints
 from eager.distributions._functions import arange, mvlgamma, randn
 from eager.distributions.beta import Beta
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all
 from eager.optable.table import OPS
-from eager.tensor import Tensor
-from eager.type_info import finfo
 
 __all__ = ["LKJCholesky"]
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions.independent import Independent
 from eager.distributions.normal import Normal
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.transforms import StickBreakingTransform
-from eager.tensor import Tensor
 
 __all__ = ["LogisticNormal"]
 

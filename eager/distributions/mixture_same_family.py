@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import no_grad
 from eager.distributions import constraints
 from eager.distributions._functions import logsumexp
 from eager.distributions.categorical import Categorical
 from eager.distributions.constraints import MixtureSameFamilyConstraint
 from eager.distributions.distribution import Distribution
-from eager.tensor import Tensor
 
 __all__ = ["MixtureSameFamily"]
 

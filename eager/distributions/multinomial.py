@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Size, Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import arange, zeros_like
 from eager.distributions.binomial import Binomial
 from eager.distributions.categorical import Categorical
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all
-from eager.tensor import Size, Tensor
 
 __all__ = ["Multinomial"]
 

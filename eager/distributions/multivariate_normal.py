@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
+from eager.base.spec import broadcast_shapes
 from eager.distributions import constraints
 from eager.distributions._functions import eye, randn
 from eager.distributions.distribution import LOG_2PI, Distribution
 from eager.distributions.utils import batch_mahalanobis, lazy_property, precision_to_scale_tril, solve_lower
 from eager.optable.table import OPS
-from eager.spec import broadcast_shapes
-from eager.tensor import Tensor
 
 __all__ = ["MultivariateNormal"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions.distribution import LOG_2PI
 from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.utils import _standard_normal, broadcast_all
-from eager.tensor import Tensor
 
 __all__ = ["Normal"]
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import eye
 from eager.distributions.categorical import Categorical
 from eager.distributions.distribution import Distribution
 from eager.nn.functional import one_hot
-from eager.tensor import Tensor
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 

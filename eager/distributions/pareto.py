@@ -4,12 +4,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions.exponential import Exponential
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.transforms import AffineTransform, ExpTransform
 from eager.distributions.utils import broadcast_all
-from eager.tensor import Tensor
 
 __all__ = ["Pareto"]
 

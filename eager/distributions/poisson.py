@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import no_grad
 from eager.distributions import constraints
 from eager.distributions._functions import poisson, xlogy
 from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.utils import broadcast_all
-from eager.tensor import Tensor
 
 __all__ = ["Poisson"]
 

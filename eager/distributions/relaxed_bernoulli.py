@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import rand
 from eager.distributions.distribution import Distribution
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.transforms import SigmoidTransform
 from eager.distributions.utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
-from eager.tensor import Tensor
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 

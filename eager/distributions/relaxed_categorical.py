@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import logsumexp, rand
 from eager.distributions.categorical import Categorical
@@ -11,7 +12,6 @@ from eager.distributions.distribution import Distribution
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.transforms import ExpTransform
 from eager.distributions.utils import broadcast_all, clamp_probs
-from eager.tensor import Tensor
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Size, Tensor
 from eager.autograd.grad_mode import no_grad
 from eager.distributions import constraints
 from eager.distributions.distribution import Distribution
 from eager.distributions.independent import Independent
 from eager.distributions.transforms import ComposeTransform, Transform
 from eager.distributions.utils import sum_rightmost
-from eager.tensor import Size, Tensor
 
 __all__ = ["TransformedDistribution"]
 

@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from eager._tensor.tensor import Size, Tensor
+from eager.base.spec import broadcast_shapes
 from eager.distributions import constraints
 from eager.distributions._functions import cat, finfo, ones_like, softplus, stack
 from eager.distributions._transform import (
@@ -22,8 +24,6 @@ from eager.distributions._transform import (
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 from eager.optable.table import OPS
-from eager.spec import broadcast_shapes
-from eager.tensor import Size, Tensor
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",

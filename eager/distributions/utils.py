@@ -4,7 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import enable_grad
+from eager.base.spec import broadcast_shapes
 from eager.distributions._functions import (
     broadcast_tensors,
     diag_embed,
@@ -15,8 +17,6 @@ from eager.distributions._functions import (
     tril_indices,
 )
 from eager.optable.table import OPS
-from eager.spec import broadcast_shapes
-from eager.tensor import Tensor
 
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",
            "vec_to_tril_matrix"]  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import no_grad
 from eager.distributions import constraints
 from eager.distributions._functions import empty, rand
 from eager.distributions.distribution import Distribution
 from eager.distributions.utils import broadcast_all, lazy_property
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 __all__ = ["VonMises"]
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
 from eager.distributions._functions import ones_like
 from eager.distributions.exponential import Exponential
@@ -10,7 +11,6 @@ from eager.distributions.gumbel import EULER
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.transforms import AffineTransform, PowerTransform
 from eager.distributions.utils import broadcast_all
-from eager.tensor import Tensor
 
 __all__ = ["Weibull"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
+from eager.base.spec import broadcast_shapes
 from eager.distributions import constraints
 from eager.distributions._functions import arange, eye, mvlgamma, randn, standard_gamma
 from eager.distributions.exp_family import ExponentialFamily
 from eager.distributions.utils import lazy_property, precision_to_scale_tril, solve_lower
 from eager.optable.table import OPS
-from eager.spec import broadcast_shapes
-from eager.tensor import Tensor
 
 __all__ = ["Wishart"]
 

@@ -14,7 +14,7 @@ from eager.func.reverse import grad, grad_and_value, linearize, vjp
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """Not available: mutation is taken out of captured graphs (`fxir.functionalize`), not of running functions."""
+    """Not available: mutation is taken out of captured graphs (`fxir.trace.functionalize`), not of running functions."""
     raise NotImplementedError("functionalize: taking mutation out of a running function is not implemented; eager.compile does "
                               "it for the graphs it captures")  # fmt: skip
 

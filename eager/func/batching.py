@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.autograd.inplace import check_result
 from eager.func.level import Level, Wrapped
 from eager.optable.table import OPS, Kind, Op
+from eager.tape.inplace import check_result
 
 TensorBase = _native.TensorBase
 Rule = Callable[["Batching", Op, tuple[Any, ...]], Any]

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from eager import _native
 from eager.autograd.function import Function
-from eager.dispatch import without
+from eager.base.pytree.tree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from eager.dispatch.calls import without
 from eager.func.batching import Batching, set_custom_function
 from eager.func.lifting import require_setup_context
 from eager.func.mapping import _to_front, call_batched
-from eager.utils._pytree.tree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 TensorBase = _native.TensorBase
 

@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.autograd import hooks
 from eager.autograd.function import run_with_ctx
-from eager.autograd.inplace import check_result
-from eager.dispatch import active_level, without
+from eager.base.spec import spec_of
+from eager.dispatch.calls import active_level, without
 from eager.func.level import Level, Wrapped
 from eager.func.lifting import Lifting, require_setup_context
 from eager.func.linear import BILINEAR, LINEAR, ZEROED
 from eager.optable.table import OPS, Kind, Op, cast_to
-from eager.spec import spec_of
+from eager.tape import hooks
+from eager.tape.inplace import check_result
 
 TensorBase = _native.TensorBase
 

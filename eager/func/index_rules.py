@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
+from eager.base.spec import broadcast_shapes
 from eager.func.batching import Batching, Rule
 from eager.optable.table import OPS, Op
-from eager.spec import broadcast_shapes
 
 TensorBase = _native.TensorBase
 

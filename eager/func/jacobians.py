@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
+from eager.base.pytree.tree import tree_flatten, tree_map, tree_unflatten
 from eager.func.mapping import vmap
 from eager.func.push import jvp
 from eager.func.reverse import Argnums, vjp_with_argnums
 from eager.func.stack import check_argnums, picked, replaced
 from eager.optable.table import OPS
-from eager.utils._pytree.tree import tree_flatten, tree_map, tree_unflatten
 
 TensorBase = _native.TensorBase
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.dispatch import Level as DispatchLevel
-from eager.dispatch import active_modes
-from eager.fake import FAKE_FLAG
-from eager.interception import _disabled_torch_function_impl
+from eager._tensor.tensor import Tensor
+from eager._tensor.torch_function import _disabled_torch_function_impl
+from eager.base.fake import FAKE_FLAG
+from eager.dispatch.calls import Level as DispatchLevel
+from eager.dispatch.calls import active_modes
 from eager.optable.table import Kind, Op
-from eager.tensor import Tensor
 
 TensorBase = _native.TensorBase
 

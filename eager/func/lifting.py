@@ -10,7 +10,7 @@ from typing import Any
 from eager import _native
 from eager.autograd import engine
 from eager.autograd.function import run
-from eager.dispatch import recorded, without
+from eager.dispatch.calls import recorded, without
 from eager.func.level import Level, Wrapped
 from eager.optable.table import Op
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.autograd import hooks
+from eager.base.pytree.tree import tree_flatten, tree_unflatten
 from eager.func.forward import Forward
 from eager.func.stack import next_depth, split_aux, unwrap
-from eager.utils._pytree.tree import tree_flatten, tree_unflatten
+from eager.tape import hooks
 
 TensorBase = _native.TensorBase
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.autograd import hooks
 from eager.autograd.grad_mode import enable_grad
 from eager.autograd.graph import disable_saved_tensors_hooks
+from eager.base.pytree.text import treespec_pprint
+from eager.base.pytree.tree import tree_flatten, tree_map, tree_unflatten
 from eager.func.lifting import Lifting
 from eager.func.stack import check_argnums, next_depth, picked, replaced, split_aux, unwrap, wrap_all
-from eager.utils._pytree.text import treespec_pprint
-from eager.utils._pytree.tree import tree_flatten, tree_map, tree_unflatten
+from eager.tape import hooks
 
 TensorBase = _native.TensorBase
 Argnums = int | tuple[int, ...]

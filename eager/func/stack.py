@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import _native
-from eager.dispatch import Level as DispatchLevel
-from eager.dispatch import active_modes
+from eager.base.pytree.tree import tree_map
+from eager.dispatch.calls import Level as DispatchLevel
+from eager.dispatch.calls import active_modes
 from eager.func.level import Level
-from eager.utils._pytree.tree import tree_map
 
 TensorBase = _native.TensorBase
 

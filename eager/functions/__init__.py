@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from eager import _native
-from eager.casting import listed
+from eager._tensor.tensor import Tensor, attach
 from eager.functions import (
     complex_numbers,
     convert,
@@ -42,11 +42,11 @@ from eager.functions import (
     symbolic,
     views,
 )
+from eager.functions.argument_types import all_refusing, refusing
 from eager.functions.former_orders import accept_former_orders
 from eager.functions.keywords import accept_numpy_names
 from eager.functions.results import EXACT_OUT, TAKE_OUT, takes_out
-from eager.refusal import all_refusing, refusing
-from eager.tensor import Tensor, attach
+from eager.optable.autocast import listed
 
 FAMILIES = (pointwise, reductions, views, convert, creation, dlpack, memory, random, matmul, indexing, joining, shape, sorting,
             convolution, pooling, resampling, einsum, linalg,

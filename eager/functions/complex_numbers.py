@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import scalar_name
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
 from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS
 

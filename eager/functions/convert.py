@@ -3,13 +3,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native, dtypes
-from eager.autograd.node import attach
-from eager.device import CPU, device
-from eager.dtypes import dtype
-from eager.fake import fake
+from eager import _native
+from eager.base import dtypes
+from eager.base.device import CPU, device
+from eager.base.dtypes import dtype
+from eager.base.fake import fake
+from eager.base.spec import TensorSpec, format_strides, preserve_strides, suggested_format
 from eager.optable.table import OPS, array_module, empty
-from eager.spec import TensorSpec, format_strides, preserve_strides, suggested_format
+from eager.tape.node import attach
 
 TensorBase = _native.TensorBase
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager.base.symint import as_count
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS
-from eager.symint import as_count
 
 
 def spread(value: Any, n: int, who: str, name: str) -> tuple[int, ...]:

@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, ambient, dtypes, float8
-from eager.device import default_device, device
-from eager.dtypes import dtype
-from eager.elements import rounded
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes, float8, thread_state
+from eager.base.device import default_device, device
+from eager.base.dtypes import dtype
+from eager.base.memory_format import strided
+from eager.base.promotion import result_type
+from eager.base.scalars import rounded
+from eager.base.spec import TensorSpec, format_strides, strides_like
+from eager.base.symint import SymInt, times_ratio
 from eager.functions.views import given_sizes, sizes_of
-from eager.memory_format import strided
 from eager.optable.creation import in_dtype
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, from_array, resize_out
 from eager.optable.table import empty as empty_of_spec
-from eager.promotion import result_type
-from eager.spec import TensorSpec, format_strides, strides_like
-from eager.symint import SymInt, times_ratio
-from eager.tensor import Tensor
 
 TensorBase = _native.TensorBase
 
@@ -241,7 +242,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         made = _own(array)
         if not array.size and isinstance(data, np.ndarray):
             made = _with_strides_of(array, made)
-    made = made.to(_where(device)) if device is not None or ambient.device() is not None else made
+    made = made.to(_where(device)) if device is not None or thread_state.device() is not None else made
     return finish(made, requires_grad, pin_memory=pin_memory)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from eager import _native, dtypes
-from eager.device import device as device_of
-from eager.fake import refuse_data
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.device import device as device_of
+from eager.base.fake import refuse_data
 from eager.optable.table import array_module, from_array
-from eager.tensor import Tensor
 
 
 class DLDeviceType(enum.IntEnum):

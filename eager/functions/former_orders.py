@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.callers import warn
-from eager.signatures import FORMER_ORDERS, pattern_of
+from eager.base.warn import warn
+from eager.optable.signatures import FORMER_ORDERS, pattern_of
 
 _warned: list[str] = []  # the name that was warned about
 

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, dtypes
-from eager.dtypes import scalar_name
-from eager.elements import rounded
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.scalars import rounded
+from eager.base.spec import broadcast_shapes, normalize_dim
+from eager.base.symint import as_int
 from eager.functions.creation import tensor
 from eager.optable.asserting import demand
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.indexing import check_sources
+from eager.optable.out import check_each_element_once
 from eager.optable.table import OPS, from_array, write_out
-from eager.overlap import check_each_element_once
-from eager.spec import broadcast_shapes, normalize_dim
-from eager.symint import as_int
 
 TensorBase = _native.TensorBase
 _SELECT, _SLICE = OPS["select"], OPS["slice"]

@@ -4,16 +4,17 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from eager import _native, dtypes
-from eager.autograd.record import note_one_of_many
-from eager.device import default_device
-from eager.dtypes import c_name, scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.device import default_device
+from eager.base.dtypes import c_name, scalar_name
+from eager.base.promotion import result_type
+from eager.base.spec import broadcast_shapes, normalize_dim
+from eager.base.symint import as_int
 from eager.functions.views import takes_ints_apart
+from eager.optable.out import check_no_overlap
 from eager.optable.table import OPS, write_out
-from eager.overlap import check_no_overlap
-from eager.promotion import result_type
-from eager.spec import broadcast_shapes, normalize_dim
-from eager.symint import as_int
+from eager.tape.record import note_one_of_many
 
 TensorBase = _native.TensorBase
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import _native, dtypes, linalg, return_types
-from eager.autograd.record import owned
-from eager.dtypes import scalar_name
+from eager import _native, linalg, return_types
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import broadcast_shapes, normalize_dim, normalize_dims, size_at
 from eager.functions.pointwise import kept
 from eager.functions.views import transpose
 from eager.optable.linalg import check_lapack_dtype, check_square
 from eager.optable.matmul import transpose_last
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, composition, write_out
-from eager.spec import broadcast_shapes, normalize_dim, normalize_dims, size_at
+from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
 

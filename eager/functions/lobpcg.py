@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import no_grad
+from eager.base.limits import finfo
 from eager.functions import random
 from eager.optable.table import OPS
-from eager.tensor import Tensor
-from eager.type_info import finfo
 
 _DEFAULT_STEPS = 1000  # of an iteration that is to run until it converges
 

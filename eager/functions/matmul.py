@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import c_name
-from eager.elements import check_element
+from eager.base import dtypes
+from eager.base.dtypes import c_name
+from eager.base.scalars import check_element
+from eager.base.spec import size_at
 from eager.functions.pointwise import operand
 from eager.optable.matmul import check_same_dtype
+from eager.optable.out import check_no_overlap
 from eager.optable.table import OPS, composition, write_out
-from eager.overlap import check_no_overlap
-from eager.spec import size_at
 
 
 def _out(result: Any, out: Any) -> Any:

@@ -14,11 +14,12 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from eager import _native, cuda, dtypes
-from eager.device import device
+from eager import _native, cuda
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.device import device
+from eager.base.spec import TensorSpec
 from eager.optable.table import array_module, empty, from_array
-from eager.spec import TensorSpec
-from eager.tensor import Tensor
 
 
 class SharedFile:

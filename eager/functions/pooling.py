@@ -4,13 +4,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from eager import _native, dtypes
-from eager.dtypes import scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import size_at
+from eager.base.symint import as_count
 from eager.functions.convolution import batched, spread
 from eager.optable.shape import in_rows, in_suggested_format
 from eager.optable.table import OPS, write_out
-from eager.spec import size_at
-from eager.symint import as_count
 
 
 def _options(n: int, who: str, kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> tuple[tuple[int, ...], ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native
+from eager.base import dtypes
+from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.functions.creation import check_layout
 from eager.optable.table import OPS, empty
 from eager.optable.table import sum_to as _sum_to
-from eager.spec import TensorSpec, broadcast_shapes
 
 TensorBase = _native.TensorBase
 

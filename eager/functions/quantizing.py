@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native
+from eager.base import dtypes
+from eager.base.spec import normalize_dim
 from eager.optable.table import OPS
-from eager.spec import normalize_dim
 
 TensorBase = _native.TensorBase
 

@@ -5,16 +5,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
-from eager.device import default_device, device
-from eager.dtypes import scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.device import default_device, device
+from eager.base.dtypes import scalar_name
+from eager.base.spec import strides_like
 from eager.functions.creation import check_layout, empty_strided, finish
 from eager.functions.views import given_sizes, sizes_of
 from eager.optable.asserting import demand
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, refuse_gradients_through_out
 from eager.random import state_for
-from eager.spec import strides_like
 
 TensorBase = _native.TensorBase
 

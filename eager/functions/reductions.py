@@ -3,13 +3,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native, dtypes, return_types
-from eager.autograd.record import owned
-from eager.dtypes import scalar_name
+from eager import _native, return_types
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import normalize_dim, normalize_dims
 from eager.functions.views import takes_ints_apart
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.table import OPS, composition, write_out
-from eager.spec import normalize_dim, normalize_dims
+from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
 _MISSING: Any = object()

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
-from eager.dtypes import scalar_name
-from eager.functions import taps
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.symint import as_count
+from eager.functions import resize_weights
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.shape import in_suggested_format
 from eager.optable.table import OPS
-from eager.symint import as_count
 
 _MANY_TAPS = 8  # from here on a product with the dense matrix is cheaper than so many reads
 
@@ -43,14 +43,14 @@ def _weighted(x: Any, dim: int, positions: Any, weights: Any) -> Any:
 
 def _weighted_bytes(x: Any, dim: int, positions: Any, weights: Any) -> Any:
     """`_weighted` of bytes, rounded once: whole numbers, so that the sums are exact in double precision."""
-    whole, bits = taps.fixed_point(positions, weights)
+    whole, bits = resize_weights.fixed_point(positions, weights)
     total = _weighted(OPS["to_dtype"](x, dtypes.float64), dim, positions, whole) + 0.5 * (1 << bits)
     return OPS["to_dtype"](OPS["clamp"](OPS["floor"](total * 0.5**bits), 0, 255), dtypes.uint8)
 
 
 def _nearest(x: Any, dim: int, out: int, scale: float | None, exact: bool) -> Any:
     n = x.shape[dim]
-    ratio = np.float32(taps.ratio(n, out, scale, False))  # torch counts in single precision here
+    ratio = np.float32(resize_weights.ratio(n, out, scale, False))  # torch counts in single precision here
     i = np.arange(out, dtype=np.float32)
     at = np.minimum(np.floor((i + np.float32(0.5 if exact else 0.0)) * ratio).astype(np.int64), n - 1)
     return OPS["index_select"](x, dim, OPS["int_table"](tuple(at.tolist()), x.device))
@@ -136,10 +136,10 @@ def _along_dims(x: Any, wanted: Any, scales: Any, mode: str, align_corners: bool
     return OPS["to_dtype"](result, half) if half else result
 
 
-def _taps(n: int, out: int, scale: float | None, mode: str, align_corners: bool, antialias: bool) -> taps.Taps:
+def _taps(n: int, out: int, scale: float | None, mode: str, align_corners: bool, antialias: bool) -> resize_weights.Taps:
     if antialias:
-        return taps.antialiased(mode, n, out, scale, align_corners)
-    return (taps.cubic if mode == "bicubic" else taps.linear)(n, out, scale, align_corners)
+        return resize_weights.antialiased(mode, n, out, scale, align_corners)
+    return (resize_weights.cubic if mode == "bicubic" else resize_weights.linear)(n, out, scale, align_corners)
 
 
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Any:  # noqa: A002

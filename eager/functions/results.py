@@ -5,10 +5,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
-from eager.dtypes import scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.optable.out import check_out
 from eager.optable.table import write_out
-from eager.overlap import check_out
 
 TensorBase = _native.TensorBase
 

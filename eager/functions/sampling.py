@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.spec import broadcast_shapes
 from eager.functions.random import rand, randn
 from eager.optable.table import OPS
 from eager.random import state_for
-from eager.spec import broadcast_shapes
 
 
 def poisson(input: Any, generator: Any = None) -> Any:

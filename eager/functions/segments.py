@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import scalar_name
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import normalize_dim
 from eager.optable.asserting import demand
 from eager.optable.table import OPS
-from eager.spec import normalize_dim
 
 # of a run, by its name here: what combines its elements, and what an empty run has
 _REDUCES = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0), "max": ("amax", -math.inf), "min": ("amin", math.inf)}

@@ -3,15 +3,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native, dtypes, return_types
-from eager.autograd.record import owned
-from eager.dtypes import c_name, scalar_name
+from eager import _native, return_types
+from eager.base import dtypes
+from eager.base.dtypes import c_name, scalar_name
+from eager.base.spec import TensorSpec, normalize_dim
+from eager.base.symint import as_count
 from eager.optable.asserting import demand
+from eager.optable.out import check_no_overlap, check_out
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out, zeros
-from eager.overlap import check_no_overlap, check_out
-from eager.spec import TensorSpec, normalize_dim
-from eager.symint import as_count
+from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
 

@@ -5,11 +5,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes, return_types
-from eager.dtypes import scalar_name
+from eager import _native, return_types
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.promotion import result_type
 from eager.functions.pointwise import inplace_of
 from eager.optable.table import OPS, composition, write_out
-from eager.promotion import result_type
 
 TensorBase = _native.TensorBase
 

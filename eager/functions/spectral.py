@@ -5,14 +5,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes
-from eager.autograd.record import owned
-from eager.device import default_device, device
-from eager.dtypes import scalar_name
+from eager.base import dtypes
+from eager.base.device import default_device, device
+from eager.base.dtypes import scalar_name
 from eager.functions.creation import finish
 from eager.functions.shape import pad
 from eager.optable.asserting import demand
 from eager.optable.table import OPS
+from eager.tape.record import owned
 
 # ---- windows ----
 

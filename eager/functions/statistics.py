@@ -5,13 +5,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager import _native, dtypes, return_types
-from eager.dtypes import scalar_name
+from eager import _native, return_types
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import normalize_dim, normalize_dims, size_at
 from eager.functions.creation import linspace
 from eager.functions.reductions import sum as sum_of
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out
-from eager.spec import normalize_dim, normalize_dims, size_at
 
 TensorBase = _native.TensorBase
 

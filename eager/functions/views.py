@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
-from eager.autograd.inplace import check_may_write, take_geometry
+from eager import _native
+from eager.base import dtypes
+from eager.base.spec import normalize_dim, normalize_dims
+from eager.base.symint import as_int
 from eager.optable.table import OPS, become
 from eager.optable.views import infer_size, view_strides
-from eager.spec import normalize_dim, normalize_dims
-from eager.symint import as_int
+from eager.tape.inplace import check_may_write, take_geometry
 
 TensorBase = _native.TensorBase
 

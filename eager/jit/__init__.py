@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
-from eager import _logging
+from eager.base import logs
 from eager.jit import annotations
 from eager.nn import Module
 
@@ -47,7 +47,7 @@ def is_tracing() -> bool:
 
 def _say_that_it_runs_as_python(what: str) -> None:
     text = f"jit.{what}: there is no TorchScript in framejit; the code runs as Python. Use compile() to make it fast."
-    _logging.warn_once(f"jit.{what}", text)
+    logs.warn_once(f"jit.{what}", text)
 
 
 def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> T:

@@ -11,9 +11,9 @@ from multiprocessing.reduction import DupFd, ForkingPickler
 from typing import Any, Final
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.functions.memory import SharedFile, share_memory_, shared_file
 from eager.nn.parameter import Parameter
-from eager.tensor import Tensor
 
 _STRATEGIES: Final = frozenset({"file_descriptor", "file_system"})
 _strategy = "file_descriptor"

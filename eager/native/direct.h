@@ -53,7 +53,7 @@ static inline bool is_row_major(const TensorObject *t)
     return true;
 }
 
-/* Whether the strides suggest a channels-last format: `eager.spec.suggested_format`, which states the rule. */
+/* Whether the strides suggest a channels-last format: `eager.base.spec.suggested_format`, which states the rule. */
 static inline bool suggests_channels_last(const TensorObject *t)
 {
     const int ndim = tensor_ndim(t);

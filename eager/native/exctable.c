@@ -1,4 +1,4 @@
-/* Exception tables of code objects: where the handler that eager.tracebacks adds takes effect.
+/* Exception tables of code objects: where the handler that eager.base.tracebacks adds takes effect.
  *
  * A table is a row for each range of instructions: start, length, target, and depth with a flag, in code units. A number
  * has groups of six bits, the highest first; bit 6 says that another group follows, bit 7 marks the start of a row.

@@ -466,7 +466,7 @@ CHOOSE(f32, float)
 CHOOSE(f64, double)
 
 /* An operand of the condition's sizes, as a new row-major reference, or a number. A row-major condition makes the result so;
- * where it has dims of size 1, all operands must be tensors and row-major (`elementwise_strides` in eager/spec.py). */
+ * where it has dims of size 1, all operands must be tensors and row-major (`elementwise_strides` in eager/base/spec.py). */
 static bool read_operand(PyObject *o, const TensorObject *condition, int *code, TensorObject **t, double *number)
 {
     if (!PyObject_TypeCheck(o, &TensorBase_Type)) return read_real(o, number) && (has_plain_strides(condition) || !has_unit_dim(condition));

@@ -147,7 +147,7 @@ static int kind_of(const Shape *r, const TensorObject *t, long *columns)
 }
 
 /* Whether an operand's layout leaves the result row-major. One of the result's shape does. Beside a broadcast, the strides of
- * all dims order those of the result, of dims of size 1 too unless they are spread (`elementwise_strides` in eager/spec.py). */
+ * all dims order those of the result, of dims of size 1 too unless they are spread (`elementwise_strides` in eager/base/spec.py). */
 static bool keeps_rows(const Shape *r, const TensorObject *t)
 {
     int64_t expected = 1;
@@ -373,7 +373,7 @@ PyObject *py_pointwise_number(PyObject *Py_UNUSED(self), PyObject *name)
 
 /* uniform_floats(args): the first tensor of a tuple in which all tensors are row-major CPU tensors of one
  * shape and one of float32 and float64, and all else are Python floats, and ints of 64 bits; otherwise None. Beside a number
- * the strides of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in eager/spec.py). */
+ * the strides of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in eager/base/spec.py). */
 PyObject *py_uniform_floats(PyObject *Py_UNUSED(self), PyObject *args)
 {
     TensorObject *first = NULL;

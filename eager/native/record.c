@@ -1,6 +1,6 @@
-/* Recording an op: what eager.autograd.record.apply and note_view do, without Python.
+/* Recording an op: what eager.tape.record.apply and note_view do, without Python.
  *
- * The nodes, saved tensors and specs are the classes of eager.autograd.node and eager.spec; they keep their fields in
+ * The nodes, saved tensors and specs are the classes of eager.tape.node and eager.base.spec; they keep their fields in
  * slots, whose places are looked up once (`register_nodes`). An op says through `_record_plan(needs)` what its formula
  * keeps. What Python has to see goes the long way: leaves without an accumulator, views whose base was written to,
  * hooks on saved tensors, anomaly mode. */
@@ -205,7 +205,7 @@ static PyObject *edge_to(TensorObject *t)
     return edge;
 }
 
-/* edge_of(t): what eager.autograd.node.edge_of says, by the short way where there is one */
+/* edge_of(t): what eager.tape.node.edge_of says, by the short way where there is one */
 PyObject *py_edge_of(PyObject *Py_UNUSED(self), PyObject *t)
 {
     if (!PyObject_TypeCheck(t, &TensorBase_Type)) Py_RETURN_NONE;

@@ -1,5 +1,5 @@
 /* What native loops run on: threads, scratch memory and matrix products. Generated code gets the table
- * `Runtime` as `inductor.artifact.RUNTIME_ABI` describes it; a test holds the structs below against that text. */
+ * `Runtime` as `inductor.artifact.format.RUNTIME_ABI` describes it; a test holds the structs below against that text. */
 #ifndef EAGER_RUNTIME_H
 #define EAGER_RUNTIME_H
 

@@ -415,10 +415,10 @@ static PyObject *size_object(const TensorObject *t)
     return size;
 }
 
-/* An answer of eager.spec about symbolic sizes and strides. */
+/* An answer of eager.base.spec about symbolic sizes and strides. */
 static PyObject *ask_spec(const TensorObject *t, const char *what)
 {
-    PyObject *module = PyImport_ImportModule("eager.spec");
+    PyObject *module = PyImport_ImportModule("eager.base.spec");
     PyObject *answer = module ? PyObject_CallMethod(module, what, "OO", symbolic_part(t, 0), symbolic_part(t, 1)) : NULL;
     Py_XDECREF(module);
     return answer;

@@ -120,7 +120,7 @@ typedef struct {
     void (*threads_leave)(void);
 } EagerAPI;
 
-#define EAGER_AMBIENT_SHIFT 16        /* of mode_depth(): see eager/ambient.py */
+#define EAGER_AMBIENT_SHIFT 16        /* of mode_depth(): see eager/base/thread_state.py */
 #define EAGER_CAPSULE "eager._native._C_API"
 
 static inline const EagerAPI *eager_api_import(void)

@@ -1,7 +1,7 @@
 /* Tracebacks that hold the user's frames only.
  *
  * An exception that leaves a function of this library is filtered before the caller's frame sees it: by the calls of ops
- * and methods here (filter_raised), and by the handler that eager.tracebacks adds to the public Python functions
+ * and methods here (filter_raised), and by the handler that eager.base.tracebacks adds to the public Python functions
  * (drop_own_frames). A call that raises nothing pays nothing.
  *
  * An entry stays if its code is the user's. Entries of the standard library and of numpy stay where the user called them,

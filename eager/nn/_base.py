@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.nn.parameter import Buffer, Parameter
-from eager.tensor import Tensor
 
 _MISSING = object()
 # Attribute values that compare by value without running user code.

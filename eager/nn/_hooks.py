@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager.autograd.node import attach
+from eager._tensor.tensor import Tensor
+from eager.base.hooks import RemovableHandle
 from eager.nn._base import (
     ModuleBase,
     Registry,
@@ -16,8 +17,7 @@ from eager.nn._base import (
     parameter_registration_hooks,
 )
 from eager.optable.table import OPS
-from eager.tensor import Tensor
-from eager.utils.hooks import RemovableHandle
+from eager.tape.node import attach
 
 # Hooks that run for every module, before the module's own.
 global_forward_pre_hooks: dict[int, Callable[..., Any]] = Registry()

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base.hooks import RemovableHandle
 from eager.nn._tree import TreeModule
 from eager.nn.parameter import Parameter, is_lazy
-from eager.tensor import Tensor
-from eager.utils.hooks import RemovableHandle
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 

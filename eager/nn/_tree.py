@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, overload
 
 from eager import _native
-from eager.device import device
-from eager.dtypes import bfloat16 as bfloat16_type
-from eager.dtypes import dtype, float16, float32, float64
+from eager._tensor.tensor import Tensor
+from eager.base.device import device
+from eager.base.dtypes import bfloat16 as bfloat16_type
+from eager.base.dtypes import dtype, float16, float32, float64
 from eager.functions.convert import parse_to
 from eager.nn._base import ModuleBase
 from eager.nn._hooks import HookedModule
 from eager.nn.parameter import Parameter, is_lazy
-from eager.tensor import Tensor
 
 Self = TypeVar("Self", bound="TreeModule")
 

@@ -1,7 +1,7 @@
 """Names of types that model code annotates sizes with."""
 from typing import TypeVar, Union
 
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
 
 T = TypeVar("T")
 _scalar_or_tuple_any_t = Union[T, tuple[T, ...]]  # noqa: UP007 - generic aliases take a Union

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
 from eager.random import Generator as _Generator
-from eager.tensor import Tensor
 
 
 def _without_grad(fn: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native, compiler
+from eager.base.hooks import RemovableHandle
 from eager.nn._base import (
     buffer_registration_hooks as _global_buffer_registration_hooks,
 )
@@ -33,7 +34,6 @@ from eager.nn._hooks import (
     register_module_parameter_registration_hook,
 )
 from eager.nn._state import _EXTRA_STATE_KEY_SUFFIX, StatefulModule, _IncompatibleKeys
-from eager.utils.hooks import RemovableHandle
 
 
 class Module(StatefulModule):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native, dtypes
-from eager.device import device as torch_device
-from eager.flags import check_flags as _check_flags
-from eager.interception import _disabled_torch_function_impl, subclasses_off
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager._tensor.torch_function import _disabled_torch_function_impl, subclasses_off
+from eager.base import dtypes
+from eager.base.device import device as torch_device
+from eager.base.flags import check_flags as _check_flags
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 REQUIRES_GRAD_FLAG = 1 << 32
 FAKE_FLAG = 1 << 33

@@ -51,7 +51,7 @@ def is_in_onnx_export() -> bool:
 
 
 def export(*args: Any, **kwargs: Any) -> NoReturn:
-    raise NotImplementedError("onnx.export: framejit writes no ONNX; fxir.export saves a graph that framejit can load and run")
+    raise NotImplementedError("onnx.export: framejit writes no ONNX; fxir.ir.graph_file saves a graph that framejit can load and run")
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int) -> None:

@@ -5,9 +5,9 @@ import builtins
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.table import Kind, declare
-from eager.spec import SpecLike, TensorSpec
 
 
 def _assert_all(xp: Any, out: Any, cond: Any, error: str, message: str) -> None:

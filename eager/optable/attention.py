@@ -8,14 +8,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from eager import _native, dtypes
-from eager.dtypes import c_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import c_name
+from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes
 from eager.optable.matmul import transpose_last
 from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.products import matmul
 from eager.optable.sums import total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes
 
 
 def _meta(q: SpecLike, k: SpecLike, v: SpecLike, mask: Any, is_causal: bool, scale: float) -> Any:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eager.dtypes import Category
+from eager.base.dtypes import Category
 from eager.optable.table import OPS, Kind, Op
+from eager.startup.places import EAGER_DIR
 
-PATH = Path(__file__).parent.parent / "native" / "pointwise_loops.h"
+PATH = Path(EAGER_DIR) / "native" / "pointwise_loops.h"
 _FUNCTIONS = frozenset("exp log expm1 tanh log1p erf sqrt rsqrt abs floor ceil trunc round copysign minimum maximum sign "
                        "isnan isinf isfinite signbit".split())  # fmt: skip
 _TRUTHS = frozenset("isnan isinf isfinite signbit".split())

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eager.dtypes import dtype
+from eager.base.dtypes import dtype
+from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides
 from eager.optable.shape import in_rows, laid_out, like
 from eager.optable.table import OPS, Kind, declare, zeros
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides
 
 Geometry = tuple[tuple[int, ...], tuple[int, ...], int, dtype]
 

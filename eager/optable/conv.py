@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
-from eager.dtypes import c_name, scalar_name
+from eager.base import dtypes
+from eager.base.dtypes import c_name, scalar_name
+from eager.base.spec import SpecLike, TensorSpec, as_image, image_strides, is_channels_last, is_contiguous
 from eager.optable.gradient_strides import in_strides
 from eager.optable.products import add_matmul, matmul
 from eager.optable.table import OPS, Kind, by_kernel, common_device, declare
-from eager.spec import SpecLike, TensorSpec, as_image, image_strides, is_channels_last, is_contiguous
 
 _PATCH_BYTES = 32 << 20  # a chunk of the patch matrix stays near this size
 

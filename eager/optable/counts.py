@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.optable.gamma import generator, on_host
 from eager.optable.table import OPS, Kind, common_device, declare
-from eager.spec import TensorSpec, broadcast_shapes
 
 
 def _like_rate(state: Any, rate: Any) -> TensorSpec:

@@ -5,13 +5,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager import dtypes, float8
-from eager.device import CPU, device
-from eager.dtypes import dtype
-from eager.elements import check_element
+from eager.base import dtypes, float8
+from eager.base.device import CPU, device
+from eager.base.dtypes import dtype
+from eager.base.scalars import check_element
+from eager.base.spec import TensorSpec
+from eager.base.symint import SymInt
 from eager.optable.table import Kind, declare
-from eager.spec import TensorSpec
-from eager.symint import SymInt
 
 
 def _full_meta(size: Sequence[int], value: Any, dtype: dtype | None, device: device | None) -> TensorSpec:

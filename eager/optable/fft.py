@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.table import OPS, Kind, declare
-from eager.spec import SpecLike, TensorSpec
 
 
 def _strides(shape: Sequence[int], x: SpecLike, dims: Sequence[int], fixed: int = 0) -> tuple[int, ...]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.promotion import result_type
+from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.optable import loop_api
 from eager.optable.table import OPS, Kind, declare
-from eager.promotion import result_type
-from eager.spec import TensorSpec, broadcast_shapes
 
 # Above it the expansion in 1/sqrt(a) is exact to 1e-7, below it the series needs a few hundred terms.
 _LARGE = 60.0

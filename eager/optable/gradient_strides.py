@@ -1,6 +1,6 @@
 """The strides of gradients, where torch computes one by a kernel of its own or in a tensor that it allocates first.
 
-A gradient formula is written as a few ops, and its result follows the laws of those ops (eager/spec.py). torch writes most
+A gradient formula is written as a few ops, and its result follows the laws of those ops (eager/base/spec.py). torch writes most
 gradients so too. For the others the formula is wrapped in the law that torch's result follows:
 
 - `elementwise_over`: one elementwise kernel over the tensors named, in that order (`elu_backward(grad, self)`).
@@ -18,8 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from eager import _native
-from eager.optable.table import OPS, Kind, declare
-from eager.spec import (
+from eager.base.spec import (
     SpecLike,
     contiguous_strides,
     elementwise_strides,
@@ -28,6 +27,7 @@ from eager.spec import (
     preserve_strides,
     suggested_strides,
 )
+from eager.optable.table import OPS, Kind, declare
 
 Formula = Callable[..., Any]
 

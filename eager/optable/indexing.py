@@ -13,14 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes, float8
-from eager.dtypes import scalar_name
-from eager.elements import check_element, element
+from eager.base import dtypes, float8
+from eager.base.dtypes import scalar_name
+from eager.base.scalars import check_element, element
+from eager.base.spec import (
+    SpecLike,
+    TensorSpec,
+    broadcast_shapes,
+    contiguous_strides,
+    elementwise_strides,
+    normalize_dim,
+)
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.shape import like, row_major
 from eager.optable.table import OPS, Kind, common_device, declare, sum_to, zeros
 from eager.optable.views import view_strides
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides, normalize_dim
 
 # ---- kernels' tools ----
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.linalg import check_matrix, check_square
 from eager.optable.table import Kind, declare
-from eager.spec import SpecLike, TensorSpec
 
 _ALPHA = (1 + math.sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of elements
 

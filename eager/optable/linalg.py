@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from eager import dtypes
-from eager.dtypes import scalar_name
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.matmul import transpose_last
 from eager.optable.shape import row_major
 from eager.optable.sums import total
 from eager.optable.table import OPS, Kind, cast_to, declare, zeros
-from eager.spec import SpecLike, TensorSpec
 
 
 class _LinAlgError(RuntimeError):

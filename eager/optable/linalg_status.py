@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.linalg import (
     CHOLESKY,
     INVERSE,
@@ -23,7 +24,6 @@ from eager.optable.linalg import (
     spec_like,
 )
 from eager.optable.table import Kind, Op, declare
-from eager.spec import SpecLike, TensorSpec
 
 
 def _kernel(compute: Callable[..., Any], status: Callable[[Any], int]) -> Callable[..., None]:

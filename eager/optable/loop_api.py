@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, float8
-from eager.dtypes import dtype
+from eager import _native
+from eager.base import float8
+from eager.base.dtypes import dtype
 
 NAMES = (
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 "

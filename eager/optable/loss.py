@@ -4,12 +4,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native
+from eager.base import dtypes
+from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.sums import total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare
-from eager.spec import SpecLike, TensorSpec
 
 
 def _check(who: str, x: SpecLike, target: SpecLike, weight: Any) -> None:

@@ -5,13 +5,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import scalar_name
-from eager.elements import check_element
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.scalars import check_element
+from eager.base.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes, preserve_strides
 from eager.optable.gradient_strides import as_input, laid_out
 from eager.optable.indexing import begin, stored
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
-from eager.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes, preserve_strides
 
 
 def _check_mask(who: str, mask: SpecLike) -> None:

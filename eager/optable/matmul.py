@@ -5,11 +5,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from eager import float8
-from eager.dtypes import c_name, dtype, scalar_name
+from eager.base import float8
+from eager.base.dtypes import c_name, dtype, scalar_name
+from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, same_shape
 from eager.optable.products import matmul
 from eager.optable.table import OPS, Kind, common_device, declare, sum_to
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes, same_shape
 
 
 def transpose_last(x: Any) -> Any:

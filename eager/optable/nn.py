@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, dtypes
-from eager.dtypes import scalar_name
-from eager.optable.gradient_strides import in_channels_last
-from eager.optable.sums import moments, total, widen
-from eager.optable.table import OPS, Kind, cast_to, common_device, declare
-from eager.spec import (
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import (
     SpecLike,
     TensorSpec,
     contiguous_strides,
@@ -28,6 +26,9 @@ from eager.spec import (
     suggested_format,
     suggested_strides,
 )
+from eager.optable.gradient_strides import in_channels_last
+from eager.optable.sums import moments, total, widen
+from eager.optable.table import OPS, Kind, cast_to, common_device, declare
 
 
 def is_wide(a: Any) -> bool:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from eager import dtypes
+from eager.base import dtypes
 
 _HALF: Final = (dtypes.float16, dtypes.bfloat16)
 Cast = Callable[[Any, dtypes.dtype], Any]

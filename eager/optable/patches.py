@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.conv import output_size
 from eager.optable.table import OPS, Kind, declare
-from eager.spec import SpecLike, TensorSpec
 
 
 def _counts(size: Sequence[int], kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[int, ...]:

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from eager import _native, float8
-from eager.elements import check_element
+from eager import _native
+from eager.base import float8
+from eager.base.scalars import check_element
+from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_strides, strides_like
 from eager.optable.gradient_strides import elementwise_over
 from eager.optable.loop_api import NUMPY, ArrayLoop
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.table import OPS, Kind, Op, cast_to, declare
-from eager.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_strides, strides_like
 
 Rule = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eager import _native
-from eager.spec import broadcast_shapes
+from eager.base.spec import broadcast_shapes
 
 
 def matmul(xp: Any, a: Any, b: Any, out: Any = None) -> Any:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, dtypes
-from eager.device import CPU
+from eager import _native
+from eager.base import dtypes
+from eager.base.device import CPU
+from eager.base.spec import TensorSpec
 from eager.optable.table import Kind, declare
-from eager.spec import TensorSpec
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = 0x9E3779B9, 0xBB67AE85

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, dtypes
-from eager.dtypes import scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import SpecLike, TensorSpec, contiguous_strides, preserve_strides
+from eager.base.symint import times_ratio
 from eager.optable.gradient_strides import laid_out
 from eager.optable.sums import moments, total, wide_type
 from eager.optable.table import OPS, Kind, declare
-from eager.spec import SpecLike, TensorSpec, contiguous_strides, preserve_strides
-from eager.symint import times_ratio
 
 
 def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:

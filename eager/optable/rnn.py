@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.nn import is_wide, require_floating
 from eager.optable.sums import widen
 from eager.optable.table import OPS, Kind, common_device, declare
-from eager.spec import SpecLike, TensorSpec
 
 
 def _parts(x: Any, count: int) -> list[Any]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
-from eager.dtypes import dtype
+from eager.base import dtypes
+from eager.base.dtypes import dtype
 from eager.optable.table import OPS, Op, from_array
 
 Size = int  # `int` and `bool` name methods below

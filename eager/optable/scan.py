@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.spec import SpecLike, TensorSpec, normalize_dim
 from eager.optable.indexing import at_least_1d
 from eager.optable.shape import row_major
 from eager.optable.table import OPS, Kind, cast_to, declare, zeros
-from eager.spec import SpecLike, TensorSpec, normalize_dim
 
 
 def _typed_meta(x: SpecLike, dim: int, dtype: Any) -> TensorSpec:

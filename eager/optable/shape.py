@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes, float8
-from eager.elements import check_element
-from eager.optable.gradient_strides import laid_out
-from eager.optable.piecewise import piecewise_linear
-from eager.optable.table import OPS, Kind, cast_to, common_device, declare, zeros
-from eager.optable.views import view_strides
-from eager.spec import (
+from eager.base import dtypes, float8
+from eager.base.scalars import check_element
+from eager.base.spec import (
     Fresh,
     SpecLike,
     TensorSpec,
@@ -33,6 +29,10 @@ from eager.spec import (
     suggested_format,
     suggested_strides,
 )
+from eager.optable.gradient_strides import laid_out
+from eager.optable.piecewise import piecewise_linear
+from eager.optable.table import OPS, Kind, cast_to, common_device, declare, zeros
+from eager.optable.views import view_strides
 
 
 def suggested_spec(x: SpecLike, shape: Sequence[int], dtype: Any = None) -> TensorSpec:

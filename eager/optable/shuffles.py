@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager.base.spec import is_channels_last
 from eager.optable.table import OPS, Kind, declare
-from eager.spec import is_channels_last
 
 
 def _packed(x: Any, parts: Any, shape: tuple[int, ...], channels: int) -> Any:

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.spec import SpecLike, TensorSpec, preserve_strides
 from eager.optable import special_kernels as sk
 from eager.optable.gradient_strides import in_rows
 from eager.optable.pointwise import binary, unary
 from eager.optable.table import OPS, Kind, declare, fit, no_derivative
-from eager.spec import SpecLike, TensorSpec, preserve_strides
 
 _LN2, _SQRT2, _SQRT_PI = math.log(2), math.sqrt(2), math.sqrt(math.pi)
 

@@ -2,7 +2,7 @@
 
 A record states the op's schema, its meta rule (shape, dtype and strides of the result), its kernel,
 its gradient formulas, its scalar rule or decomposition, and sample inputs for the generated tests.
-Execution without gradients stands here too; what surrounds it is `eager.dispatch`.
+Execution without gradients stands here too; what surrounds it is `eager.dispatch.calls`.
 """
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from eager import _native, ambient, dispatch, dtypes, float8, signatures
-from eager.autograd import hooks, inplace
-from eager.autograd.node import op_node_class
-from eager.autograd.record import owned
-from eager.callers import warn
-from eager.device import device
-from eager.dtypes import Category, dtype, scalar_name
-from eager.elements import check_int
-from eager.fake import DataDependentError, fake
-from eager.optable import loop_api, opmath
-from eager.optable.schema import PUBLIC_NAMES, Schema, is_number, parse
-from eager.overlap import check_out
-from eager.promotion import result_type
-from eager.spec import (
+from eager import _native
+from eager.base import dtypes, float8, thread_state
+from eager.base.device import device
+from eager.base.dtypes import Category, dtype, scalar_name
+from eager.base.fake import DataDependentError, fake
+from eager.base.promotion import result_type
+from eager.base.scalars import check_int
+from eager.base.spec import (
     SpecLike,
     TensorSpec,
     broadcast_shapes,
@@ -35,8 +29,16 @@ from eager.spec import (
     same_shape,
     spec_of,
 )
-from eager.symfloat import SymFloat
-from eager.symint import SymInt
+from eager.base.symfloat import SymFloat
+from eager.base.symint import SymInt
+from eager.base.warn import warn
+from eager.dispatch import calls
+from eager.optable import loop_api, opmath, signatures
+from eager.optable.out import check_out
+from eager.optable.schema import PUBLIC_NAMES, Schema, is_number, parse
+from eager.tape import hooks, inplace
+from eager.tape.node import op_node_class
+from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
 _uniform_floats = _native.uniform_floats
@@ -192,7 +194,7 @@ class Op(_native.OpBase):
             return self(*replaced)
         if self._restricted and (x := args[self._tensor_at[0]]).ndim and x.dtype.category not in self.accepts:
             self._refuse(x.dtype)
-        return dispatch.call(self, args)
+        return calls.call(self, args)
 
     def _verify(self, args: tuple[Any, ...], kwargs: None) -> bool | tuple[Any, ...]:
         """For `_native.ArgumentCheck`, with full positional arguments."""
@@ -358,7 +360,7 @@ class Op(_native.OpBase):
                  for i, a in enumerate(args)]  # fmt: skip
         if self.decompose is None:
             raise NotImplementedError(f"{self.name}: no meta rule")
-        with dispatch.modes_off():
+        with calls.modes_off():
             out = self.decompose(*fakes)
         return spec_of(out) if isinstance(out, TensorBase) else tuple(spec_of(t) for t in out)
 
@@ -698,7 +700,7 @@ def become(t: Any, other: Any) -> None:
 
     Raises: NotImplementedError while calls are recorded: a graph of functions knows no tensor whose shape changes.
     """
-    if t.is_fake and _native.mode_depth() & ambient.MODES:
+    if t.is_fake and _native.mode_depth() & thread_state.MODES:
         raise NotImplementedError(f"a tensor of shape {list(t.shape)} takes the shape {list(other.shape)} in place while it is traced")
     t._set_impl(other)
 

@@ -5,10 +5,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import dtype
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from eager.base.spec import SpecLike, TensorSpec, contiguous_strides, normalize_dim
 from eager.optable.table import OPS, Kind, declare, sum_to
-from eager.spec import SpecLike, TensorSpec, contiguous_strides, normalize_dim
 
 Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
+from eager.base.limits import finfo
 from eager.optable.table import OPS
 from eager.optim._rule import Rule
 from eager.optim.optimizer import scalar, zeros_like
-from eager.tensor import Tensor
-from eager.type_info import finfo
 
 
 class Adafactor(Rule):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eager import _native
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
 
 BLOCK = 16384
 _scratch: dict[Any, tuple[Any, Any]] = {}

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.optable.table import OPS, cast_to
 from eager.optim._rule import Rule
 from eager.optim.optimizer import gradient, scalar, zeros_like
-from eager.tensor import Tensor
 
 _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 

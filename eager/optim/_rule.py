@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.compiler import is_compiling
 from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
 from eager.sparse import SparseTensor
-from eager.tensor import Tensor
 
 
 def common(maximize: bool, foreach: bool | None, capturable: bool, differentiable: bool) -> dict[str, Any]:

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
 from eager.optim._rule import Rule, check_fused, check_range, check_settings, rate
 from eager.optim.optimizer import counter, zeros_like
 from eager.sparse import SparseTensor, sparse_mask
-from eager.tensor import Tensor
 
 
 class Adagrad(Rule):

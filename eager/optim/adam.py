@@ -4,13 +4,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.functions.pointwise import kept
 from eager.optable.table import OPS
 from eager.optim import _kernels
 from eager.optim._rule import Rule, check_betas, check_decay, check_fused, check_settings, common, rate
 from eager.optim.optimizer import scalar, zeros_like
 from eager.sparse import SparseTensor
-from eager.tensor import Tensor
 
 
 class Adam(Rule):

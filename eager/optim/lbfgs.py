@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import enable_grad
 from eager.optable.table import OPS
 from eager.optim._rule import check_decay, check_range
 from eager.optim.optimizer import Optimizer
-from eager.tensor import Tensor
 
 Objective = Callable[[Any, float, Any], tuple[float, Any]]
 

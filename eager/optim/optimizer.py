@@ -9,12 +9,12 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import enable_grad
-from eager.device import CPU
+from eager.base import dtypes
+from eager.base.device import CPU
+from eager.base.hooks import RemovableHandle
 from eager.optable.table import OPS
-from eager.tensor import Tensor
-from eager.utils.hooks import RemovableHandle
 
 
 class _Required:

@@ -4,10 +4,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
 from eager.optim._rule import Rule, check_betas, check_settings, common, move, rate
 from eager.optim.optimizer import zeros_like
-from eager.tensor import Tensor
 
 
 class RAdam(Rule):

@@ -4,10 +4,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.optim._rule import Rule, check_betas, check_range, rate
 from eager.optim.optimizer import scalar, zeros_like
 from eager.sparse import SparseTensor, sparse_mask
-from eager.tensor import Tensor
 
 
 class SparseAdam(Rule):

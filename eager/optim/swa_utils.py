@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.nn.module import Module
 from eager.nn.modules.batchnorm import _BatchNorm
 from eager.optable.table import OPS
 from eager.optim.lr_scheduler.base import LRScheduler, _per_group
 from eager.optim.optimizer import Optimizer
-from eager.tensor import Tensor
 
 Average = Callable[[Any, Any, Any], Any]
 

@@ -10,12 +10,13 @@ import functools
 import sys
 from typing import Any
 
-from eager import dtypes, nn
-from eager.device import device
-from eager.dtypes import dtype
+from eager import nn
+from eager._tensor.tensor import Size, Tensor
+from eager.base import dtypes
+from eager.base.device import device
+from eager.base.dtypes import dtype
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
-from eager.tensor import Size, Tensor
 
 STORAGES = {
     "FloatStorage": dtypes.float32, "DoubleStorage": dtypes.float64, "HalfStorage": dtypes.float16,

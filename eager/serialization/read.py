@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from eager import _native
-from eager.device import device
-from eager.dtypes import dtype
-from eager.legacy import TypedStorage
+from eager._storage.tensor_types import TypedStorage
+from eager.base.device import device
+from eager.base.dtypes import dtype
 from eager.optable.schema import unexpected_keyword
 from eager.serialization import restricted
 from eager.serialization.names import found_object

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any, BinaryIO
 
-from eager.dtypes import dtype
+from eager.base.dtypes import dtype
 from eager.functions.creation import empty
 from eager.serialization.read import Archive, whole_file
 

@@ -8,16 +8,17 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
-from eager.device import device
-from eager.dtypes import dtype
-from eager.legacy import TypedStorage
-from eager.memory_format import LAYOUTS, sparse_coo
+from eager import _native
+from eager._storage.tensor_types import TypedStorage
+from eager._tensor.tensor import Size, Tensor
+from eager.base import dtypes
+from eager.base.device import device
+from eager.base.dtypes import dtype
+from eager.base.memory_format import LAYOUTS, sparse_coo
 from eager.nn.parameter import Parameter
 from eager.optable.table import OPS
 from eager.serialization.names import STORAGES
 from eager.sparse import SparseTensor, sparse_coo_tensor
-from eager.tensor import Size, Tensor
 
 # Attributes by which this library marks its own tensors; they are no part of what a user keeps on a tensor.
 OWN_MARKS = ("persistent", "_is_buffer")

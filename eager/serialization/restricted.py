@@ -14,10 +14,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from eager.dtypes import dtype
+from eager._tensor.tensor import Tensor
+from eager.base.dtypes import dtype
 from eager.nn.parameter import Parameter
 from eager.serialization.rebuild import rebuild_from_type, safe_names, set_state
-from eager.tensor import Tensor
 
 _MARK = object()
 _DEEPEST = 100_000  # more nested marks than this are no file of ours

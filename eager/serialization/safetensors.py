@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from eager import _native, dtypes
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.spec import TensorSpec
 from eager.serialization.store import PathLike, bytes_over, replacing
-from eager.spec import TensorSpec
-from eager.tensor import Tensor
 
 _SAFE_NAMES = {"F64": dtypes.float64, "F32": dtypes.float32, "F16": dtypes.float16, "BF16": dtypes.bfloat16,
                "I64": dtypes.int64, "I32": dtypes.int32, "I16": dtypes.int16, "I8": dtypes.int8, "U8": dtypes.uint8,

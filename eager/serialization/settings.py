@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, TypeAlias
 
-from eager.device import device
+from eager.base.device import device
 from eager.serialization.names import written_name
 
 MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None  # what `load` takes for map_location

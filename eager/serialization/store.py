@@ -12,9 +12,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from eager import _native, dtypes
+from eager import _native
+from eager.base import dtypes
+from eager.base.spec import TensorSpec
 from eager.optable.table import empty
-from eager.spec import TensorSpec
 
 PathLike = str | os.PathLike[str]
 

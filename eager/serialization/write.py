@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from eager import _native
-from eager.device import device
-from eager.dtypes import dtype
-from eager.legacy import TypedStorage
+from eager._storage.tensor_types import TypedStorage
+from eager._tensor.tensor import Size, Tensor
+from eager.base.device import device
+from eager.base.dtypes import dtype
 from eager.nn import parameter
 from eager.nn._base import Registry
 from eager.serialization.names import STORAGE_OF, Global, written_name
 from eager.serialization.rebuild import OWN_MARKS
 from eager.serialization.store import PathLike, bytes_in, replacing
 from eager.sparse import SparseTensor
-from eager.tensor import Size, Tensor
 
 _ALIGNMENT = 64
 _ZIP64_FROM, _ZIP64_EXTRA = 2**31 - 1, 20

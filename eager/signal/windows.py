@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eager import dtypes
-from eager.flags import check_flags as _check_flags
+from eager.base import dtypes
+from eager.base.flags import check_flags as _check_flags
+from eager.base.memory_format import strided
 from eager.functions.creation import empty as _empty
 from eager.functions.creation import linspace as _linspace
 from eager.functions.creation import ones as _ones
 from eager.functions.creation import tensor as _tensor
-from eager.memory_format import strided
 from eager.optable.table import OPS
 
 Tensor = Any

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import dtypes, interception
-from eager.device import default_device
-from eager.device import device as torch_device
+from eager._tensor import torch_function
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.device import default_device
+from eager.base.device import device as torch_device
 from eager.functions import creation
+from eager.functions.argument_types import refusing as _refusing
 from eager.optable.table import OPS
-from eager.refusal import refusing as _refusing
 from eager.sparse import calls as _calls  # noqa: F401 - gives SparseTensor its methods
 from eager.sparse import geometry
 from eager.sparse.arithmetic import addmm as _addmm
@@ -25,7 +27,6 @@ from eager.sparse.arithmetic import sum as _sum
 from eager.sparse.geometry import sparse_mask as _sparse_mask
 from eager.sparse.geometry import spdiags, to_sparse
 from eager.sparse.tensor import SparseTensor
-from eager.tensor import Tensor
 
 
 def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
@@ -41,7 +42,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     for flag, value in (("requires_grad", requires_grad), ("check_invariants", check_invariants), ("is_coalesced", is_coalesced)):
         if not isinstance(value, bool) and not (flag == "check_invariants" and value is None):
             raise TypeError(f"sparse_coo_tensor(): argument '{flag}' must be bool, not {type(value).__name__}")
-    interception.activate()
+    torch_function.activate()
     if values is None:
         where = default_device() if device is None else torch_device(device)
         found = geometry.empty(tuple(indices if size is None else size), dtypes.chosen(dtype, dtypes.get_default_dtype()), where)
@@ -97,7 +98,7 @@ def _no_coalescence(self: Any) -> bool:
 
 
 def _dense_to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
-    interception.activate()
+    torch_function.activate()
     return to_sparse(self, sparse_dim, layout=layout)
 
 

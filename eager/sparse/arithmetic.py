@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.promotion import result_type
+from eager.base.spec import normalize_dim
 from eager.optable.schema import is_number
 from eager.optable.table import OPS
-from eager.promotion import result_type
 from eager.sparse.geometry import result_type_of, sparse_mask, t, to_sparse, unsqueeze, values_at
 from eager.sparse.tensor import SparseTensor
-from eager.spec import normalize_dim
-from eager.tensor import Tensor
 
 # ---- sums ----
 

@@ -1,14 +1,14 @@
 """Sparse tensors in calls of torch's functions, and with Python's operators.
 
 Owns: which functions take sparse tensors. A name stands here once; the method of that name and the answer to
-`__torch_function__` follow from it. From the first sparse tensor that a program makes, functions ask (`interception`).
+`__torch_function__` follow from it. From the first sparse tensor that a program makes, functions ask (`torch_function`).
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from eager import interception
+from eager._tensor import torch_function
 from eager.optable.schema import is_number
 from eager.sparse import arithmetic, geometry
 from eager.sparse.tensor import SparseTensor
@@ -70,7 +70,7 @@ def _answer(cls: type, func: Callable[..., Any], types: Iterable[type], args: tu
     if fn is None and args and isinstance(args[0], SparseTensor):
         fn = getattr(SparseTensor, name, None)
     if fn is None or name in _COMPARISONS:
-        raise NotImplementedError(f"{interception.name_of(func)}: not implemented for sparse tensors; to_dense() gives one that it takes")
+        raise NotImplementedError(f"{torch_function.name_of(func)}: not implemented for sparse tensors; to_dense() gives one that it takes")
     return fn(*args, **(kwargs or {}))
 
 

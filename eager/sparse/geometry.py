@@ -8,13 +8,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.memory_format import sparse_coo
+from eager.base.promotion import result_type
+from eager.base.spec import normalize_dim
 from eager.functions import creation
-from eager.memory_format import sparse_coo
 from eager.optable.table import OPS
-from eager.promotion import result_type
 from eager.sparse.tensor import SparseTensor
-from eager.spec import normalize_dim
 
 # ---- order and number of dims ----
 

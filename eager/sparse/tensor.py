@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from eager import dtypes, printing
-from eager.memory_format import layout, sparse_coo
+from eager._tensor import text as printing
+from eager._tensor.tensor import Size, Tensor
+from eager.base import dtypes
+from eager.base.memory_format import layout, sparse_coo
 from eager.optable.table import OPS
-from eager.tensor import Size, Tensor
 
 
 class SparseTensor:

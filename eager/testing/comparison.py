@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from eager import dtypes
-from eager.dtypes import dtype
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.dtypes import dtype
 from eager.functions import creation, pointwise
 from eager.functions.reductions import max as maximum_of
 from eager.functions.reductions import sum as sum_of
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 # dtype -> (rtol, atol): about a few units in the last place. Types that are not listed must be equal.
 _TOLERANCES = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import dtype
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from eager.base.limits import finfo, iinfo
 from eager.functions import random
 from eager.optable.table import OPS
-from eager.tensor import Tensor
-from eager.type_info import finfo, iinfo
 
 __all__ = ["make_tensor"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager.device import device
+from eager.base.device import device
 
 __all__ = ["DeviceContext", "set_device"]
 

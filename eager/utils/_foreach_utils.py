@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd import no_grad
-from eager.device import device as Device  # noqa: N812
-from eager.dtypes import bfloat16, dtype, float32, float64
-from eager.tensor import Tensor
+from eager.base.device import device as Device  # noqa: N812
+from eager.base.dtypes import bfloat16, dtype, float32, float64
 
 Group = tuple[list[list[Any]], list[int]]
 _CPU = Device("cpu")

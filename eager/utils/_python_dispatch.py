@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eager import _native, ambient, dispatch
+from eager import _native
+from eager.base import thread_state
+from eager.dispatch import calls
 from eager.optable.table import Op
 
 TensorBase = _native.TensorBase
@@ -23,7 +25,7 @@ class _Active(threading.local):
 _active = _Active()
 
 
-class _Seen(dispatch.Mode):
+class _Seen(calls.Mode):
     """One entry of a mode: hands ops to its `__torch_dispatch__`, composite ops as the ops that they are made of."""
 
     def __init__(self, mode: TorchDispatchMode) -> None:
@@ -52,11 +54,11 @@ class TorchDispatchMode:
         entered.append(_Seen(self))
         entered[-1].__enter__()
         _active.modes.append(self)
-        ambient.count_interceptors(1)
+        thread_state.count_interceptors(1)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        ambient.count_interceptors(-1)
+        thread_state.count_interceptors(-1)
         _active.modes.pop()
         self.__dict__["_entered"].pop().__exit__(*exc)
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.functions.dlpack import DLDeviceType, __dlpack__, from_dlpack
-from eager.tensor import Tensor
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -15,8 +15,8 @@ from math import prod
 from typing import Any, Final
 
 from eager._ops import OpOverloadPacket, ops
+from eager._tensor.tensor import Tensor
 from eager.optable.table import Op
-from eager.tensor import Tensor
 from eager.utils._python_dispatch import TorchDispatchMode
 from eager.utils._pytree import tree_map
 from eager.utils.module_tracker import ModuleTracker

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from fxir import expr as E
-from inductor import ir
-from inductor.schedule import Nest, Schedule, Single
-from inductor.sizes import Size, product
-from inductor.substitute import at_point, replace_loads
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, product
+from inductor.ir.substitute import at_point, replace_loads
+from inductor.plan.schedule import Nest, Schedule, Single
 
 ROW_BYTES: Final = 24 << 10  # of one row's temporary values: they should stay in the nearest cache
 

@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from eager import dtypes
-from eager.dtypes import dtype
+from eager.base import dtypes
+from eager.base.dtypes import dtype
 
 BITS: Final = {dtypes.float32: 24, dtypes.float64: 53}  # of a significand
 _RANGE: Final = 2.0**20  # constants beyond it, and their inverses, are left alone: nothing may overflow on the way

@@ -1,7 +1,7 @@
 """Which kernel computes a matrix product, and the code that calls it.
 
 Owns: the choice between numpy's OpenBLAS and the emitted cores (heuristics, or what was measured and remembered),
-and `emit`. Must not know: the loop IR, how measuring is done (`inductor.autotune`).
+and `emit`. Must not know: the loop IR, how measuring is done (`inductor.driver.autotune`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
+from inductor.base.toolchain import Toolchain
 from inductor.cpp.gemm_core import TASK, Tile, core
 from inductor.cpp.gemm_problem import GemmCode, GemmProblem, RunTimeSizes
-from inductor.toolchain import Toolchain
 
 __all__ = ["GemmChoice", "Request", "candidates", "choose", "collect", "decided", "emit"]
 

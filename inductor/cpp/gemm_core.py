@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inductor.artifact import RUNTIME_ABI, SourceUnit
+from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
 __all__ = ["TASK", "Tile", "core"]
 

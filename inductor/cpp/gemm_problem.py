@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inductor.artifact import SourceUnit
+from inductor.artifact.format import SourceUnit
 
 
 @dataclass(frozen=True, slots=True)

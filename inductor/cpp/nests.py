@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from eager import dtypes
-from eager.dtypes import dtype
-from fxir import expr as E
-from inductor import ir
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from inductor.base.user_lines import title
 from inductor.cpp.bundles import ROW_BYTES, Bundle, LoopNest, Member, collapse, in_register
 from inductor.cpp.functions import NAME, SIZES, declared
 from inductor.cpp.pieces import Piece, pieces
 from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
-from inductor.inline import EXPENSIVE
-from inductor.sizes import Size, ceildiv, is_symbolic, nominal, plain, product
-from inductor.substitute import at_point
-from inductor.user_lines import title
+from inductor.ir import definitions as ir
+from inductor.ir.inline import EXPENSIVE
+from inductor.ir.sizes import Size, ceildiv, is_symbolic, nominal, plain, product
+from inductor.ir.substitute import at_point
 
 COLUMN_BLOCK: Final = 64
 REDUCTION_BLOCK: Final = 8192  # elements of one block of a reduction that has no rows

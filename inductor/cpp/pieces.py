@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from eager import dtypes
-from fxir import expr as E
-from inductor import ir
-from inductor.substitute import both
+from eager.base import dtypes
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.substitute import both
 
 MOST_PIECES: Final = 6
 MOST_WORK: Final = 200  # operations of all pieces together: code must not grow without bound

@@ -2,14 +2,14 @@
 
 Generated code includes nothing: parsing headers would cost more than compiling a kernel. Every function here is
 a scalar, branch-free inline that vectorises under `#pragma omp simd`; C++ overloads give one name per operation
-of `inductor.ir.OPS`, `fj_<operation>`, over float, double and the integers. Knows nothing of loops or graphs.
+of `inductor.ir.definitions.OPS`, `fj_<operation>`, over float, double and the integers. Knows nothing of loops or graphs.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from inductor.artifact import RUNTIME_ABI
+from inductor.artifact.format import RUNTIME_ABI
 from inductor.cpp.vector_math import declaration, definitions, has_forms, used
 
 # Operations of one argument that libm computes, by the same names. Some have vector forms in libmvec (`vector_math`).

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fxir import expr as E
+from fxir.expr import rules as E
 from inductor.cpp.functions import SIZES, SIZES_IN, declared
 from inductor.cpp.gemm_problem import GemmProblem, RunTimeSizes
 from inductor.cpp.values import size_source
-from inductor.sizes import Size, is_symbolic, nominal, plain
+from inductor.ir.sizes import Size, is_symbolic, nominal, plain
 
 __all__ = ["Problem", "unit_strides"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from fxir import expr as E
-from inductor.artifact import ArtifactPlan
+from fxir.expr import rules as E
+from inductor.artifact.format import ArtifactPlan
 from inductor.cpp.functions import SIZES, declared
 from inductor.cpp.values import index_source
 

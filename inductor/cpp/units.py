@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from inductor.artifact import PRELUDE_END, SourceUnit
+from inductor.artifact.format import PRELUDE_END, SourceUnit
 
 LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less is not worth another run, which reads the prelude again
 MOST_CHARS: Final = 512 << 10  # about 6 s: a run that is given up after a time should be nowhere near it

@@ -1,6 +1,6 @@
 """Loop values as C++ expressions: one constant per distinct value, as far out as its axes allow.
 
-Owns the C++ form of every operation of `inductor.ir.OPS`. Knows nothing of loops beyond which axes are inner.
+Owns the C++ form of every operation of `inductor.ir.definitions.OPS`. Knows nothing of loops beyond which axes are inner.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
-from eager import dtypes
-from eager.dtypes import Category, dtype
-from fxir import expr as E
-from fxir import expr_print
-from inductor import ir
+from eager.base import dtypes
+from eager.base.dtypes import Category, dtype
+from fxir.expr import printing
+from fxir.expr import rules as E
 from inductor.cpp.division import split_inverse
+from inductor.ir import definitions as ir
 
 TYPE: Final[dict[dtype, str]] = {
     dtypes.bool_: "b8", dtypes.uint8: "u8", dtypes.int8: "i8", dtypes.int16: "i16", dtypes.int32: "i32",
@@ -31,7 +31,7 @@ _BITS: Final = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 
 # Literals are ints, loop variables are not: one type for both chooses the function.
 _STYLE: Final = replace(
-    expr_print.C, floordiv="fj_floordiv((i64)({a}), (i64)({b}))", mod="fj_floormod((i64)({a}), (i64)({b}))"
+    printing.C, floordiv="fj_floordiv((i64)({a}), (i64)({b}))", mod="fj_floormod((i64)({a}), (i64)({b}))"
 )
 
 
@@ -57,12 +57,12 @@ def literal(value: float, of: dtype) -> str:
 
 def size_source(n: E.IntLike) -> str:
     """A size as C++ source; symbols stand for themselves (see `functions.declared`)."""
-    return str(n) if isinstance(n, int) else f"({expr_print.to_source(n, _STYLE)})"
+    return str(n) if isinstance(n, int) else f"({printing.to_source(n, _STYLE)})"
 
 
 def index_source(e: E.IntLike, names: dict[str, str]) -> str:
     """An index expression over loop variables; bound symbols are written as `names` says."""
-    return expr_print.to_source(e, _STYLE.with_symbols(lambda s: names.get(s.name, s.name)))
+    return printing.to_source(e, _STYLE.with_symbols(lambda s: names.get(s.name, s.name)))
 
 
 class Scope:

@@ -11,14 +11,14 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import dtype
-from eager.spec import TensorSpec, normalize_dim
-from fxir import expr as E
-from inductor import ir
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from eager.base.spec import TensorSpec, normalize_dim
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size
 from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import cast_value
-from inductor.sizes import Size
 
 Point = Sequence[E.IntLike]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from eager.symint import SymInt
-from fxir import expr as E
-from fxir.proofs import least, prove
-from fxir.shapes import NeedsStatic, Relation, map_ints
-from inductor.sizes import nominal, plain
+from eager.base.symint import SymInt
+from fxir.expr import rules as E
+from fxir.expr.proofs import least, prove
+from fxir.symbols.shapes import NeedsStatic, Relation, map_ints
+from inductor.ir.sizes import nominal, plain
 
 __all__ = ["Facts"]
 

@@ -6,21 +6,21 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from eager import dtypes
+from eager.base import dtypes
+from eager.base.spec import TensorSpec, spec_of
 from eager.optable.table import Kind, Op
-from eager.spec import TensorSpec, spec_of
-from fxir import expr as E
-from fxir.canonical import canonical_symbols, relied_upon, renamed
-from fxir.graph import Graph
-from fxir.node import Node, map_nodes
-from fxir.shapes import NeedsStatic
-from inductor import ir
+from fxir.expr import rules as E
+from fxir.ir.fingerprint import canonical_symbols, relied_upon, renamed
+from fxir.ir.graph import Graph
+from fxir.ir.node import Node, map_nodes
+from fxir.symbols.shapes import NeedsStatic
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import nominal, product
 from inductor.lowering import indexing  # noqa: F401 - registers its rules
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
 from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, number
 from inductor.lowering.rules import RULES
-from inductor.sizes import nominal, product
 
 _REDUCE: Final = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import dtype
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.optable.table import OPS
-from eager.spec import TensorSpec, broadcast_shapes
-from fxir import expr as E
-from inductor import ir
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, plain
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of
 from inductor.lowering.protocol import cast_value, number
 from inductor.lowering.rules import all_of, at_least, less, rule, where
-from inductor.sizes import Size, plain
 
 Bindings = tuple[tuple[E.Sym, ir.Value], ...]
 Check = tuple[str, str, Size]  # exception, text, size for the text

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from eager import dtypes
-from eager.dtypes import Category, dtype, promote_types
-from eager.symint import SymInt
-from fxir import expr as E
-from inductor import ir
+from eager.base import dtypes
+from eager.base.dtypes import Category, dtype, promote_types
+from eager.base.symint import SymInt
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
 
 _BOOL: Final = dtypes.bool_
 Number = bool | int | float | E.Expr | SymInt

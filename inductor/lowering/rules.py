@@ -10,16 +10,16 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from eager import dtypes
-from eager.dtypes import Category
+from eager.base import dtypes
+from eager.base.dtypes import Category
+from eager.base.spec import TensorSpec
 from eager.optable.creation import in_dtype
 from eager.optable.views import slice_bounds
-from eager.spec import TensorSpec
-from fxir import expr as E
-from inductor import ir
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, plain
 from inductor.lowering.builder import Builder, Point, layout_of
 from inductor.lowering.protocol import cast_value, number
-from inductor.sizes import Size, plain
 
 Rule = Callable[..., ir.Ref | None]
 RULES: Final[dict[str, Rule]] = {}

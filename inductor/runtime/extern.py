@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
-from eager.device import device
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.device import device
+from eager.base.spec import TensorSpec
 from eager.optable import table
-from eager.spec import TensorSpec
-from eager.tensor import Tensor
-from fxir.expr_nodes import Expr
-from inductor.artifact import BufferView, DeviceArg, DtypeArg, ExternCall
+from fxir.expr.nodes import Expr
+from inductor.artifact.format import BufferView, DeviceArg, DtypeArg, ExternCall
 
 __all__ = ["bind"]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from eager import _host as host
-from eager import dtypes
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base import machine as host
 from inductor._native import CompiledGraph, Library
-from inductor.artifact import (
+from inductor.artifact.format import (
     ArtifactPlan,
     BufferView,
     ConstantAlias,
@@ -32,8 +32,8 @@ from inductor.artifact import (
     Symbol,
     ViewOf,
 )
+from inductor.base.user_lines import Lines
 from inductor.runtime import extern
-from inductor.user_lines import Lines
 
 __all__ = ["CompiledGraph", "load"]
 

@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from eager import dtypes
-from eager.dtypes import dtype
-from fxir import expr as E
-from inductor import ir
-from inductor.sizes import fixed
-from inductor.substitute import producer_at, replace_loads, with_value
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import fixed
+from inductor.ir.substitute import producer_at, replace_loads, with_value
 from inductor.triton.values import CHECKS, CHECKS_POINTER, SIGNATURE, TYPE, ValuePrinter, literal
 
 PERSISTENT_LIMIT: Final = 8192  # columns that one program may hold at once

@@ -1,6 +1,6 @@
 """Loop values as Triton expressions: one assignment per distinct value.
 
-Owns the table from `inductor.ir.OPS` to Triton source. Knows nothing of kernels, blocks or masks beyond
+Owns the table from `inductor.ir.definitions.OPS` to Triton source. Knows nothing of kernels, blocks or masks beyond
 the two strings it is given for a load.
 """
 
@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from eager import dtypes
-from eager.dtypes import dtype
-from fxir import expr as E
-from fxir import expr_print
-from inductor import ir
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from fxir.expr import printing
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
 
 TYPE: Final[dict[dtype, str]] = {
     dtypes.bool_: "tl.int1", dtypes.uint8: "tl.uint8", dtypes.int8: "tl.int8", dtypes.int16: "tl.int16",
@@ -81,7 +81,7 @@ def literal(value: float | bool, of: dtype) -> str:
 
 def index_source(e: E.IntLike, names: Mapping[str, str]) -> str:
     """An index expression over loop variables called as `names` says."""
-    return expr_print.to_source(e, expr_print.TRITON.with_symbols(lambda s: names.get(s.name, s.name)))
+    return printing.to_source(e, printing.TRITON.with_symbols(lambda s: names.get(s.name, s.name)))
 
 
 class ValuePrinter:

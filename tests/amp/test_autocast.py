@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 import eager as torch
-from eager import casting
-from eager.fake import fake
+from eager.base.fake import fake
+from eager.base.spec import TensorSpec
 from eager.nn import functional as F
+from eager.optable import autocast
 from eager.optable.table import OPS
-from eager.spec import TensorSpec
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _nothing_left_on() -> Iterator[None]:
     yield
     assert torch.get_autocast_dtype("cpu") is torch.bfloat16
     assert not torch.is_autocast_enabled("cpu") and not torch.is_autocast_enabled("cuda")
-    assert not casting.cache.casts
+    assert not autocast.cache.casts
 
 
 def a() -> torch.Tensor:
@@ -164,7 +164,7 @@ def test_binary_cross_entropy_is_refused_on_cuda() -> None:
 def test_every_name_on_the_lists_is_an_op_or_a_public_function() -> None:
     """A list may not rot: a name that nothing has would be a policy that never applies."""
     known = {*OPS, *vars(torch), *vars(F), *vars(torch.linalg)}
-    unknown = {name for table in casting.POLICIES.values() for name in table if name not in known}
+    unknown = {name for table in autocast.POLICIES.values() for name in table if name not in known}
     assert not unknown
 
 
@@ -184,12 +184,12 @@ def test_a_weight_is_cast_once_per_block() -> None:
     with torch.autocast("cpu"):
         first = (a() @ weight).grad_fn.next_functions[1][0]
         second = (a() @ weight).grad_fn.next_functions[1][0]
-        assert first is second and len(casting.cache.casts) == 1
+        assert first is second and len(autocast.cache.casts) == 1
         with torch.autocast("cpu"):
             assert (a() @ weight).grad_fn.next_functions[1][0] is first
         with torch.no_grad():
             a() @ w()  # no history: a cast that must not serve later
-        assert len(casting.cache.casts) == 1
+        assert len(autocast.cache.casts) == 1
         with torch.no_grad():
             weight.mul_(2)
         assert torch.equal(a() @ weight, a().bfloat16() @ weight.bfloat16())  # a write is seen

@@ -7,7 +7,7 @@ from typing import Any
 
 import eager as torch
 from fxir.backends import lookup
-from fxir.options import CompileOptions
+from fxir.base.options import CompileOptions
 
 BACKENDS = ("eager", "aot_eager", "inductor")
 

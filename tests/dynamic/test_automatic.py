@@ -8,7 +8,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.errors import RecompileLimitExceeded
+from dynamo.report.errors import RecompileLimitExceeded
 from eager import nn
 from tests.dynamic.support import BACKENDS, assert_same, check, compiled, rows
 

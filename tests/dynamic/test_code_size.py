@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import eager as torch
-from eager import _settings, nn
-from inductor import toolchain
+from eager import nn
+from eager.base import settings
+from inductor.base import toolchain
 from tests.dynamic.support import assert_same
 
 
@@ -72,7 +73,7 @@ def test_a_change_of_layout_leaves_no_divisions(name: str, monkeypatch: pytest.M
     make, inputs = MODELS[name]
     model = make()
     made = torch.compile(model, dynamic=True)
-    with _settings.scope(cache_dir=tmp_path):
+    with settings.scope(cache_dir=tmp_path):
         for n in (32, 40, 24):
             x = inputs(n).requires_grad_()
             y = x.detach().clone().requires_grad_()

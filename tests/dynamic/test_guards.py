@@ -8,11 +8,11 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.shape_guards import check_of
-from dynamo.sources import GeometrySource, SlotSource
-from eager import _logging
-from fxir.expr import floordiv, maximum, minimum, mod
-from fxir.shapes import Relation, ShapeEnv
+from dynamo.guards.shape_guards import check_of
+from dynamo.guards.sources import GeometrySource, SlotSource
+from eager.base import logs
+from fxir.expr.rules import floordiv, maximum, minimum, mod
+from fxir.symbols.shapes import Relation, ShapeEnv
 from tests.dynamic.support import compiled
 
 r = torch.randn
@@ -52,12 +52,12 @@ def test_recompilations_tell_the_relation_and_both_values(sizes: tuple[int, int]
     made, _ = compiled(f)
     for n in (4, 6):
         made(r(n, 3), r(n, 3))
-    with _logging.capture() as records:
-        _logging.set_logs(recompiles=True)
+    with logs.capture() as records:
+        logs.set_logs(recompiles=True)
         try:
             made(*(r(n, 3) for n in sizes))
         finally:
-            _logging.set_logs()
+            logs.set_logs()
     assert any(failed in rec.message and "test_guards.py" in rec.message for rec in records)
 
 
@@ -95,14 +95,14 @@ def test_checks_agree_with_their_relation() -> None:
 
 
 def test_the_dynamic_log_tells_what_became_a_symbol_and_why() -> None:
-    with _logging.capture() as records:
-        _logging.set_logs(dynamic=logging.INFO)
+    with logs.capture() as records:
+        logs.set_logs(dynamic=logging.INFO)
         try:
             made, _ = compiled(lambda x: x * 2)
             for n in (4, 6):
                 made(r(n, 3))
         finally:
-            _logging.set_logs()
+            logs.set_logs()
     text = "\n".join(rec.message for rec in records)
     assert "x.size(0): 4 became 6: it is a symbol from now on" in text
     assert "s0 = 6 for x.size(0) in [2, inf]: it changed (" in text and "test_guards.py" in text

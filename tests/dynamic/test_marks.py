@@ -6,7 +6,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.errors import ConstraintViolationError
+from dynamo.report.errors import ConstraintViolationError
 from tests.dynamic.support import assert_same, compiled
 
 

@@ -9,9 +9,9 @@ import random
 import pytest
 
 from eager import SymInt
-from eager.spec import contiguous_strides, is_contiguous
-from fxir.expr import Int, evaluate
-from fxir.shapes import LateDecision, ShapeEnv, bound, lifted, plain, simplified, symbols_in
+from eager.base.spec import contiguous_strides, is_contiguous
+from fxir.expr.rules import Int, evaluate
+from fxir.symbols.shapes import LateDecision, ShapeEnv, bound, lifted, plain, simplified, symbols_in
 
 BINARY = [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod]
 

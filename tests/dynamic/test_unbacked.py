@@ -9,8 +9,8 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo import compiler
-from dynamo.errors import CaptureError
+from dynamo.compilation import region
+from dynamo.report.errors import CaptureError
 from tests.dynamic.support import assert_same
 
 
@@ -163,7 +163,7 @@ def test_native_code_runs_for_sizes_that_data_tells(name: str, monkeypatch: pyte
     def again(error: Exception, *_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(compiler, "_eager_again", again)  # nothing that is assumed fails for these sizes
+    monkeypatch.setattr(region, "_eager_again", again)  # nothing that is assumed fails for these sizes
     fn = PROGRAMS[name]
     made = torch.compile(fn, fullgraph=True)
     for n in (8, 9, 12):

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 import dynamo
-from eager import Tensor, _settings
+from eager import Tensor
+from eager.base import settings
 
 _HELD = type | types.ModuleType | types.FunctionType | enum.Enum  # compiled entries hold these by themselves
 _FOLDER = str(pathlib.Path(__file__).parent)
@@ -230,7 +231,7 @@ def check(program: Program, force: str = "none", backend: str = "eager", traced:
     eager_fn, captured_fn = program.make(), program.make()
     compiled = dynamo.compile(captured_fn, backend=backend)
     gc.freeze()  # so that what a call leaves in cycles is collected quickly
-    with _settings.scope(capture_force_break=force, capture_suppress_errors=False):
+    with settings.scope(capture_force_break=force, capture_suppress_errors=False):
         for k, make_args in enumerate((*program.inputs, *program.inputs)):
             before = sys.gettrace()
             if traced and k >= len(program.inputs):

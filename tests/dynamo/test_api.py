@@ -12,9 +12,11 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo import _native, trust
-from dynamo.errors import BackendFailed, FailOnRecompile, UnsupportedUnderFullgraph
-from eager import _logging, _settings, nn
+from dynamo import _native
+from dynamo.policy import callees
+from dynamo.report.errors import BackendFailed, FailOnRecompile, UnsupportedUnderFullgraph
+from eager import nn
+from eager.base import logs, settings
 
 
 def x23() -> torch.Tensor:
@@ -356,7 +358,7 @@ def test_disallow_in_graph_ends_the_graph_at_calls(kind: str) -> None:
         with pytest.raises(torch._dynamo.exc.Unsupported, match="disallow_in_graph"):
             dynamo.optimize_assert(Recorder())(f)(x23())
     finally:
-        trust._disallowed.clear()
+        callees._disallowed.clear()
     with pytest.raises(TypeError, match="disallow_in_graph: got a int"):
         dynamo.disallow_in_graph(3)
 
@@ -409,7 +411,7 @@ def test_a_failing_backend_under_fullgraph_is_an_error_with_its_cause() -> None:
     with pytest.raises(BackendFailed, match="OSError: no compiler") as caught:
         dynamo.compile(lambda x: x * 2, backend=broken, fullgraph=True)(x23())
     assert isinstance(caught.value.inner_exception, OSError) and caught.value.backend_name == "broken"
-    with _settings.scope(capture_suppress_errors=False), pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="OSError: no c"):
+    with settings.scope(capture_suppress_errors=False), pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="OSError: no c"):
         dynamo.compile(lambda x: x * 2, backend=broken)(x23())
 
 
@@ -494,7 +496,7 @@ def test_lines_of_graphs_are_the_users_also_within_our_modules() -> None:
         def forward(self, x):
             return self.lin(x) + 1
 
-    with _logging.capture("graph_code") as records:
+    with logs.capture("graph_code") as records:
         dynamo.compile(Net(), backend=keep)(x23())
     line = Net.forward.__code__.co_firstlineno + 1
     origins = [n.info.origin for n in graphs[0].graph.nodes if n.op.startswith("call")]

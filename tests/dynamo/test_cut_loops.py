@@ -8,7 +8,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.compiler import all_regions
+from dynamo.compilation.region import all_regions
 
 
 def _breaks_and_graphs() -> tuple[int, int]:

@@ -24,7 +24,7 @@ class Net(nn.Module):
 def test_reports_show_the_users_frames_and_fold_the_guards_of_modules() -> None:
     found = torch._dynamo.explain(Net())(torch.ones(2, 4))
     text = str(found)
-    assert "dynamo/module.py" not in text and "call_module" not in text
+    assert "dynamo/compilation/module.py" not in text and "call_module" not in text
     assert "torch._dynamo.graph_break() was called" in text
     lines = [line for line in text.splitlines() if line.startswith("Guard:")]
     assert len(lines) < 30 and "Guard: modules, their parameters" in lines[-2] and "Guard: the library's own" in lines[-1]

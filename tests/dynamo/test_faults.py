@@ -11,29 +11,29 @@ from typing import Any
 import pytest
 
 import eager as torch
-from dynamo.errors import BackendFailed, CaptureError, InternalCaptureError
-from eager import _logging, _settings
+from dynamo.report.errors import BackendFailed, CaptureError, InternalCaptureError
+from eager.base import logs, settings
 
 # One step of each stage: (module, name, whether the whole capture fails, or only its graph).
 CAPTURE, GRAPH, BACKWARD = "the capture of", "backend inductor failed on", "the backward graph was not compiled"
 FAULTS = [
-    ("dynamo.wrap", "Wrapping.wrap", CAPTURE),
-    ("dynamo.symbolic", "Frame.constant", CAPTURE),
-    ("dynamo.compiler", "build_program", CAPTURE),
-    ("dynamo.compiler", "add_relations", CAPTURE),
-    ("dynamo.compiler", "Job.on_graph_error", CAPTURE),
-    ("dynamo.codegen", "_parsed", CAPTURE),
-    ("dynamo.guards", "explain_failure", CAPTURE),
-    ("fxir.graph", "Graph.output", CAPTURE),
-    ("fxir.aot", "run_passes", GRAPH),
-    ("fxir.aot", "add_gradients", GRAPH),
-    ("fxir.aot", "partition", GRAPH),
-    ("inductor.backend", "graph_hash", GRAPH),
-    ("inductor.compile", "lower", GRAPH),
-    ("inductor.compile", "schedule", GRAPH),
-    ("inductor.compile", "print_nest", GRAPH),
-    ("inductor.compile", "plan_arena", GRAPH),
-    ("inductor.toolchain", "_run", GRAPH),
+    ("dynamo.world.wrap", "Wrapping.wrap", CAPTURE),
+    ("dynamo.frames.frame", "Frame.constant", CAPTURE),
+    ("dynamo.compilation.region", "build_program", CAPTURE),
+    ("dynamo.compilation.region", "add_relations", CAPTURE),
+    ("dynamo.compilation.region", "Job.on_graph_error", CAPTURE),
+    ("dynamo.emit.writer", "_parsed", CAPTURE),
+    ("dynamo.guards.program", "explain_failure", CAPTURE),
+    ("fxir.ir.graph", "Graph.output", CAPTURE),
+    ("fxir.region.aot", "run_passes", GRAPH),
+    ("fxir.region.aot", "add_gradients", GRAPH),
+    ("fxir.region.aot", "partition", GRAPH),
+    ("inductor.driver.backend", "graph_hash", GRAPH),
+    ("inductor.driver.compile", "lower", GRAPH),
+    ("inductor.driver.compile", "schedule", GRAPH),
+    ("inductor.driver.compile", "print_nest", GRAPH),
+    ("inductor.driver.compile", "plan_arena", GRAPH),
+    ("inductor.base.toolchain", "_run", GRAPH),
     ("inductor.runtime.loader", "load", GRAPH),
 ]
 
@@ -47,7 +47,7 @@ def _raise(*_: Any, **__: Any) -> None:
 
 
 def _break(monkeypatch: pytest.MonkeyPatch, module: str, name: str, fault: Callable[..., Any] = _raise) -> None:
-    import_module("inductor.compile")  # the compiler is loaded when it is first needed
+    import_module("inductor.driver.compile")  # the compiler is loaded when it is first needed
     owner: Any = import_module(module)
     *path, last = name.split(".")
     for part in path:
@@ -87,7 +87,7 @@ def _assert_same(found: list[Any], wanted: list[Any]) -> None:
 @contextlib.contextmanager
 def _warnings() -> Iterator[list[str]]:
     found: list[str] = []
-    with _settings.scope(capture_suppress_errors=True, cache_enabled=False), _logging.capture() as records:
+    with settings.scope(capture_suppress_errors=True, cache_enabled=False), logs.capture() as records:
         yield found
     found += [r.message for r in records if r.level >= 30]
 
@@ -107,27 +107,27 @@ def test_fault_of_any_stage_gives_eager_results_and_one_warning_a_function(
 
 def test_fault_of_a_backward_graph_runs_it_op_by_op(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = _results(step)
-    graphs = import_module("inductor.backend")
+    graphs = import_module("inductor.driver.backend")
 
     def fault(graph: Any, kind: Any, options: Any, whole: Callable[..., Any] = graphs.compile_graph) -> Any:
         return whole(graph, kind, options) if kind.value != "backward" else _raise()
 
-    _break(monkeypatch, "inductor.backend", "compile_graph", fault)
+    _break(monkeypatch, "inductor.driver.backend", "compile_graph", fault)
     with _warnings() as warnings:
         _assert_same(_results(torch.compile(step)), wanted)
     assert warnings and all(w.startswith(BACKWARD) and "Injected: on purpose" in w for w in warnings)
 
 
 @pytest.mark.parametrize(("module", "name", "error"), [
-    ("dynamo.codegen", "_parsed", InternalCaptureError),
-    ("inductor.compile", "schedule", BackendFailed),
+    ("dynamo.emit.writer", "_parsed", InternalCaptureError),
+    ("inductor.driver.compile", "schedule", BackendFailed),
 ])  # fmt: skip
 def test_without_suppression_a_fault_is_raised_with_its_cause(
     monkeypatch: pytest.MonkeyPatch, module: str, name: str, error: type[CaptureError]
 ) -> None:
     _break(monkeypatch, module, name)
     with (
-        _settings.scope(capture_suppress_errors=False, cache_enabled=False),
+        settings.scope(capture_suppress_errors=False, cache_enabled=False),
         pytest.raises(error, match=r"step \(.*test_faults.py:\d+\)") as caught,
     ):
         _results(torch.compile(step))
@@ -148,5 +148,5 @@ def test_graph_that_fails_when_it_runs_is_told_and_replaced(monkeypatch: pytest.
         assert compiled(torch.ones(2)).tolist() == compiled(torch.ones(2)).tolist() == [2.0, 2.0]
     (warning,) = warnings
     assert "double failed where eager does not: Injected: on purpose (at " in warning
-    with _settings.scope(capture_suppress_errors=False), pytest.raises(InternalCaptureError, match="on purpose"):
+    with settings.scope(capture_suppress_errors=False), pytest.raises(InternalCaptureError, match="on purpose"):
         torch.compile(double, backend=failing)(torch.ones(2))

@@ -17,7 +17,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from eager import _settings
+from eager.base import settings
 
 FORCE = ("none", "call", "leaf")
 
@@ -261,7 +261,7 @@ def fail(fn: Callable[[Any], Any]) -> BaseException:
 @pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
 def test_every_frame_of_an_error_can_be_read(make: Callable[[], Callable[[Any], Any]], force: str) -> None:
     eager_names = [f.f_code.co_name for f in frames_of(fail(make()), set()) if f.f_code.co_filename == __file__]
-    with _settings.scope(capture_force_break=force):
+    with settings.scope(capture_force_break=force):
         compiled = dynamo.compile(make(), backend="eager")
         errors = [fail(compiled) for _ in range(2)]
     kept = [list(frames_of(error, set())) for error in errors]
@@ -299,7 +299,7 @@ def test_frames_kept_from_inside_can_be_read_afterwards(force: str) -> None:
         g = lambda: box  # noqa: E731
         return inner(spy(x), g())
 
-    with _settings.scope(capture_force_break=force):
+    with settings.scope(capture_force_break=force):
         compiled = dynamo.compile(f, backend="eager")
         for _ in range(3):
             compiled(torch.arange(3.0))

@@ -34,7 +34,7 @@ def _guards() -> list:
 
 def _variants(compiled) -> list:
     inner = getattr(compiled, "_compiled_call", getattr(compiled, "__func__", compiled))
-    return [v for region in dynamo.api.all_regions() for fn, site in region.function_sites if fn is inner for v in site.variants]
+    return [v for region in dynamo.api.compile.all_regions() for fn, site in region.function_sites if fn is inner for v in site.variants]
 
 
 def test_guards_run_no_python_code_and_name_their_line() -> None:

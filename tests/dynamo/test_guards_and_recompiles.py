@@ -8,8 +8,9 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.errors import RecompileLimitExceeded
-from eager import _logging, nn
+from dynamo.report.errors import RecompileLimitExceeded
+from eager import nn
+from eager.base import logs
 from tests.dynamo.test_api import Recorder, same, x23
 
 SCALE = 2
@@ -225,12 +226,12 @@ def test_each_recompile_names_the_guard_the_values_and_the_line() -> None:
 
     compiled, _ = compiled_with(f)
     compiled(x23(), 2)
-    with _logging.capture("recompiles") as records:
+    with logs.capture("recompiles") as records:
         compiled(x23(), 3)
     text = "\n".join(r.message for r in records)
     assert "n [int_eq]: expected 2, got 3" in text
     assert f"{__file__}:{f.__code__.co_firstlineno + 1}" in text
-    with _logging.capture("recompiles") as records:
+    with logs.capture("recompiles") as records:
         compiled(x23()[:1], 3)
     assert "x [tensor]" in records[0].message
     assert "(1, 3)" in records[0].message
@@ -239,7 +240,7 @@ def test_each_recompile_names_the_guard_the_values_and_the_line() -> None:
 def test_the_recompile_limit_runs_eagerly_with_one_warning() -> None:
     backend = Recorder()
     compiled = dynamo.compile(lambda x, n: x * n, backend=backend, dynamic=False)
-    with _logging.capture() as records:
+    with logs.capture() as records:
         for n in range(12):
             assert same(compiled(x23(), n), x23() * n)
     assert len(backend.graphs) == 8
@@ -260,7 +261,7 @@ def test_break_reports_are_printed_once_per_site() -> None:
         return y * 2
 
     compiled, _ = compiled_with(f)
-    with _logging.capture("graph_breaks") as records:
+    with logs.capture("graph_breaks") as records:
         for n in range(3):
             compiled(x23(), n)
     assert len(records) == 1
@@ -273,7 +274,7 @@ def test_break_reports_are_printed_once_per_site() -> None:
 
 def test_logs_show_graph_guards_and_generated_code() -> None:
     compiled, _ = compiled_with(lambda x: x * 2)
-    with _logging.capture("graph_code", "guards", "bytecode", "graph", "graph_sizes", "trace_source", "trace_bytecode") as records:
+    with logs.capture("graph_code", "guards", "bytecode", "graph", "graph_sizes", "trace_source", "trace_bytecode") as records:
         compiled(x23())
     names = {r.name for r in records}
     assert names == {"graph_code", "guards", "bytecode", "graph", "graph_sizes", "trace_source", "trace_bytecode"}
@@ -355,7 +356,7 @@ def test_naming_what_a_variant_depends_on_runs_no_code_of_the_users_and_takes_an
         return x * table[mute] * table[Tone.LOW] * table[huge], n + 1, n % 7, len(made)
 
     switches = ("guards", "recompiles_verbose", "graph_breaks", "trace_bytecode") if logged else ()
-    _logging.set_logs(**dict.fromkeys(switches, True))
+    logs.set_logs(**dict.fromkeys(switches, True))
     try:
         compiled = dynamo.compile(f, backend="eager")
         for value in (1, 2, 3, huge, huge + 1, -huge):
@@ -364,4 +365,4 @@ def test_naming_what_a_variant_depends_on_runs_no_code_of_the_users_and_takes_an
             assert torch.equal(found[0], expected[0])
             assert found[1:] == expected[1:]
     finally:
-        _logging.set_logs()
+        logs.set_logs()

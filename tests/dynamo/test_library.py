@@ -96,7 +96,7 @@ def test_without_a_fake_rule_the_graph_breaks() -> None:
     backend = Recorder()
     assert torch.equal(dynamo.compile(lambda x: plain(x * 2) * 3, backend=backend)(torch.ones(2)), torch.ones(2) * 9)
     assert len(backend.graphs) == 2
-    with pytest.raises(dynamo.errors.UnsupportedUnderFullgraph, match="no fake impl registered"):
+    with pytest.raises(dynamo.report.errors.UnsupportedUnderFullgraph, match="no fake impl registered"):
         dynamo.compile(lambda x: plain(x * 2), backend="eager", fullgraph=True)(torch.ones(2))
 
 

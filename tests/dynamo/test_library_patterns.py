@@ -22,7 +22,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.compiler import all_regions
+from dynamo.compilation.region import all_regions
 from eager import Tensor
 from tests.dynamo.support import same
 

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 import eager as torch
-from dynamo.errors import FailOnRecompile, RecompileLimitExceeded
-from eager import _logging, _settings, nn
-from fxir.aot import aot_compile
-from fxir.graph_module import GraphModule
-from fxir.options import CompileOptions, GraphKind
-from inductor import toolchain
+from dynamo.report.errors import FailOnRecompile, RecompileLimitExceeded
+from eager import nn
+from eager.base import logs, settings
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.ir.graph_module import GraphModule
+from fxir.region.aot import aot_compile
+from inductor.base import toolchain
 from tests.dynamo.test_names import CompileCounter
 
 
@@ -46,7 +47,7 @@ def test_a_loop_over_many_rows_is_captured_with_a_warning(capfd: pytest.CaptureF
 
     counter = CompileCounter()
     x = torch.linspace(-1, 1, 1000).reshape(500, 2)
-    _logging.set_logs()
+    logs.set_logs()
     torch.testing.assert_close(torch.compile(scan, backend=counter, fullgraph=True)(x), scan(x))
     assert counter.frame_count == 1
     assert "iterations were unrolled into" in capfd.readouterr().err
@@ -99,7 +100,7 @@ def test_one_part_at_the_limit_stops_the_function_with_one_warning(capfd: pytest
     with torch._dynamo.config.patch(recompile_limit=3):
         for k in range(1, 12):
             assert torch.equal(compiled(x, "a" * k), f(x, "a" * k))
-    _logging.set_logs()
+    logs.set_logs()
     assert counter.frame_count == 9
     assert capfd.readouterr().err.count("torch._dynamo.config.recompile_limit (3)") == 1
 
@@ -111,7 +112,7 @@ def test_the_limit_counts_the_sites_of_a_function_together(capfd: pytest.Capture
         x = torch.ones(2)
         for _ in range(8):
             assert torch.equal(compiled(x), x * net.step)
-    _logging.set_logs()
+    logs.set_logs()
     message = capfd.readouterr().err
     assert "torch._dynamo.config.recompile_limit (4)" in message
     assert "step" in message and "keep it in a tensor" in message
@@ -184,12 +185,12 @@ def test_a_long_unrolled_loop_has_less_time_in_the_compiler() -> None:
     def backend(gm: Any, inputs: Any, options: CompileOptions) -> Any:
         return aot_compile(gm, inputs, compile_graph, options)
 
-    whole = _settings.current().cpu.compile_timeout_s
+    whole = settings.current().cpu.compile_timeout_s
     cases: list[tuple[Any, dict[str, Any]]] = [(_unrolled, {}), (_unrolled, {"fullgraph": True}), (lambda x: x * x, {})]
     for function, options in cases:
         torch.compile(function, backend=backend, **options)(torch.zeros(2, requires_grad=True)).sum().backward()
     assert seen == [(kind, limit) for limit in (30, None, None) for kind in ("forward", "backward")]
-    assert _settings.current().cpu.compile_timeout_s == whole > 30
+    assert settings.current().cpu.compile_timeout_s == whole > 30
 
 
 @dataclass(frozen=True)

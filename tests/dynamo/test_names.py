@@ -7,11 +7,11 @@ import operator
 import numpy as np
 import pytest
 
-import dynamo
 import eager as torch
-from dynamo.errors import UnsupportedUnderFullgraph
+from dynamo.compilation import region
+from dynamo.report.errors import UnsupportedUnderFullgraph
 from dynamo.testing import CompileCounter, CompileCounterWithBackend, EagerAndRecordGraphs
-from eager import _settings
+from eager.base import settings
 from inductor import config as inductor_config
 from tests.dynamo.test_api import same, x23
 
@@ -59,7 +59,7 @@ def test_switches_of_the_stance_that_are_missing_say_so() -> None:
             torch.compiler.set_stance(**given)
     with pytest.raises(RuntimeError, match="non-default stance cannot have force_backend"):
         torch.compiler.set_stance("force_eager", force_backend="eager")
-    assert dynamo.compiler.stance().name == "default"
+    assert region.stance().name == "default"
 
 
 def test_counters_and_recorders() -> None:
@@ -123,15 +123,15 @@ def test_numpy_functions_wrapped() -> None:
 
 def test_the_config_of_dynamo() -> None:
     config = torch._dynamo.config
-    assert config.cache_size_limit == _settings.current().capture.recompile_limit
+    assert config.cache_size_limit == settings.current().capture.recompile_limit
     with config.patch(recompile_limit=2, verbose=True):
         assert (config.cache_size_limit, config.verbose) == (2, True)
     with config.patch({"suppress_errors": False}):
-        assert not _settings.current().capture.suppress_errors
+        assert not settings.current().capture.suppress_errors
 
     @config.patch("cache_size_limit", 3)
     def limited() -> int:
-        return _settings.current().capture.recompile_limit
+        return settings.current().capture.recompile_limit
 
     assert limited() == 3
     assert (config.cache_size_limit, config.verbose) == (8, False)
@@ -158,8 +158,8 @@ def test_the_limit_set_through_the_config_holds() -> None:
 
 def test_the_config_of_inductor() -> None:
     with inductor_config.patch({"triton.unique_kernel_names": False, "max_autotune": True, "force_disable_caches": True}):
-        assert _settings.current().cpu.max_autotune
-        assert not _settings.current().cache.enabled
+        assert settings.current().cpu.max_autotune
+        assert not settings.current().cache.enabled
         assert not inductor_config.triton.unique_kernel_names
     assert inductor_config.triton.unique_kernel_names
     with pytest.raises(NotImplementedError, match="reduce-overhead"):

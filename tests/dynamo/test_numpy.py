@@ -7,9 +7,9 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo import numpy_table
-from dynamo.errors import UnsupportedUnderFullgraph
-from dynamo.numpy_rules import UFUNCS
+from dynamo.builtins.numpy import table
+from dynamo.builtins.numpy.rules import UFUNCS
+from dynamo.report.errors import UnsupportedUnderFullgraph
 from dynamo.utils import counters
 from tests.dynamo import support
 from tests.dynamo.numpy.samples import NUMBERS_BESIDE, TABLE, arrays
@@ -81,7 +81,7 @@ def test_a_ufunc_gives_what_numpy_gives(ufunc: np.ufunc) -> None:
 
 
 def test_every_row_has_samples() -> None:
-    rows = {**numpy_table.SHARED, **numpy_table.ONLY_FUNCTIONS, **numpy_table.ONLY_METHODS}
+    rows = {**table.SHARED, **table.ONLY_FUNCTIONS, **table.ONLY_METHODS}
     assert not set(rows) - set(TABLE)
 
 

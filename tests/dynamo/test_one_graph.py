@@ -25,7 +25,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.errors import UnsupportedUnderFullgraph
+from dynamo.report.errors import UnsupportedUnderFullgraph
 from tests.dynamo.support import same
 
 

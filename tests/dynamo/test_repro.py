@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import eager as torch
-from eager import _settings
-from fxir.repro_run import Inputs, copied
+from eager.base import settings
+from fxir.region.repro_run import Inputs, copied
 
 ROOT = Path(__file__).parents[2]
 BACKENDS = '''
@@ -64,7 +64,7 @@ def train(backend: Any, folder: Path, **flags: Any) -> tuple[Any, list[Path]]:
     torch.manual_seed(0)
     model, x = Model(), torch.randn(3, 2).t()
     wanted = model(x.clone(), 2)
-    with _settings.scope(debug_dir=folder), torch._dynamo.config.patch(suppress_errors=True, **flags):
+    with settings.scope(debug_dir=folder), torch._dynamo.config.patch(suppress_errors=True, **flags):
         found = torch.compile(model, backend=backend)(x.clone(), 2)
         found.sum().backward()
     assert torch.allclose(found, wanted)
@@ -105,7 +105,7 @@ def test_level_3_writes_each_graph_and_its_values(tmp_path: Path) -> None:
 
 
 def test_a_graph_that_inductor_cannot_compile_gets_a_script(tmp_path: Path) -> None:
-    with _settings.scope(cpu_cxx="/bin/false", cache_enabled=False):
+    with settings.scope(cpu_cxx="/bin/false", cache_enabled=False):
         _, written = train("inductor", tmp_path, repro_after="aot")
     done = run(written[0], FRAMEJIT_CXX="/bin/false", FRAMEJIT_CACHE="0")
     assert done.returncode == 1

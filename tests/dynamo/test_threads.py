@@ -15,8 +15,8 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.compiler import CompiledRegion
-from dynamo.dynamic import Dynamic
+from dynamo.compilation.region import CompiledRegion
+from dynamo.policy.dynamic_sizes import Dynamic
 from eager import nn
 from tests.dynamo.test_api import _environment
 

@@ -9,7 +9,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from eager import _settings
+from eager.base import settings
 from tests.dynamo.test_api import x23
 
 
@@ -131,7 +131,7 @@ def _fails_in_a_handler(broken: bool) -> None:
 @pytest.mark.parametrize("broken", [False, True])
 def test_what_a_caller_outside_of_the_capture_handles_is_the_context(force: str, broken: bool) -> None:
     compiled = dynamo.compile(_fails_in_a_handler, backend="eager")
-    with _settings.scope(capture_force_break=force, capture_suppress_errors=False), pytest.raises(KeyError) as found:
+    with settings.scope(capture_force_break=force, capture_suppress_errors=False), pytest.raises(KeyError) as found:
         compiled(broken)
     assert type(found.value.__context__) is TypeError and found.value.__context__.__context__ is None
 
@@ -148,6 +148,6 @@ def _counted(texts: Any, letter: str) -> Any:
 @pytest.mark.parametrize("force", ["none", "call", "leaf"])
 def test_the_variable_of_a_comprehension_may_have_the_name_of_a_cell(force: str) -> None:
     compiled = dynamo.compile(_counted, backend="eager")
-    with _settings.scope(capture_force_break=force, capture_suppress_errors=False):
+    with settings.scope(capture_force_break=force, capture_suppress_errors=False):
         for _ in range(2):
             assert compiled(["ab", "", "c"], "z") == ({"ab": 2, "c": 1}, "z", "z")

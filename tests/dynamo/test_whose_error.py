@@ -9,9 +9,9 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo import breaks
-from dynamo.errors import UnsupportedUnderFullgraph
-from eager import _logging
+from dynamo.report import causes
+from dynamo.report.errors import UnsupportedUnderFullgraph
+from eager.base import logs as _logging
 
 
 @torch.compiler.allow_in_graph
@@ -35,7 +35,7 @@ def test_a_fault_of_a_shape_rule_does_not_reach_the_users_handler(monkeypatch: p
     monkeypatch.setattr(_logging, "warn_once", lambda key, text: told.append(text))
     assert torch.compile(handled, backend="eager")(x).tolist() == [1.0, 3.0, 5.0]
     assert any("fails_without_data: its shape rule raises ValueError" in text for text in told)
-    reasons = [r for r in dynamo.explain(handled, x).breaks if r.cause is breaks.SHAPE_RULE]
+    reasons = [r for r in dynamo.explain(handled, x).breaks if r.cause is causes.SHAPE_RULE]
     assert len(reasons) == 1
     with pytest.raises(UnsupportedUnderFullgraph, match="the rule is wrong"):
         torch.compile(handled, backend="eager", fullgraph=True)(x)

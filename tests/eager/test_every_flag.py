@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import eager
-from eager import _settings
-from eager.config_module import Alias, Config, Hint, Only, Setting
+from eager.base import settings
+from eager.utils._config_module import Alias, Config, Hint, Only, Setting
 
 torch: Any = eager
 FLAGS: dict[str, dict[str, Any]] = json.loads(gzip.decompress((Path(__file__).parents[1] / "data" / "flags_torch.json.gz").read_bytes()))
@@ -31,7 +31,7 @@ OTHER_DEFAULT = {
     "torch._inductor.config.compile_threads": "the cores of this machine",
     "torch._inductor.config.fx_graph_cache": "the tests choose",
 }
-SETTINGS = {name for described in _settings.describe() for name in described.env}
+SETTINGS = {name for described in settings.describe() for name in described.env}
 CASES = [(module, flag) for module, flags in FLAGS.items() for flag in flags if not NO_FLAGS.fullmatch(flag)]
 
 
@@ -65,7 +65,7 @@ def test_every_flag_of_torch_is_in_a_table_with_its_reason() -> None:
 
 def test_defaults_are_those_of_torch() -> None:
     wrong = []
-    with _settings.scope(cpu_threads=0):  # set_num_threads of another test would show
+    with settings.scope(cpu_threads=0):  # set_num_threads of another test would show
         for module, flag in CASES:
             config, default = config_of(module), FLAGS[module][flag]["default"]
             entry = config.entry(flag)

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import eager as torch
-from eager import _settings, legacy
+from eager._storage import tensor_types
+from eager.base import settings
 
 
-@pytest.mark.parametrize("name", sorted(legacy.TENSOR_TYPES))
+@pytest.mark.parametrize("name", sorted(tensor_types.TENSOR_TYPES))
 def test_a_tensor_type_makes_and_recognises_its_tensors(name: str) -> None:
     cls = getattr(torch, name)
     t = cls([0, 1, 1])
     assert type(t) is torch.Tensor and t.dtype is cls.dtype and t.tolist() == [0, 1, 1]
     assert isinstance(t, cls) and t.type() == f"torch.{name}"
-    others = [other for other in legacy.TENSOR_TYPES.values() if other is not cls]
+    others = [other for other in tensor_types.TENSOR_TYPES.values() if other is not cls]
     assert not any(isinstance(t, other) for other in others)
     assert cls(2, 3).shape == (2, 3) and cls(torch.Size([4])).shape == (4,) and cls().shape == (0,)
     assert torch.zeros(2, dtype=torch.complex64).type(cls).dtype is cls.dtype if name == "ComplexFloat" else True
@@ -137,7 +138,7 @@ def test_threads_are_what_was_set() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        assert torch.get_num_threads() == 1 == _settings.current().cpu.threads
+        assert torch.get_num_threads() == 1 == settings.current().cpu.threads
     finally:
         torch.set_num_threads(before)
     for wrong, text in ((0, "positive integer"), ("2", "expects an int, but got str")):

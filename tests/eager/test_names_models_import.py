@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 import eager as torch
+from eager.base.fake import fake_like
 from eager.utils import _pytree
 
 
@@ -76,8 +77,8 @@ def test_nothing_is_exported_to_onnx():
 
 
 def test_a_trace_is_known_to_what_it_traces():
-    from fxir.experimental.proxy_tensor import get_proxy_mode
-    from fxir.trace import TraceMode, trace
+    from fxir.torchfx.experimental.proxy_tensor import get_proxy_mode
+    from fxir.trace.trace import TraceMode, trace
 
     seen = []
 
@@ -85,7 +86,7 @@ def test_a_trace_is_known_to_what_it_traces():
         seen.append(get_proxy_mode())
         return x + 1
 
-    trace(body, [torch.fake.fake_like(torch.ones(2))])
+    trace(body, [fake_like(torch.ones(2))])
     assert isinstance(seen[0], TraceMode) and get_proxy_mode() is None
 
 
@@ -233,7 +234,7 @@ def test_storages_are_named_as_files_name_them():
 def test_fakes_are_known_and_calls_leave_the_trace():
     from eager._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 
-    assert isinstance(torch.fake.fake_like(torch.ones(2)), FakeTensor) and not isinstance(torch.ones(2), FakeTensor)
+    assert isinstance(fake_like(torch.ones(2)), FakeTensor) and not isinstance(torch.ones(2), FakeTensor)
     with unset_fake_temporarily():
         assert torch.ones(2).add(1).tolist() == [2.0, 2.0]
     with pytest.raises(NotImplementedError, match="FakeTensor"):

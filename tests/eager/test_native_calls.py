@@ -11,10 +11,10 @@ import pytest
 
 import eager as torch
 from eager import _native
+from eager.base.spec import TensorSpec, spec_of
 from eager.optable import attention, conv, pool, views
 from eager.optable.samples import Make
 from eager.optable.table import OPS, empty, from_array
-from eager.spec import TensorSpec, spec_of
 
 F = torch.nn.functional
 RNG = np.random.default_rng(21)

@@ -9,9 +9,9 @@ import pytest
 
 import eager as torch
 from eager import _native
-from eager.autograd.node import SavedTensor
+from eager.base.spec import TensorSpec
 from eager.optable.table import OPS
-from eager.spec import TensorSpec
+from eager.tape.node import SavedTensor
 
 RNG = np.random.default_rng(8)
 RECORDED = [op for op in OPS.values() if op._recorded and op._loop >= 0 and not op.mutates and not op.underived]

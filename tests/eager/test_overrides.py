@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 import eager as torch
-from eager import _settings, interception, overrides
+from eager import overrides
+from eager._tensor import torch_function
+from eager.base import settings
 from eager.nn import functional as F  # noqa: N812
 from eager.utils._python_dispatch import TorchDispatchMode
 
@@ -252,7 +254,7 @@ assert isinstance(add(torch.ones(1).as_subclass(Sub), 1), Sub)
 def test_frames_of_functions_that_ask_can_be_looked_at() -> None:
     # They have the free variables of the body that they replaced. A debugger, or pytest at a failing test, reads them all:
     # without their cells that was a crash of the interpreter.
-    with _settings.scope(debug_full_traceback=True), pytest.raises(RuntimeError) as caught:
+    with settings.scope(debug_full_traceback=True), pytest.raises(RuntimeError) as caught:
         torch.ones(2, 3) @ torch.ones(2, 3)
     frames = [entry.frame for entry in caught.traceback]
     asking = [f.raw for f in frames if f.code.name == "asks_first"]
@@ -262,7 +264,7 @@ def test_frames_of_functions_that_ask_can_be_looked_at() -> None:
 
 
 def test_code_that_asks_copies_its_free_variables() -> None:
-    bodies = [fn if hasattr(fn, "__code__") else getattr(fn, "__wrapped__", None) for _, _, fn in interception.public_functions()]
+    bodies = [fn if hasattr(fn, "__code__") else getattr(fn, "__wrapped__", None) for _, _, fn in torch_function.public_functions()]
     closures = [b for b in bodies if hasattr(b, "__code__") and b.__code__.co_freevars]
     assert len(closures) > 100
     for body in closures:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 import eager as torch
-from eager import _native, refusal, signatures
+from eager import _native
+from eager.functions import argument_types
 from eager.nn import functional as F  # noqa: N812 - torch's name
+from eager.optable import signatures
 from eager.optable.table import OPS, Kind, Op
 
 X = torch.ones(2, 3)
@@ -118,7 +120,7 @@ def test_signatures_of_torch_are_read_with_their_options() -> None:
 def test_arguments_of_known_classes_are_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
     monkeypatch.setattr(signatures, "check", lambda *args, real=signatures.check: (checked.append("schema"), real(*args))[1])
-    monkeypatch.setattr(refusal, "refuse", lambda *args, real=refusal.refuse: (checked.append("annotations"), real(*args))[1])
+    monkeypatch.setattr(argument_types, "refuse", lambda *args, real=argument_types.refuse: (checked.append("annotations"), real(*args))[1])
     x, at = torch.ones(3, 3), torch.zeros(3, 3, dtype=torch.int64)
     calls: dict[str, Callable[[], Any]] = {
         "matmul": lambda: x @ x, "rmatmul": lambda: torch.Tensor.__rmatmul__(x, x), "xlogy": lambda: torch.xlogy(x, x),

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eager as torch
-from eager import _host, _native, _settings
-from eager.spec import elementwise_strides, is_dense
+from eager import _native
+from eager.base import machine
+from eager.base import settings as _settings
+from eager.base.spec import elementwise_strides, is_dense
 
 
 def test_dtypes_of_python_data():
@@ -164,12 +166,12 @@ def test_pool_counts_and_empties():
 
 def test_the_setting_limits_what_the_allocator_keeps() -> None:
     with _settings.scope(cpu_allocator_limit_bytes=1 << 20):
-        _host.configure()
+        machine.configure()
         assert _native.memory_stats()["limit_bytes"] == 1 << 20
         t = torch.empty(1 << 20)
         del t
         assert _native.memory_stats()["cached_bytes"] <= 1 << 20
-    _host.configure()
+    machine.configure()
     assert _native.memory_stats()["limit_bytes"] == 2 << 30
 
 
@@ -179,7 +181,7 @@ def test_view_outside_its_storage_is_refused():
 
 
 def test_fakes_carry_metadata_and_no_data():
-    from eager.fake import DataDependentError, fake_like
+    from eager.base.fake import DataDependentError, fake_like
 
     f = fake_like(torch.randn(3, 4, requires_grad=True))
     y = (f.t() @ f).relu().sum(0)

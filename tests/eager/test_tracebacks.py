@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import eager as torch
-from eager import _settings, tracebacks
+from eager.base import settings, tracebacks
 from eager.utils.data import DataLoader, Dataset
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -151,9 +151,9 @@ def test_a_compiled_module_shows_the_users_forward() -> None:
 
 
 def test_full_traceback_shows_all() -> None:
-    with _settings.scope(debug_full_traceback=True):
+    with settings.scope(debug_full_traceback=True):
         names = functions(raised(lambda: torch.ones(2, 3) @ torch.ones(4, 5)))
-    assert any("dispatch.py" in n for n in names)
+    assert any("table.py" in n for n in names)
 
 
 def test_the_variable_is_read_at_start() -> None:
@@ -163,7 +163,7 @@ def test_the_variable_is_read_at_start() -> None:
         env = {**os.environ, "FRAMEJIT_FULL_TRACEBACK": value}
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, cwd=_ROOT, check=False)
         lines[value] = done.stderr.splitlines()
-    assert len(lines["0"]) == 3 and "dispatch.py" in "".join(lines["1"])
+    assert len(lines["0"]) == 3 and "table.py" in "".join(lines["1"])
 
 
 def test_the_users_exceptions_keep_their_context() -> None:

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import eager
-from eager import _settings
+from eager.base import settings
 from fxir import backends
-from fxir.aot import aot_compile, interpret
-from fxir.graph import Graph
-from fxir.graph_module import GraphModule
-from fxir.node import NodeInfo, Origin
-from fxir.options import CompileOptions, GraphKind
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.base.origin import Origin
+from fxir.ir.graph import Graph
+from fxir.ir.graph_module import GraphModule
+from fxir.ir.node import NodeInfo
+from fxir.region.aot import aot_compile, interpret
 from tests.fxir.helpers import array, as_list, assert_same_tensors, capture, compile_like, fakes_of
 
 
@@ -150,7 +151,7 @@ def test_nothing_to_do_at_run_time_means_the_bare_artifact():
     x, y = gm.placeholder("x"), gm.placeholder("y")
     gm.output((gm.call_function(eager.add, (x, y)),))
     compiled = aot_compile(
-        GraphModule({}, gm), [eager.fake.fake_like(eager.randn(3))] * 1 + fakes_of([eager.randn(3)]), look
+        GraphModule({}, gm), [eager.base.fake.fake_like(eager.randn(3))] * 1 + fakes_of([eager.randn(3)]), look
     )
     assert compiled is made[0]
 
@@ -454,9 +455,9 @@ def test_errors_while_tracing_are_eagers():
 
 
 def test_data_dependent_programs_are_refused():
-    with pytest.raises(eager.fake.DataDependentError):
+    with pytest.raises(eager.base.fake.DataDependentError):
         compile_like(lambda x: x * x.sum().item(), [eager.randn(3)])
-    with pytest.raises(eager.fake.DataDependentError):
+    with pytest.raises(eager.base.fake.DataDependentError):
         compile_like(lambda x: x.nonzero(), [eager.randn(3)])
 
 
@@ -479,7 +480,7 @@ def test_a_failing_backward_compile_is_told_or_falls_back_as_the_setting_says():
     y = compile_like(lambda x: x * x, [x], backward_only_broken)(x)
     with pytest.raises(ValueError, match="no backward today"):
         y.sum().backward(retain_graph=True)
-    with _settings.scope(capture_suppress_errors=True), eager._logging.capture() as log:
+    with settings.scope(capture_suppress_errors=True), eager.base.logs.capture() as log:
         y = compile_like(lambda x: x * x, [x], backward_only_broken)(x)
         (g,) = eager.autograd.grad(y.sum(), [x])
     np.testing.assert_allclose(array(g), 2 * array(x), rtol=1e-6)

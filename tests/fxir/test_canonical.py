@@ -11,19 +11,20 @@ import pytest
 
 import eager
 from eager.optable.table import OPS
-from fxir.canonical import SMALL_BYTES, canonical_form, graph_hash
-from fxir.graph import Graph, GraphSignature
-from fxir.node import NodeInfo, Origin
-from fxir.trace import trace
+from fxir.base.origin import Origin
+from fxir.ir.fingerprint import SMALL_BYTES, canonical_form, graph_hash
+from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.node import NodeInfo
+from fxir.trace.trace import trace
 from tests.fxir.helpers import fakes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import eager
-from eager.fake import fake_like
-from fxir.canonical import graph_hash
-from fxir.graph import Graph
-from fxir.trace import trace
+from eager.base.fake import fake_like
+from fxir.ir.fingerprint import graph_hash
+from fxir.ir.graph import Graph
+from fxir.trace.trace import trace
 junk = [object() for _ in range({junk})]
 def f(x, w):
     c = eager.tensor([1.0, 2.0, 3.0])

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import eager
+from eager._tensor.tensor import Tensor
+from eager.base.spec import TensorSpec, spec_of
 from eager.optable.table import OPS
-from eager.spec import TensorSpec, spec_of
-from eager.tensor import Tensor
-from fxir.canonical import SMALL_BYTES, canonical_form, graph_hash
-from fxir.graph import Graph, GraphSignature
-from fxir.node import Node, NodeInfo
+from fxir.ir.fingerprint import SMALL_BYTES, canonical_form, graph_hash
+from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.node import Node, NodeInfo
 
 LARGE = SMALL_BYTES // 4 + 8
 

@@ -14,12 +14,13 @@ import pytest
 
 import eager
 from eager.optable.table import OPS
-from fxir.canonical import canonical_form
-from fxir.export import ExportError, load, save
-from fxir.graph import Graph
-from fxir.graph_module import GraphModule
-from fxir.node import NodeInfo, Origin
-from fxir.trace import trace
+from fxir.base.origin import Origin
+from fxir.ir.fingerprint import canonical_form
+from fxir.ir.graph import Graph
+from fxir.ir.graph_file import ExportError, load, save
+from fxir.ir.graph_module import GraphModule
+from fxir.ir.node import NodeInfo
+from fxir.trace.trace import trace
 from tests.fxir.helpers import array, assert_same_tensors, capture, fakes_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +55,7 @@ def test_it_runs_in_a_process_without_the_source(tmp_path):
     save(gm, tmp_path / "m.fx")
     np.savez(tmp_path / "in.npz", x=x.numpy(), w=w.numpy())
     program = (
-        "import numpy as np, eager\nfrom fxir.export import load\n"
+        "import numpy as np, eager\nfrom fxir.ir.graph_file import load\n"
         "i = np.load('in.npz')\n"
         "out = load('m.fx')(eager.tensor(i['x'].tolist()), eager.tensor(i['w'].tolist()))\n"
         "np.savez('out.npz', *[np.array(o.tolist()) for o in out])"

@@ -9,7 +9,7 @@ import pytest
 
 import eager as torch
 from eager import nn
-from fxir.exported.dims import UserError
+from fxir.export.dims import UserError
 
 Dim = torch.export.Dim
 

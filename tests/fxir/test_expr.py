@@ -16,9 +16,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxir import expr as E
-from fxir.expr import FloorDiv, Max, Min, Mod, ceildiv, evaluate, integer, maximum, minimum, strides_of, substitute, sym
-from fxir.expr_print import C_HELPERS, TRITON, C, to_c, to_python, to_source
+from fxir.expr import rules as E
+from fxir.expr.printing import C_HELPERS, TRITON, C, to_c, to_python, to_source
+from fxir.expr.rules import (
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    ceildiv,
+    evaluate,
+    integer,
+    maximum,
+    minimum,
+    strides_of,
+    substitute,
+    sym,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -329,7 +342,7 @@ def _random_expr(rng, free, depth=3):
 
 def test_text_is_the_same_in_every_process():
     program = (
-        "from fxir.expr import sym, minimum\nfrom fxir.expr_print import to_python\n"
+        "from fxir.expr.rules import sym, minimum\nfrom fxir.expr.printing import to_python\n"
         "s=[sym(f's{i}',0,99) for i in range(12)]\ne=s[3]*0\n"
         "for i in map(int, '{}'.split(',')): e = e + s[i]*(i+1) + (s[i]//7)*3 + s[i]*s[(i+5)%12] + minimum(*s)\n"
         "print(to_python(e))"

@@ -5,7 +5,7 @@ import copy
 from typing import Any
 
 import eager as torch
-from fxir.graph_module import _USER_PRESERVED_ATTRIBUTES_KEY, _CodeOnlyModule, _copy_attr
+from fxir.ir.graph_module import _USER_PRESERVED_ATTRIBUTES_KEY, _CodeOnlyModule, _copy_attr
 
 fx, nn = torch.fx, torch.nn
 

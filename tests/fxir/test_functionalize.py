@@ -6,10 +6,10 @@ import pytest
 
 import eager
 from eager import Tensor
-from fxir.aot import interpret
-from fxir.options import CompileOptions, GraphKind
-from fxir.trace import trace
-from fxir.verifier import verify
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.ir.verifier import verify
+from fxir.region.aot import interpret
+from fxir.trace.trace import trace
 from tests.fxir.helpers import aliasing, array, as_list, assert_same_tensors, compile_like, fakes_of, shares
 from tests.fxir.programs import PROGRAMS
 

@@ -9,7 +9,7 @@ import pytest
 
 import eager
 from fxir import PH, Graph, GraphModule, Tracer, has_side_effect, symbolic_trace
-from fxir.immutable_collections import immutable_dict, immutable_list
+from fxir.ir.immutable_collections import immutable_dict, immutable_list
 
 torch: Any = eager
 

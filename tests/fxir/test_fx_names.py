@@ -11,10 +11,10 @@ import pytest
 
 import eager as torch
 from eager import fx, nn
-from fxir.experimental.proxy_tensor import make_fx
-from fxir.leaves import LEAVES
-from fxir.passes.shape_prop import ShapeProp
-from fxir.proxy import TraceError
+from fxir.ir.leaves import LEAVES
+from fxir.torchfx.experimental.proxy_tensor import make_fx
+from fxir.torchfx.passes.shape_prop import ShapeProp
+from fxir.torchfx.proxy import TraceError
 
 
 class Net(nn.Module):

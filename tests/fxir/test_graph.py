@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eager
+from eager.base.spec import TensorSpec, spec_of
 from eager.optable.table import OPS
-from eager.spec import TensorSpec, spec_of
-from fxir.graph import Graph, GraphSignature, is_effectful
-from fxir.graph_module import GraphModule
-from fxir.interpreter import Interpreter
-from fxir.node import Node, NodeInfo, Origin, map_nodes, walk_nodes
-from fxir.printer import format_spec, print_python
-from fxir.trace import trace
-from fxir.verifier import GraphError, verify
+from fxir.base.origin import Origin
+from fxir.ir.graph import Graph, GraphSignature, is_effectful
+from fxir.ir.graph_module import GraphModule
+from fxir.ir.interpreter import Interpreter
+from fxir.ir.node import Node, NodeInfo, map_nodes, walk_nodes
+from fxir.ir.printer import format_spec, print_python
+from fxir.ir.verifier import GraphError, verify
+from fxir.trace.trace import trace
 from tests.fxir.helpers import array, assert_same_tensors, fakes_of
 
 

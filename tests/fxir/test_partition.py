@@ -8,12 +8,12 @@ import random
 import pytest
 
 import eager
-from fxir import aot
-from fxir.aot import interpret
-from fxir.maxflow import INFINITE, FlowNetwork
-from fxir.options import GraphKind
-from fxir.partition import partition
-from fxir.verifier import verify
+from fxir.autodiff.partition import partition
+from fxir.base.maxflow import INFINITE, FlowNetwork
+from fxir.base.options import GraphKind
+from fxir.ir.verifier import verify
+from fxir.region import aot
+from fxir.region.aot import interpret
 from tests.fxir.helpers import assert_same_tensors, capture, fakes_of
 
 

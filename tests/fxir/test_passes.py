@@ -6,12 +6,12 @@ import pytest
 
 import eager
 from eager.optable.table import OPS
-from fxir.emit import physical_root
-from fxir.graph import Graph
-from fxir.graph_module import GraphModule
-from fxir.passes import PIPELINE, canonicalise, constant_fold, cse, dce, run_passes
-from fxir.trace import trace
-from fxir.verifier import verify
+from fxir.ir.emit import physical_root
+from fxir.ir.graph import Graph
+from fxir.ir.graph_module import GraphModule
+from fxir.ir.passes import PIPELINE, canonicalise, constant_fold, cse, dce, run_passes
+from fxir.ir.verifier import verify
+from fxir.trace.trace import trace
 from tests.fxir.helpers import array, as_list, assert_same_tensors, capture, fakes_of
 from tests.fxir.programs import PROGRAMS
 

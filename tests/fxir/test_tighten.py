@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxir.expr import Expr, Sym, sym
-from fxir.shapes import Relation
-from fxir.tighten import tightened
+from fxir.expr.rules import Expr, Sym, sym
+from fxir.symbols.bounds_from_relations import tightened
+from fxir.symbols.shapes import Relation
 
 S = sym("s", 2, 60)
 T = sym("t", 2, 60)

@@ -15,8 +15,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from dynamo.breaks import CAUSES
-from eager import _logging
+from dynamo.report.causes import CAUSES
+from eager.base import logs as _logging
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "TORCH_LOGS.md"

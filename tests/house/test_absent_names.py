@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import eager
-from eager import _absent
-from eager._bootstrap import real_name
+from eager.startup import absent_names
+from eager.startup.bootstrap import real_name
 
 NAMES: dict[str, list[str]] = json.loads(gzip.decompress((Path(__file__).parents[1] / "data" / "torch_names.json.gz").read_bytes()))
 CLASSES = {"torch." + name for name in (
@@ -40,7 +40,7 @@ def _wrong(module: str) -> list[str]:
     try:
         found = _found(module)
     except ModuleNotFoundError as error:
-        why = _absent.reason(module)
+        why = absent_names.reason(module)
         if why and (why in str(error) or "is not a package" in str(error)):  # what Python says of the parent
             return []
         return [f"{module}: {error}"]
@@ -49,7 +49,7 @@ def _wrong(module: str) -> list[str]:
         try:
             getattr(found, name)
         except AttributeError as error:
-            why = _absent.reason(f"{module}.{name}")
+            why = absent_names.reason(f"{module}.{name}")
             if why is None or (why not in str(error) and (module == "torch.Tensor" or module not in CLASSES)):
                 wrong.append(f"{module}.{name}: {error}")
     return wrong
@@ -77,7 +77,7 @@ def test_import_statements_give_the_reason(statement: str) -> None:
 ])  # fmt: skip
 def test_import_statements_of_private_names_give_the_reason(statement: str) -> None:
     module, _, name = statement.removeprefix("from ").removeprefix("import ").partition(" import ")
-    why = _absent.reason(".".join(filter(None, (module.replace("eager", "torch", 1), name))))
+    why = absent_names.reason(".".join(filter(None, (module.replace("eager", "torch", 1), name))))
     with pytest.raises(ImportError, match=f": {why}"):
         exec(statement)
 

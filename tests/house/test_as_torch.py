@@ -38,10 +38,10 @@ def test_modules_are_the_same_objects() -> None:
         from torch.optim import lr_scheduler
         from torch import Tensor, fx
         import torch.fx, torch._dynamo, torch._inductor, torch.fx.graph
-        import eager.nn.functional, eager.optim.lr_scheduler, fxir.graph
+        import eager.nn.functional, eager.optim.lr_scheduler, fxir.ir.graph
         print(torch is eager, F is eager.nn.functional, nn is eager.nn, lr_scheduler is eager.optim.lr_scheduler)
         print(Tensor is eager.Tensor, fx is fxir, torch._dynamo is dynamo, torch._inductor is inductor)
-        print(torch.fx.graph is fxir.graph, isinstance(eager.ones(2), torch.Tensor), nn.Module is eager.nn.Module)
+        print(torch.fx.graph is fxir.ir.graph, isinstance(eager.ones(2), torch.Tensor), nn.Module is eager.nn.Module)
         print(eager.nn.__spec__.name, eager.nn.functional.__spec__.name, eager.__spec__.name)
     """) == ["True True True True", "True True True True", "True True True", "eager.nn eager.nn.functional eager"]
 

@@ -30,23 +30,23 @@ LAZY = {
 BY_NAME = {
     "eager": "the public submodules that a plain `import eager` need not load",
     "eager._ops": "the module that torch.ops.import_module names, for the operators that it declares",
-    "eager._absent": "a submodule of the module whose attribute it is",
-    "eager._bootstrap": "whatever module of ours the user imports under another name",
+    "eager.startup.absent_names": "a submodule of the module whose attribute it is",
+    "eager.startup.bootstrap": "whatever module of ours the user imports under another name",
     "eager.as_torch.coverage": "the modules that a census names",
     "eager.autograd": "its public names, which would close a cycle with the op table",
-    "eager.autograd.hooks": "vmap, for grad(is_grads_batched=True): it stands above the engine",
+    "eager.tape.hooks": "vmap, for grad(is_grads_batched=True): it stands above the engine",
     "dynamo": "its modules under torch's names that few programs need",
-    "dynamo.opcodes.access": "on behalf of captured code, what its own import statement names",
+    "dynamo.frames.opcodes.access": "on behalf of captured code, what its own import statement names",
     "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda.backend": "cupy",
-    "eager.interception": "the public namespaces, above it, when a class first takes part in their functions",
+    "eager._tensor.torch_function": "the public namespaces, above it, when a class first takes part in their functions",
     "eager.utils.tensorboard.protocol": "tensorboard or tensorboardX, whichever is installed",
     "eager.utils": "its submodules, which most programs need one of",
     "fxir": "its classes, which most of its modules stand on",
-    "fxir.export": "the public functions that a saved graph calls, of eager and operator only",
+    "fxir.ir.graph_file": "the public functions that a saved graph calls, of eager and operator only",
     "fxir.backends": "the backend, by name",
     "inductor": "its config, which few programs touch",
-    "inductor.backend": "the compiler and the autotuner, which a cache hit does without",
+    "inductor.driver.backend": "the compiler and the autotuner, which a cache hit does without",
     "inductor.triton.compile": "triton",
 }
 
@@ -139,8 +139,8 @@ def test_nothing_imports_another_framework() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# dynamo.stdlib_table captures what the user's code reads of the environment; it takes no decision from it.
-ENVIRONMENT = {"eager._settings", "dynamo.stdlib_table"}
+# dynamo.builtins.stdlib captures what the user's code reads of the environment; it takes no decision from it.
+ENVIRONMENT = {"eager.base.settings", "dynamo.builtins.stdlib"}
 
 
 def test_only_the_settings_module_reads_the_environment() -> None:

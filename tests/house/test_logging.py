@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eager import _logging
-from eager._logging import FrameId
+from eager.base import logs
+from eager.base.logs import FrameId
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUIRED = [
@@ -22,12 +22,12 @@ REQUIRED = [
 
 
 def _on() -> set[str]:
-    return {a.name for a in _logging.artifacts() if a.enabled} | {c.name for c in _logging.components() if c.enabled}
+    return {a.name for a in logs.artifacts() if a.enabled} | {c.name for c in logs.components() if c.enabled}
 
 
 def test_the_promised_artifacts_and_components_exist() -> None:
-    assert {a.name for a in _logging.artifacts()} >= set(REQUIRED)
-    assert {c.name for c in _logging.components()} == {"dynamo", "aot", "inductor", "dynamic"}
+    assert {a.name for a in logs.artifacts()} >= set(REQUIRED)
+    assert {c.name for c in logs.components()} == {"dynamo", "aot", "inductor", "dynamic"}
 
 
 @pytest.mark.parametrize(
@@ -44,41 +44,41 @@ def test_the_promised_artifacts_and_components_exist() -> None:
     ],
 )
 def test_the_language_of_torch_logs(spec: str, on: set[str], off: set[str]) -> None:
-    _logging.apply(spec)
+    logs.apply(spec)
     assert on <= _on()
     assert not off & _on()
 
 
 def test_a_minus_silences_the_warnings_of_a_component(capsys: pytest.CaptureFixture[str]) -> None:
-    _logging.apply("-dynamo")
-    _logging.component("dynamo").warning("silenced")
-    _logging.apply("")
-    _logging.component("dynamo").warning("spoken")
+    logs.apply("-dynamo")
+    logs.component("dynamo").warning("silenced")
+    logs.apply("")
+    logs.component("dynamo").warning("spoken")
     printed = capsys.readouterr().err
     assert "spoken" in printed and "silenced" not in printed
 
 
 def test_a_misspelt_name_is_refused_with_the_nearest_and_changes_nothing() -> None:
-    _logging.apply("fusion")
+    logs.apply("fusion")
     with pytest.raises(ValueError, match="unknown name 'grph_breaks'; did you mean 'graph_breaks'"):
-        _logging.apply("guards,grph_breaks")
+        logs.apply("guards,grph_breaks")
     assert _on() == {"fusion"}
 
 
 def test_set_logs_replaces_what_was_set() -> None:
-    _logging.set_logs(fusion=True)
-    _logging.set_logs(dynamo=logging.DEBUG, guards=False)
+    logs.set_logs(fusion=True)
+    logs.set_logs(dynamo=logging.DEBUG, guards=False)
     assert "graph_breaks" in _on() and not {"fusion", "guards"} & _on()
     with pytest.raises(ValueError, match="did you mean 'guards'"):
-        _logging.set_logs(guard=True)
+        logs.set_logs(guard=True)
     with pytest.raises(TypeError, match="allowed for an artifact"):
-        _logging.set_logs(guards=3)
+        logs.set_logs(guards=3)
 
 
 def test_each_line_carries_the_frame_id_and_the_name(capsys: pytest.CaptureFixture[str]) -> None:
-    _logging.set_logs(graph_breaks=True)
-    log = _logging.artifact("graph_breaks")
-    with _logging.frame(FrameId(3, 1)):
+    logs.set_logs(graph_breaks=True)
+    log = logs.artifact("graph_breaks")
+    with logs.frame(FrameId(3, 1)):
         log.log("first\nsecond")
         log.log("third", frame_id=FrameId(4, 0, 2))
     log.log("fourth")
@@ -93,29 +93,29 @@ def test_each_line_carries_the_frame_id_and_the_name(capsys: pytest.CaptureFixtu
 
 
 def test_nothing_is_written_while_an_artifact_is_off(capsys: pytest.CaptureFixture[str]) -> None:
-    _logging.artifact("guards").log("unseen")
-    _logging.component("dynamo").log("unseen")
+    logs.artifact("guards").log("unseen")
+    logs.component("dynamo").log("unseen")
     assert capsys.readouterr().err == ""
 
 
 def test_warn_once_warns_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _logging.warn_once("key", "mind the gap")
-    assert not _logging.warn_once("key", "mind the gap")
+    assert logs.warn_once("key", "mind the gap")
+    assert not logs.warn_once("key", "mind the gap")
     assert capsys.readouterr().err.count("mind the gap") == 1
 
 
 def test_capture_collects_and_restores(capsys: pytest.CaptureFixture[str]) -> None:
-    with _logging.capture("guards") as records:
-        _logging.artifact("guards").log("seen", frame_id="0/0")
-        _logging.component("aot").warning("also seen")
+    with logs.capture("guards") as records:
+        logs.artifact("guards").log("seen", frame_id="0/0")
+        logs.component("aot").warning("also seen")
     assert [(r.name, r.frame_id, r.message) for r in records] == [("guards", "0/0", "seen"), ("aot", "", "also seen")]
-    assert not _logging.artifact("guards").enabled
+    assert not logs.artifact("guards").enabled
     assert capsys.readouterr().err == ""
 
 
 def test_the_environment_sets_the_log_and_a_file(tmp_path: Path) -> None:
     out = tmp_path / "log"
-    code = "from eager import _logging as l; l.set_logs(fusion=True); l.artifact('guards').log('to both')"
+    code = "from eager.base import logs as l; l.set_logs(fusion=True); l.artifact('guards').log('to both')"
     environment = {**os.environ, "TORCH_LOGS": "guards", "TORCH_LOGS_OUT": str(out)}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
@@ -127,5 +127,5 @@ def test_help_lists_everything() -> None:
     environment = {**os.environ, "TORCH_LOGS": "help"}
     command = [sys.executable, "-c", "import eager"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
-    for name in [*REQUIRED, *(c.name for c in _logging.components())]:
+    for name in [*REQUIRED, *(c.name for c in logs.components())]:
         assert f"\n  {name}" in done.stderr

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from eager import _logging
+from eager.base import logs
 
 from . import log_samples
 
-NAMES = [log.name for log in (*_logging.components(), *_logging.artifacts())]
-HELP = {log.name: log.help for log in (*_logging.components(), *_logging.artifacts())}
+NAMES = [log.name for log in (*logs.components(), *logs.artifacts())]
+HELP = {log.name: log.help for log in (*logs.components(), *logs.artifacts())}
 
 
 def test_the_document_lists_exactly_what_exists() -> None:

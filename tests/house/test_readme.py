@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as benchmarks_main
-from eager import _logging, _settings
+from eager.base import logs, settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
-VARIABLES = {variable for d in _settings.describe() for variable in d.env}
+VARIABLES = {variable for d in settings.describe() for variable in d.env}
 
 
 def test_every_make_target_exists() -> None:
@@ -41,8 +41,8 @@ def test_every_variable_is_a_setting() -> None:
 def test_every_log_name_is_known() -> None:
     for spec in re.findall(r"TORCH_LOGS=(\S+)", TEXT):
         if spec != "help":  # which prints
-            _logging.apply(spec)
-    _logging.apply("")
+            logs.apply(spec)
+    logs.apply("")
 
 
 @pytest.mark.parametrize("source", re.findall(r"```python\n(.*?)```", TEXT, re.S))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from eager import _settings
+from eager.base import settings
 
 ROOT = Path(__file__).resolve().parents[2]
-PRINT = "from eager import _settings; s = _settings.current(); print({})"
+PRINT = "from eager.base import settings as _settings; s = _settings.current(); print({})"
 
 
 def _child(expression: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -22,34 +22,34 @@ def _child(expression: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_setting_has_a_variable_and_a_sentence_of_help() -> None:
-    described = _settings.describe()
+    described = settings.describe()
     assert len(described) > 15
     assert len({d.name for d in described}) == len(described)
     variables = [v for d in described for v in d.env]
     assert len(set(variables)) == len(variables)
     for d in described:
         assert d.env and d.help.endswith("."), d.name
-        assert getattr(getattr(_settings.current(), d.group), d.field) is not None
+        assert getattr(getattr(settings.current(), d.group), d.field) is not None
 
 
 def test_scope_overrides_and_restores_even_after_an_error() -> None:
-    before = _settings.current()
-    with pytest.raises(KeyError), _settings.scope(capture_recompile_limit=3, cache_dir="/somewhere"):
-        assert _settings.current().capture.recompile_limit == 3
-        with _settings.scope(capture_recompile_limit=2):
-            assert _settings.current().capture.recompile_limit == 2
-            assert _settings.current().cache.dir == Path("/somewhere")
-        assert _settings.current().capture.recompile_limit == 3
+    before = settings.current()
+    with pytest.raises(KeyError), settings.scope(capture_recompile_limit=3, cache_dir="/somewhere"):
+        assert settings.current().capture.recompile_limit == 3
+        with settings.scope(capture_recompile_limit=2):
+            assert settings.current().capture.recompile_limit == 2
+            assert settings.current().cache.dir == Path("/somewhere")
+        assert settings.current().capture.recompile_limit == 3
         raise KeyError
-    assert _settings.current() is before
+    assert settings.current() is before
 
 
 @pytest.mark.parametrize("wrong", [{"nonsense": 1}, {"cpu_threads": "two"}, {"cpu_threads": True}])
 def test_scope_refuses_unknown_names_and_wrong_types(wrong: dict[str, object]) -> None:
-    before = _settings.current()
-    with pytest.raises(TypeError, match=f"settings.scope: .*{next(iter(wrong))}"), _settings.scope(**wrong):
+    before = settings.current()
+    with pytest.raises(TypeError, match=f"settings.scope: .*{next(iter(wrong))}"), settings.scope(**wrong):
         raise AssertionError("not reached")
-    assert _settings.current() is before
+    assert settings.current() is before
 
 
 @pytest.mark.parametrize(

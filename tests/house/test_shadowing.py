@@ -103,9 +103,9 @@ def test_framejit_is_eager_and_has_its_modules(tmp_path: Path) -> None:
         import framejit.nn as nn, framejit.nn.functional as F, framejit._dynamo, framejit.fx.graph
         from framejit.utils.data import DataLoader
         from framejit import Tensor, fx
-        import eager, fxir.graph, dynamo, eager.utils.data
+        import eager, fxir.ir.graph, dynamo, eager.utils.data
         print(torch is eager, nn is eager.nn, F is eager.nn.functional, DataLoader is eager.utils.data.DataLoader)
-        print(Tensor is eager.Tensor, fx is fxir, framejit.fx.graph is fxir.graph, framejit._dynamo is dynamo)
+        print(Tensor is eager.Tensor, fx is fxir, framejit.fx.graph is fxir.ir.graph, framejit._dynamo is dynamo)
         print(eager.nn.__spec__.name, eager.__spec__.name)
         try:
             import framejit.nowhere
@@ -132,8 +132,8 @@ def test_names_of_torch_below_eager_are_the_attributes(tmp_path: Path) -> None:
                 found = getattr(found, part)
             assert found is module, name
         from eager.fx.graph_module import GraphModule
-        import fxir.graph_module
-        print(GraphModule is fxir.graph_module.GraphModule)
+        import fxir.ir.graph_module
+        print(GraphModule is fxir.ir.graph_module.GraphModule)
     """
     assert output(program, tmp_path) == ["True"]
 

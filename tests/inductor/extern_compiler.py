@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager.device import device
-from eager.dtypes import dtype
-from eager.spec import TensorSpec
-from fxir.graph import Graph
-from fxir.node import Node
-from fxir.options import GraphKind
-from inductor.artifact import (
+from eager.base.device import device
+from eager.base.dtypes import dtype
+from eager.base.spec import TensorSpec
+from fxir.base.options import GraphKind
+from fxir.ir.graph import Graph
+from fxir.ir.node import Node
+from inductor.artifact.format import (
     Allocation,
     ArtifactPlan,
     BufferView,
@@ -30,7 +30,7 @@ from inductor.artifact import (
     SourceUnit,
     Spec,
 )
-from inductor.request import Request
+from inductor.base.request import Request
 from tests.inductor.helpers_runtime import PRELUDE
 
 CALLS: list[Request] = []  # one for each compilation, for tests that count them
@@ -110,7 +110,7 @@ class _Planner:
 
 
 def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> Compiled:
-    """`inductor.compile.compile_graph`, with no native code but one empty segment."""
+    """`inductor.driver.compile.compile_graph`, with no native code but one empty segment."""
     CALLS.append(request)
     planner = _Planner(graph)
     steps = [NativeSegment("nothing", 1), *planner.steps()]

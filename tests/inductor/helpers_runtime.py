@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from eager import Tensor
-from inductor import toolchain
-from inductor.artifact import RUNTIME_ABI, Allocation, ArtifactPlan, NativeSegment, NewOutput, SourceUnit, Spec
+from inductor.artifact.format import RUNTIME_ABI, Allocation, ArtifactPlan, NativeSegment, NewOutput, SourceUnit, Spec
+from inductor.base import toolchain
 from inductor.runtime import loader
 
 PRELUDE = RUNTIME_ABI + '\n#define EXPORT extern "C" __attribute__((visibility("default")))\n'

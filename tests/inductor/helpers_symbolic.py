@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 import eager
-from eager import dtypes
-from eager.fake import fake
-from eager.spec import TensorSpec
-from fxir.graph import Graph
-from fxir.options import CompileOptions, GraphKind
-from fxir.shapes import MOST, ShapeEnv
-from fxir.trace import trace
-from inductor.backend import compile_graph
+from eager.base import dtypes
+from eager.base.fake import fake
+from eager.base.spec import TensorSpec
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.ir.graph import Graph
+from fxir.symbols.shapes import MOST, ShapeEnv
+from fxir.trace.trace import trace
+from inductor.driver.backend import compile_graph
 
 Shape = Sequence["int | str"]
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from eager import _logging, _settings
-from inductor import cache, toolchain
-from inductor.artifact import ArtifactPlan
-from inductor.cache import Cache, Key
+from eager.base import logs, settings
+from inductor.artifact import cache
+from inductor.artifact.cache import Cache, Key
+from inductor.artifact.format import ArtifactPlan
+from inductor.base import toolchain
 from tests.inductor.helpers_runtime import affine_plan, affine_source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +61,7 @@ def test_plan_without_native_code_has_no_library(store: Cache) -> None:
 def test_any_part_of_the_key_that_differs_misses_and_is_named(store: Cache, library: Path, part: str) -> None:
     keep(store, library)
     keep(store, library, key(graph="far", inputs="far", cpu="far"))
-    with _logging.capture("cache") as records:
+    with logs.capture("cache") as records:
         assert store.lookup(key(**{part: "other"})) is None
     (message,) = [r.message for r in records]
     was = {"graph": "g1", "inputs": "float32[8]", "cpu": "c1"}[part]
@@ -69,7 +70,7 @@ def test_any_part_of_the_key_that_differs_misses_and_is_named(store: Cache, libr
 
 
 def test_first_miss_says_that_the_cache_is_empty(store: Cache) -> None:
-    with _logging.capture("cache") as records:
+    with logs.capture("cache") as records:
         assert store.lookup(key()) is None
     assert "no entry" in records[0].message
 
@@ -139,7 +140,7 @@ def test_damaged_entry_is_logged_ignored_and_can_be_made_again(
     store: Cache, library: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(keep(store, library))
-    with _logging.capture("cache") as records:
+    with logs.capture("cache") as records:
         assert store.lookup(key()) is None
     assert "not used" in records[0].message
     keep(store, library)
@@ -156,7 +157,7 @@ def test_entry_damaged_by_a_crash_is_replaced_by_store_alone(store: Cache, libra
 def test_second_store_of_the_same_key_uses_the_entry_that_is_there(store: Cache, library: Path) -> None:
     folder = keep(store, library)
     inode = next(folder.glob("*.so")).stat().st_ino
-    with _logging.capture("cache") as records:
+    with logs.capture("cache") as records:
         assert keep(store, library) == folder
     assert next(folder.glob("*.so")).stat().st_ino == inode
     assert any("another process" in r.message for r in records)
@@ -173,7 +174,7 @@ import sys, time
 from pathlib import Path
 sys.path[:0] = {path!r}
 from tests.inductor.helpers_runtime import affine_plan, affine_source
-from inductor.cache import Cache, Key
+from inductor.artifact.cache import Cache, Key
 folder, library, start = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
 store = Cache(folder, 1 << 30)
 time.sleep(max(0.0, start - time.time()))
@@ -231,7 +232,7 @@ def test_remains_of_dead_processes_are_removed(store: Cache, library: Path) -> N
 def test_unwritable_folder_gives_one_warning_and_a_temporary_cache(tmp_path: Path, library: Path) -> None:
     blocker = tmp_path / "a-file"
     blocker.write_text("in the way")
-    with _settings.scope(cache_dir=blocker / "cache"), _logging.capture() as records:
+    with settings.scope(cache_dir=blocker / "cache"), logs.capture() as records:
         stores = [cache.current(), cache.current()]
         keep(stores[0], library)
         assert stores[1].lookup(key()) is not None
@@ -258,7 +259,7 @@ def test_read_only_folder_is_still_read(tmp_path: Path, library: Path) -> None:
 
 
 def test_disabled_cache_writes_nothing_to_its_folder(tmp_path: Path, library: Path) -> None:
-    with _settings.scope(cache_dir=tmp_path / "cache", cache_enabled=False):
+    with settings.scope(cache_dir=tmp_path / "cache", cache_enabled=False):
         keep(cache.current(), library)
     assert not (tmp_path / "cache").exists()
 
@@ -266,8 +267,8 @@ def test_disabled_cache_writes_nothing_to_its_folder(tmp_path: Path, library: Pa
 def test_temporary_cache_is_removed_when_the_process_ends_but_not_by_a_forked_child(tmp_path: Path) -> None:
     code = """
 import os, sys
-from eager import _settings
-from inductor import cache
+from eager.base import settings as _settings
+from inductor.artifact import cache
 with _settings.scope(cache_enabled=False):
     folder = cache.current().dir
     if os.fork() == 0:
@@ -291,5 +292,6 @@ def test_source_digest_covers_compiler_and_ops_and_is_stable(monkeypatch: pytest
 
     monkeypatch.setattr(Path, "read_bytes", note)
     first = cache.source_digest.__wrapped__()
-    assert {"inductor/artifact.py", "fxir/graph.py", "eager/optable/pointwise.py", "eager/promotion.py", "eager/spec.py"} <= set(read)
+    assert {"inductor/artifact/format.py", "fxir/ir/graph.py", "eager/optable/pointwise.py", "eager/base/promotion.py",
+            "eager/base/spec.py"} <= set(read)  # fmt: skip
     assert cache.source_digest.__wrapped__() == first

@@ -4,11 +4,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import eager as torch
-from eager.fake import fake_like
+from eager.base.fake import fake_like
 from eager.nn import functional as F
-from fxir.options import CompileOptions, GraphKind
-from fxir.trace import trace
-from inductor.backend import compile_graph
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.trace.trace import trace
+from inductor.driver.backend import compile_graph
 
 
 def _compiled(fn, *inputs):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eager as torch
-from eager import dtypes
+from eager.base import dtypes
 from inductor.cpp.division import split_inverse
 
 SIGNIFICANDS = np.arange(1 << 23, 1 << 24, 61, dtype=np.float64)  # every 61st of float32

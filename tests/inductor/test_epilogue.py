@@ -2,12 +2,12 @@
 import pytest
 
 import eager as torch
-from eager.fake import fake_like
+from eager.base.fake import fake_like
 from eager.nn import functional as F
-from fxir.options import CompileOptions, GraphKind
-from fxir.trace import trace
-from inductor.backend import compile_graph
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.trace.trace import trace
 from inductor.cpp import gemm
+from inductor.driver.backend import compile_graph
 
 X, W, B = torch.randn(70, 96), torch.randn(96, 160), torch.randn(160)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import eager as torch
+from eager._tensor.tensor import Tensor
 from eager.nn import functional as F
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 CASES: dict[str, tuple[str, Callable[[Tensor], Any]]] = {
     "max_pool": ("max_pool", lambda x: F.max_pool2d(x, 2)),

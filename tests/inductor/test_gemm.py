@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import eager
-from eager import _host as host
-from eager import _settings
-from inductor import toolchain
-from inductor.artifact import Allocation, ArtifactPlan, NativeSegment, NewOutput, Pack, SourceUnit, Spec
+from eager.base import machine as host
+from eager.base import settings
+from inductor.artifact.format import Allocation, ArtifactPlan, NativeSegment, NewOutput, Pack, SourceUnit, Spec
+from inductor.base import toolchain
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _three_threads() -> Iterator[None]:
-    with _settings.scope(cpu_threads=3):
+    with settings.scope(cpu_threads=3):
         host.configure()
         yield
     host.configure()
@@ -188,7 +188,7 @@ def test_nan_stays_in_its_row_and_padding_adds_none(folder: Path, packed: bool) 
 def test_narrower_instruction_sets_compute_the_same(folder: Path, march: str) -> None:
     if "__SSE4_2__" not in toolchain.toolchain().isa:
         pytest.skip("not an x86 CPU")
-    with _settings.scope(cpu_march=march):
+    with settings.scope(cpu_march=march):
         tools = toolchain.toolchain()
         for rows, vectors in gemm._TILES[tools.simd_bits]:
             p = problem(rows + 2, 50, 33)
@@ -255,7 +255,7 @@ def test_every_candidate_computes_the_product(folder: Path, dtype: str, packed: 
     """Several blocks of columns of every panel width: 1.5 blocks of 512, and a few columns more."""
     if march is not None and "__SSE4_2__" not in toolchain.toolchain().isa:
         pytest.skip("not an x86 CPU")
-    with _settings.scope(**({} if march is None else {"cpu_march": march})):
+    with settings.scope(**({} if march is None else {"cpu_march": march})):
         tools = toolchain.toolchain()
         for tb in (False, True):
             p = problem(33, 777, 40, dtype=dtype, tb=tb)

@@ -2,14 +2,14 @@
 import pytest
 
 import eager as torch
-from eager.fake import fake_like
+from eager.base.fake import fake_like
 from eager.nn import functional as F
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS
-from fxir.options import CompileOptions, GraphKind
-from fxir.trace import trace
-from inductor import ir
-from inductor.backend import compile_graph
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.trace.trace import trace
+from inductor.driver.backend import compile_graph
+from inductor.ir import definitions as ir
 from inductor.lowering import lower
 
 NATIVE = ("gather index_select embedding index scatter scatter_add index_add index_copy index_fill index_put diagonal_scatter "

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import eager as torch
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.optable.table import OPS, Kind, Op
-from eager.tensor import Tensor
 
 NUMBERS = {"float": 0.5, "Scalar": 0.5, "int": 1, "bool": False}
 

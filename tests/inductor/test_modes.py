@@ -14,22 +14,23 @@ import numpy as np
 import pytest
 
 import eager
-from eager import _host as host
-from eager import _logging, _settings
-from inductor import autotune, toolchain
-from inductor.artifact import Spec
-from inductor.autotune import Winners
+from eager.base import logs, settings
+from eager.base import machine as host
+from inductor.artifact.format import Spec
+from inductor.base import toolchain
+from inductor.base.request import Knobs
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
-from inductor.request import Knobs
+from inductor.driver import autotune
+from inductor.driver.autotune import Winners
 
 SMALL = GemmProblem("float32", 1, 48, 64, 40, (40, 1), (1, 40), 64)
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path) -> Iterator[None]:
-    with _settings.scope(cache_dir=tmp_path / "cache", cpu_threads=2):
+    with settings.scope(cache_dir=tmp_path / "cache", cpu_threads=2):
         host.configure()
         yield
     host.configure()
@@ -118,12 +119,12 @@ def test_synthetic_inputs_have_the_layout_and_valid_values(spec: Spec) -> None:
 def test_measured_kernel_is_remembered_by_later_processes(tmp_path: Path) -> None:
     request, tools = Request(SMALL, False), toolchain.toolchain()
     store = winners(tmp_path / "autotune")
-    with _logging.capture("autotuning") as records:
+    with logs.capture("autotuning") as records:
         autotune.tune_gemms([request], tools, store, tmp_path / "objects", 20.0)
     (table,) = [r.message for r in records]
     assert "blas" in table and "GFLOP/s" in table
     assert winners(tmp_path / "autotune")[request] == store[request]
-    with _logging.capture("autotuning") as records:
+    with logs.capture("autotuning") as records:
         autotune.tune_gemms([request], tools, winners(tmp_path / "autotune"), tmp_path / "objects", 20.0)
     assert "measured earlier" in records[0].message
 
@@ -173,7 +174,7 @@ def test_winner_on_another_machine_or_with_other_threads_does_not_count(tmp_path
     store.remember(request, GemmChoice("blas"))
     assert request in winners(tmp_path)
     assert request not in Winners(tmp_path, toolchain.toolchain(), 3)
-    with _settings.scope(cpu_march="x86-64-v2"):
+    with settings.scope(cpu_march="x86-64-v2"):
         assert request not in winners(tmp_path)
 
 
@@ -208,7 +209,7 @@ def test_unwritable_folder_keeps_winners_in_memory(tmp_path: Path) -> None:
 
 def test_spent_budget_leaves_the_rule_of_thumb(tmp_path: Path) -> None:
     store = winners(tmp_path / "autotune")
-    with _logging.capture("autotuning") as records:
+    with logs.capture("autotuning") as records:
         autotune.tune_gemms([Request(SMALL, False)], toolchain.toolchain(), store, tmp_path / "objects", -1.0)
     assert not list(store) and "budget" in records[0].message
 
@@ -237,7 +238,7 @@ def test_default_knobs_stay_without_a_clear_winner(clock: Clock) -> None:
 
 def test_knobs_that_change_nothing_are_not_measured() -> None:
     variants = [Knobs(), Knobs(parallel_ns=8)]
-    with _logging.capture("autotuning") as records:
+    with logs.capture("autotuning") as records:
         autotune.tune_knobs(variants, lambda k: (lambda: None) if k == Knobs() else None, [], 2.0)
     assert "1 different variants" in records[0].message
 
@@ -267,6 +268,6 @@ def test_graph_that_refuses_made_up_inputs_keeps_the_default_knobs() -> None:
         raise ValueError("not positive definite")
 
     variants = [Knobs(), Knobs(parallel_ns=8)]
-    with _logging.capture("autotuning") as records:
+    with logs.capture("autotuning") as records:
         assert autotune.tune_knobs(variants, lambda k: refuse, [], 1.0) == variants[0]
     assert "not positive definite" in records[0].message

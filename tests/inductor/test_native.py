@@ -14,9 +14,10 @@ import pytest
 
 import eager
 from eager.autograd.grad_mode import no_grad
-from eager.fake import fake_like
-from inductor import _native, artifact
-from inductor.artifact import (
+from eager.base.fake import fake_like
+from inductor import _native
+from inductor.artifact import format as artifact_format
+from inductor.artifact.format import (
     Allocation,
     ArtifactPlan,
     BufferView,
@@ -57,10 +58,10 @@ def test_header_declares_the_abi_that_generated_code_is_given() -> None:
     header = (ROOT / "eager/native/runtime.h").read_text()
     declared = _structs(header)
     for struct in re.findall(
-        r"(?:typedef struct \{.*?\} GemmCall;|struct Runtime \{.*?\};)", _structs(artifact.RUNTIME_ABI)
+        r"(?:typedef struct \{.*?\} GemmCall;|struct Runtime \{.*?\};)", _structs(artifact_format.RUNTIME_ABI)
     ):
         assert struct in declared
-    assert _native.abi_version == artifact.ABI_VERSION
+    assert _native.abi_version == artifact_format.ABI_VERSION
 
 
 # --------------------------------------------------------------------------- inputs

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import eager
-from eager import _host as host
 from eager import _native
-from inductor.artifact import Allocation, ArtifactPlan, NativeSegment, NewOutput
+from eager.base import machine as host
+from inductor.artifact.format import Allocation, ArtifactPlan, NativeSegment, NewOutput
 from tests.inductor.helpers_runtime import affine_plan, make, spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ def looping(folder: Path, n: int, grain: int = 1, nested: bool = False, cost_ns:
 
 @pytest.fixture
 def four_threads() -> Iterator[None]:
-    with eager._settings.scope(cpu_threads=4):
+    with eager.base.settings.scope(cpu_threads=4):
         yield
     host.configure()
 
@@ -139,7 +139,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
 import eager
 from tests.inductor.test_native_threads import looping
-with eager._settings.scope(cpu_threads=4):
+with eager.base.settings.scope(cpu_threads=4):
     graph = looping(Path({str(tmp_path)!r}), 100_000, 1000)
 x = eager.ones(100_000)
 for _ in range(50): graph(x)

@@ -12,11 +12,11 @@ import eager
 import eager.nn.functional as F
 from eager import nn
 from eager.autograd.grad_mode import no_grad
-from eager.fake import fake_like
-from fxir.graph import Graph
-from fxir.graph_module import GraphModule
-from fxir.options import CompileOptions
-from inductor import backend
+from eager.base.fake import fake_like
+from fxir.base.options import CompileOptions
+from fxir.ir.graph import Graph
+from fxir.ir.graph_module import GraphModule
+from inductor.driver import backend
 
 
 def program(fn: Callable[..., Any], inputs: list[Any], options: CompileOptions) -> tuple[Any, list[Any]]:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import eager as torch
-from eager import dtypes
+from eager.base import dtypes
 from eager.nn import functional as F
-from fxir import expr as E
-from inductor import ir
+from fxir.expr import rules as E
 from inductor.cpp.pieces import pieces
+from inductor.ir import definitions as ir
 
 
 def _numbers(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor import records
+from inductor.base import records
 
 ANSWER = {"kernel": "template", "rows": 14, "functions": ["expf", "logf"]}
 

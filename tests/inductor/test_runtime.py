@@ -18,16 +18,18 @@ import numpy as np
 import pytest
 
 import eager
-from eager import _logging, _settings
-from eager.fake import fake_like
-from fxir.graph import Graph
-from fxir.graph_module import GraphModule
-from fxir.options import CompileOptions, GraphKind
-from inductor import backend, cache, compiled, toolchain
-from inductor.artifact import ArtifactPlan, ExternCall, Literal
-from inductor.compiled import ArtifactError
-from inductor.runtime import extern
-from inductor.toolchain import CompileError
+from eager.base import logs, settings
+from eager.base.fake import fake_like
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.ir.graph import Graph
+from fxir.ir.graph_module import GraphModule
+from inductor.artifact import cache
+from inductor.artifact.format import ArtifactPlan, ExternCall, Literal
+from inductor.base import toolchain
+from inductor.base.toolchain import CompileError
+from inductor.driver import backend
+from inductor.runtime import compiled, extern
+from inductor.runtime.compiled import ArtifactError
 from tests.inductor import extern_compiler
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,10 +39,10 @@ DEFAULT = CompileOptions()
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     extern_compiler.CALLS.clear()
-    _logging.forget_warnings()
+    logs.forget_warnings()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a failed build keeps its sources there
     monkeypatch.setattr(backend, "_compiler", lambda: extern_compiler.compile_graph)
-    with _settings.scope(cache_dir=tmp_path / "cache"):
+    with settings.scope(cache_dir=tmp_path / "cache"):
         yield
 
 
@@ -137,7 +139,7 @@ def test_other_shapes_options_and_threads_are_other_entries() -> None:
     native(affine, X)
     native(affine, X.t())
     native(affine, X, options=CompileOptions(options={"packing": False}))
-    with _settings.scope(cpu_threads=7):
+    with settings.scope(cpu_threads=7):
         native(affine, X)
     assert len(extern_compiler.CALLS) == 4
 
@@ -174,7 +176,7 @@ def test_library_that_cannot_be_loaded_is_compiled_again() -> None:
     files = [f for f in manifest["files"] if f[0] != entry.library.name]
     manifest["files"] = [*files, [entry.library.name, len(alien), cache._digest(alien)]]
     manifest_path.write_text(json.dumps(manifest))
-    with _logging.capture("cache") as records:
+    with logs.capture("cache") as records:
         again = native(affine, X)
     assert any("compiling again" in r.message for r in records)
     assert np.allclose(again(X)[0].numpy(), affine(X)[0].numpy()) and len(extern_compiler.CALLS) == 2
@@ -182,7 +184,7 @@ def test_library_that_cannot_be_loaded_is_compiled_again() -> None:
 
 def test_miss_names_what_differs_in_words() -> None:
     native(affine, X)
-    with _logging.capture("cache") as records:
+    with logs.capture("cache") as records:
         native(affine, eager.ones(4, 3))
     message = next(r.message for r in records if r.message.startswith("miss"))
     assert "inputs is float32[4, 3], there float32[2, 3]" in message and "toolchain" not in message
@@ -192,16 +194,16 @@ SECOND_PROCESS = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 import eager
-from eager import _settings
+from eager.base import settings as _settings
 from tests.inductor.test_runtime import X, affine, compile_, native
-from inductor import backend
+from inductor.driver import backend
 from tests.inductor import extern_compiler
 if sys.argv[1] == "first":
     backend._compiler = lambda: extern_compiler.compile_graph
 run = native(affine, X)
 print(run.artifact.origin, run(X)[0].tolist() == affine(X)[0].tolist())
-stages = ["inductor.ir", "inductor.schedule", "inductor.compile", "inductor.lowering", "inductor.cpp",
-          "inductor.cpp.gemm", "inductor.autotune", "inductor.triton"]
+stages = ["inductor.ir.definitions", "inductor.plan.schedule", "inductor.driver.compile", "inductor.lowering", "inductor.cpp",
+          "inductor.cpp.gemm", "inductor.driver.autotune", "inductor.triton"]
 print([m for m in stages if m in sys.modules])
 """
 
@@ -230,7 +232,7 @@ def test_second_process_loads_without_a_compiler_being_started(tmp_path: Path, m
 
 
 def test_missing_compiler_is_a_compile_error_before_anything_is_built(tmp_path: Path) -> None:
-    with _settings.scope(cpu_cxx=str(tmp_path / "no-such-g++")), pytest.raises(CompileError, match="no-such-g"):
+    with settings.scope(cpu_cxx=str(tmp_path / "no-such-g++")), pytest.raises(CompileError, match="no-such-g"):
         compile_(affine, X)
     assert not extern_compiler.CALLS
 
@@ -239,8 +241,8 @@ def test_missing_compiler_at_the_backward_runs_it_op_by_op_with_one_warning(tmp_
     x = X.clone().requires_grad_(True)
     run = compile_(affine, x)
     with (
-        _settings.scope(cpu_cxx=str(tmp_path / "no-such-g++"), capture_suppress_errors=True),
-        _logging.capture() as records,
+        settings.scope(cpu_cxx=str(tmp_path / "no-such-g++"), capture_suppress_errors=True),
+        logs.capture() as records,
     ):
         run(x)[0].sum().backward()
         run(x)[0].sum().backward()
@@ -264,7 +266,7 @@ def test_kernel_that_does_not_compile_is_a_compile_error_that_leaves_no_entry(mo
 
 def test_unwritable_cache_compiles_in_a_temporary_folder_with_one_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with _settings.scope(cache_dir=tmp_path / "file" / "cache"), _logging.capture() as records:
+    with settings.scope(cache_dir=tmp_path / "file" / "cache"), logs.capture() as records:
         for _ in range(2):
             assert np.allclose(compile_(affine, X)(X)[0].numpy(), affine(X)[0].numpy())
     assert len([r for r in records if r.level >= 30]) == 1
@@ -301,7 +303,7 @@ def test_plan_that_names_an_unknown_op_or_symbol_is_a_lookup_error() -> None:
 
 def test_logs_show_code_and_times_for_compiled_and_cached_graphs() -> None:
     for origin in ("compiled", "disk cache"):
-        with _logging.capture("output_code", "compile_time") as records:
+        with logs.capture("output_code", "compile_time") as records:
             native(affine, X)
         code = next(r.message for r in records if r.name == "output_code")
         times = next(r.message for r in records if r.name == "compile_time")
@@ -317,7 +319,7 @@ def test_explain_tells_key_steps_memory_and_notes() -> None:
 
 
 def test_debug_folder_gets_every_stage(tmp_path: Path) -> None:
-    with _settings.scope(debug_enabled=True, debug_dir=tmp_path / "debug"):
+    with settings.scope(debug_enabled=True, debug_dir=tmp_path / "debug"):
         native(affine, X)
     (folder,) = (tmp_path / "debug").iterdir()
     assert {"graph.py", "plan.json", "unit.cpp"} <= {p.name for p in folder.iterdir()}
@@ -345,9 +347,9 @@ def test_saved_artifact_runs_where_there_is_neither_cache_nor_compiler(tmp_path:
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 import eager
-from inductor import compiled
+from inductor.runtime import compiled
 graph = compiled.load({str(tmp_path / "a.fj")!r})
-print(graph(eager.zeros(2, 3))[0][3].tolist(), "inductor.compile" in sys.modules, "inductor.backend" in sys.modules)
+print(graph(eager.zeros(2, 3))[0][3].tolist(), "inductor.driver.compile" in sys.modules, "inductor.driver.backend" in sys.modules)
 """
     environment = {"PATH": "/nonexistent", "FRAMEJIT_CACHE_DIR": str(tmp_path / "empty"), "HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
@@ -413,7 +415,7 @@ def test_truncated_file_is_refused(tmp_path: Path) -> None:
 
 def test_max_autotune_is_an_entry_of_its_own_and_returns_the_same(tmp_path: Path) -> None:
     native(affine, X)
-    with _logging.capture("autotuning") as records, _settings.scope(cpu_autotune_budget_s=2):
+    with logs.capture("autotuning") as records, settings.scope(cpu_autotune_budget_s=2):
         tuned = native(affine, X, options=CompileOptions(mode="max-autotune"))
     assert np.array_equal(tuned(X)[0].numpy(), native(affine, X)(X)[0].numpy())
     assert tuned.artifact.origin == "compiled" and any("variants of the graph" in r.message for r in records)
@@ -421,7 +423,7 @@ def test_max_autotune_is_an_entry_of_its_own_and_returns_the_same(tmp_path: Path
 
 
 def test_max_autotune_setting_applies_to_every_mode() -> None:
-    with _settings.scope(cpu_max_autotune=True, cpu_autotune_budget_s=2):
+    with settings.scope(cpu_max_autotune=True, cpu_autotune_budget_s=2):
         tuned = native(affine, X)
     assert ("mode", "max-autotune") in tuned.artifact.key.parts
 
@@ -430,7 +432,7 @@ def test_max_autotune_setting_applies_to_every_mode() -> None:
 @pytest.mark.parametrize("grad", [False, True])
 def test_every_mode_agrees_with_eager_over_many_calls(mode: str, grad: bool) -> None:
     x = X.clone().requires_grad_(grad)
-    with _settings.scope(cpu_autotune_budget_s=1):
+    with settings.scope(cpu_autotune_budget_s=1):
         run = compile_(affine, x, options=CompileOptions(mode=mode))
         held = []
         for i in range(5):
@@ -459,7 +461,7 @@ def test_backend_is_registered_under_its_name() -> None:
 
 
 def test_reduce_overhead_says_what_stands_for_a_cuda_graph() -> None:
-    with _logging.capture("cudagraphs") as records:
+    with logs.capture("cudagraphs") as records:
         native(affine, X)
         native(affine, X, options=CompileOptions(mode="reduce-overhead"))
     (message,) = [r.message for r in records]

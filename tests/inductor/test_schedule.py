@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eager as torch
-from eager.fake import fake_like
+from eager.base.fake import fake_like
 from eager.nn import functional as F
-from fxir.options import CompileOptions, GraphKind
-from fxir.trace import trace
-from inductor import ir
-from inductor.backend import compile_graph
-from inductor.inline import Refusal
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.trace.trace import trace
+from inductor.driver.backend import compile_graph
+from inductor.ir import definitions as ir
+from inductor.ir.inline import Refusal
 from inductor.lowering import lower
-from inductor.memory import ALIGNMENT, Lifetime, plan_arena
-from inductor.schedule import Nest, schedule
+from inductor.plan.memory import ALIGNMENT, Lifetime, plan_arena
+from inductor.plan.schedule import Nest, schedule
 
 
 def _schedule(fn, *inputs):

@@ -13,24 +13,24 @@ import numpy as np
 import pytest
 
 import eager
-from eager import _settings
-from eager.fake import fake
+from eager.base import settings
+from eager.base.fake import fake
+from eager.base.spec import TensorSpec
 from eager.nn import functional as F
-from eager.spec import TensorSpec
-from fxir import expr as E
-from fxir import proofs
-from fxir.graph import Graph
-from fxir.options import CompileOptions, GraphKind
-from fxir.shapes import NeedsStatic, Relation, ShapeEnv
-from fxir.trace import TraceMode
-from inductor.artifact import ArtifactPlan
-from inductor.compiled import load
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.expr import proofs
+from fxir.expr import rules as E
+from fxir.ir.graph import Graph
+from fxir.symbols.shapes import NeedsStatic, Relation, ShapeEnv
+from fxir.trace.trace import TraceMode
+from inductor.artifact.format import ArtifactPlan
 from inductor.cpp.products import Problem
 from inductor.lowering import facts as lowering_facts
 from inductor.lowering import lower
 from inductor.lowering.facts import Facts
-from inductor.memory import ALIGNMENT, Lifetime, plan_arena
-from inductor.schedule import schedule
+from inductor.plan.memory import ALIGNMENT, Lifetime, plan_arena
+from inductor.plan.schedule import schedule
+from inductor.runtime.compiled import load
 from tests.inductor.helpers_symbolic import agree, compile_graph, compiled, symbolic_graph, tensor
 
 SIZES = (2, 3, 7, 16, 33, 130)  # the least, odd ones, more than a vector, not a multiple of one
@@ -279,7 +279,7 @@ def test_a_damaged_expression_is_refused(broken: str) -> None:
 
 
 def test_graphs_that_differ_in_names_and_values_only_share_an_artifact(tmp_path: Path) -> None:
-    with _settings.scope(cache_dir=tmp_path):
+    with settings.scope(cache_dir=tmp_path):
         first = compiled(lambda x, y: x @ y, ("a", "b"), ("b", "c"))
         other = compiled(lambda x, y: x @ y, ("r", "q"), ("q", "p"), hints={"r": 50, "q": 60, "p": 70})
         square = compiled(lambda x, y: x @ y, ("a", "a"), ("a", "a"))

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from eager import _settings
-from inductor import _native, toolchain
-from inductor.artifact import SourceUnit
-from inductor.toolchain import CompileError
+from eager.base import settings
+from inductor import _native
+from inductor.artifact.format import SourceUnit
+from inductor.base import toolchain
+from inductor.base.toolchain import CompileError
 from tests.inductor.helpers_runtime import PRELUDE, affine_source
 
 BROKEN = SourceUnit("broken", "int f( { return 1; }")
@@ -24,7 +25,7 @@ BROKEN = SourceUnit("broken", "int f( { return 1; }")
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a failed build keeps its sources there
-    with _settings.scope(cache_dir=tmp_path / "cache"):
+    with settings.scope(cache_dir=tmp_path / "cache"):
         yield
 
 
@@ -56,7 +57,7 @@ def test_probe_is_read_from_disk_in_a_later_process(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"identity": 1}', b"\xff\xfe"])
 def test_damaged_probe_on_disk_is_probed_again(damage: bytes) -> None:
     first = toolchain.toolchain()
-    (path,) = (_settings.current().cache.dir / "toolchains").iterdir()
+    (path,) = (settings.current().cache.dir / "toolchains").iterdir()
     path.write_bytes(damage)
     toolchain._toolchain.cache_clear()
     assert toolchain.toolchain() == first
@@ -64,7 +65,7 @@ def test_damaged_probe_on_disk_is_probed_again(damage: bytes) -> None:
 
 def test_key_changes_with_march() -> None:
     native = toolchain.toolchain()
-    with _settings.scope(cpu_march="x86-64-v2" if os.uname().machine == "x86_64" else "armv8-a"):
+    with settings.scope(cpu_march="x86-64-v2" if os.uname().machine == "x86_64" else "armv8-a"):
         other = toolchain.toolchain()
     assert other.key() != native.key()
     assert toolchain.toolchain().key() == native.key()
@@ -72,7 +73,7 @@ def test_key_changes_with_march() -> None:
 
 def test_missing_named_compiler_is_a_compile_error_that_names_the_setting() -> None:
     with (
-        _settings.scope(cpu_cxx="no-such-compiler"),
+        settings.scope(cpu_cxx="no-such-compiler"),
         pytest.raises(CompileError, match=r"no-such-compiler.*FRAMEJIT_CXX"),
     ):
         toolchain.toolchain()
@@ -82,25 +83,25 @@ def test_no_compiler_on_path_is_a_compile_error_that_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with _settings.scope(cpu_cxx=""), pytest.raises(CompileError, match=r"g\+\+, c\+\+, clang\+\+.*apt install"):
+    with settings.scope(cpu_cxx=""), pytest.raises(CompileError, match=r"g\+\+, c\+\+, clang\+\+.*apt install"):
         toolchain.toolchain()
 
 
 def test_launcher_and_flags_in_cxx_are_left_out() -> None:
     plain = toolchain.toolchain().cxx
-    with _settings.scope(cpu_cxx=f"ccache {plain} -m64"):
+    with settings.scope(cpu_cxx=f"ccache {plain} -m64"):
         assert toolchain.toolchain().cxx == plain
 
 
 def test_compiler_that_cannot_compile_is_a_compile_error(tmp_path: Path) -> None:
     bad = _script(tmp_path / "bad-cxx", "echo 'fatal: out of order' >&2; exit 3")
-    with _settings.scope(cpu_cxx=str(bad)), pytest.raises(CompileError, match="out of order"):
+    with settings.scope(cpu_cxx=str(bad)), pytest.raises(CompileError, match="out of order"):
         toolchain.toolchain()
 
 
 def test_compiler_that_says_nothing_is_a_compile_error(tmp_path: Path) -> None:
     mute = _script(tmp_path / "mute-cxx", "exit 0")
-    with _settings.scope(cpu_cxx=str(mute)), pytest.raises(CompileError, match="does not tell its version"):
+    with settings.scope(cpu_cxx=str(mute)), pytest.raises(CompileError, match="does not tell its version"):
         toolchain.toolchain()
 
 
@@ -142,7 +143,7 @@ def test_slow_compiler_is_given_up_after_the_timeout(tmp_path: Path) -> None:
     good = toolchain.toolchain()
     slow = _script(tmp_path / "slow-cxx", "exec sleep 60")
     stuck = toolchain.Toolchain(str(slow), *(getattr(good, f) for f in list(good.__dataclass_fields__)[1:]))
-    with _settings.scope(cpu_compile_timeout_s=1), pytest.raises(CompileError, match="FRAMEJIT_COMPILE_TIMEOUT_S"):
+    with settings.scope(cpu_compile_timeout_s=1), pytest.raises(CompileError, match="FRAMEJIT_COMPILE_TIMEOUT_S"):
         toolchain.build([affine_source(8)], tmp_path / "k.so", stuck)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import eager as torch
-import inductor.compile as compiling
-from inductor.artifact import SourceUnit
+import inductor.driver.compile as compiling
+from inductor.artifact.format import SourceUnit
 from inductor.cpp import units
 from inductor.cpp.units import spread
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import eager as torch
-from eager import _logging
-from eager.tensor import Tensor
-from inductor.user_lines import title, with_lines
+from eager._tensor.tensor import Tensor
+from eager.base import logs
+from inductor.base.user_lines import title, with_lines
 
 FUSED = """
 def f(x):
@@ -36,7 +36,7 @@ def program(source: str, path: Path, before: int = 0) -> Callable[..., Any]:
 
 def headers(f: Callable[..., Any], *args: Tensor) -> list[str]:
     """The comments over the kernels that a first call compiles or finds."""
-    with _logging.capture("output_code") as records:
+    with logs.capture("output_code") as records:
         f(*args)
     text = "\n".join(r.message for r in records if r.name == "output_code")
     return re.findall(r"^/\* (buf.*?) \*/", text, re.M | re.S)
@@ -56,7 +56,7 @@ def test_a_program_served_from_the_cache_reads_its_own_lines(tmp_path: Path) -> 
 
 def test_the_calls_of_a_cached_plan_are_those_of_the_program_that_runs(tmp_path: Path) -> None:
     for name, before in (("one.py", 0), ("two.py", 5)):
-        with _logging.capture("output_code") as records:
+        with logs.capture("output_code") as records:
             program(LOOKUP, tmp_path / name, before)(torch.eye(3), torch.ones(3))
         steps = re.findall(r"called at (.*)", "\n".join(r.message for r in records))
         assert steps == [f"{tmp_path / name}:{before + 4}"]
@@ -75,7 +75,7 @@ def test_hints_name_the_calls_of_the_user_once(tmp_path: Path) -> None:
     )
     path = tmp_path / "hints.py"
     args = torch.randn(1, 3, 9, 9), torch.randn(3, 3, 3, 3)
-    with _logging.capture("perf_hints") as records:
+    with logs.capture("perf_hints") as records:
         for _ in range(2):
             program(source, path)(*args)
     hints = [r.message for r in records if r.name == "perf_hints"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import eager
-from eager import signatures
+from eager.optable import signatures
 from tests.keywords.calls import Call, run
 from tests.keywords.compare import plan
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import eager
-from eager.fake import fake_like
+from eager.base.fake import fake_like
 from eager.optable.table import OPS, Op, TensorBase
 
 TensorOp = Op

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import eager as torch
-from eager.spec import is_dense
+from eager.base.spec import is_dense
 from tests.data.layout_calls import DATA_DEPENDENT, RANDOM, Case, Shape, calls, function_of, geometry, inputs, results
 
 INPUTS = list(inputs())

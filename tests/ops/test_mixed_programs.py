@@ -8,7 +8,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from eager import _settings
+from eager.base import settings
 from tests.ops.mixed_programs import grow
 
 _TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, torch.complex64: 2e-5}
@@ -63,7 +63,7 @@ def test_compiled_programs_have_eagers_history(start: int) -> None:
         program = grow(seed, history=True)
         compiled = dynamo.compile(program.function(), backend="aot_eager")
         sides = []
-        with warnings.catch_warnings(), _settings.scope(capture_suppress_errors=True):
+        with warnings.catch_warnings(), settings.scope(capture_suppress_errors=True):
             warnings.simplefilter("ignore")
             for fn in (program.function(), compiled, compiled):
                 arguments = program.arguments()

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import eager
-from eager.dtypes import can_cast
-from eager.fake import DataDependentError, fake_like
+from eager.base.dtypes import can_cast
+from eager.base.fake import DataDependentError, fake_like
+from eager.base.spec import TensorSpec, is_dense, spec_of
 from eager.optable import loop_api
 from eager.optable.indexing import flat_positions
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS, Kind
-from eager.spec import TensorSpec, is_dense, spec_of
 from tests.ops.conftest import array, assert_same, cases, flat, map_tensors, non_contiguous, public_ops, sample, specs
 
 UNDEFINED = {"empty"}  # contents are not promised

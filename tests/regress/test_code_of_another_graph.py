@@ -7,12 +7,12 @@ import itertools
 import pytest
 
 import eager as torch
+from eager.base.spec import spec_of
 from eager.optable.table import OPS
-from eager.spec import spec_of
-from fxir.graph import Graph, GraphSignature
-from fxir.node import NodeInfo
-from fxir.options import CompileOptions, GraphKind
-from inductor.backend import compile_graph
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.node import NodeInfo
+from inductor.driver.backend import compile_graph
 
 N = 1536  # a weight larger than the constants whose values are part of the key
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import eager as torch
+from eager._tensor.tensor import Tensor
 from eager.nn import functional as F
-from eager.tensor import Tensor
 
 WRITERS: dict[str, Callable[[Tensor, Any], Any]] = {
     "fill_": lambda x, v: x.clone().fill_(v),

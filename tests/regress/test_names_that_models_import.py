@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import eager as torch
-from fxir.leaves import LEAVES
+from fxir.ir.leaves import LEAVES
 
 
 def helper(x: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from eager.autograd.record import owned
+from eager.tape.record import owned
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "logsumexp": lambda x: x.logsumexp(1), "max": lambda x: x.max(1)[0], "min": lambda x: x.min(dim=0).values,

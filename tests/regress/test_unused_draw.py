@@ -6,7 +6,7 @@ import pytest
 
 import eager
 from fxir.backends import lookup
-from fxir.options import CompileOptions
+from fxir.base.options import CompileOptions
 from tests.fxir.helpers import array, capture, fakes_of
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import eager as torch
 from dynamo import _native as capture
-from eager import _logging, _settings, nn
+from eager import nn
+from eager.base import logs, settings
 from eager.nn import functional as F
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -187,7 +188,7 @@ def test_returned_input_keeps_its_identity():
 
 def test_recompile_states_the_failed_guard():
     fn = torch.compile(lambda x, n: x * n)
-    with _logging.capture("recompiles") as lines:
+    with logs.capture("recompiles") as lines:
         fn(torch.ones(3), 2)
         assert fn(torch.ones(3), 3).tolist() == [3.0] * 3
     text = "\n".join(str(line) for line in lines)
@@ -200,7 +201,7 @@ def test_break_log_names_the_users_line():
         print(end="")
         return y
 
-    with _logging.capture("graph_breaks") as lines:
+    with logs.capture("graph_breaks") as lines:
         torch.compile(f)(torch.ones(2))
     text = "\n".join(str(line) for line in lines)
     assert f"Graph break in user code at {__file__}:{f.__code__.co_firstlineno + 2}" in text
@@ -299,7 +300,7 @@ def test_failing_backend_falls_back_with_one_warning():
         raise RuntimeError("kaboom")
 
     fn = torch.compile(lambda x: x + 1, backend=broken)
-    with _settings.scope(capture_suppress_errors=True), _logging.capture() as records:
+    with settings.scope(capture_suppress_errors=True), logs.capture() as records:
         assert fn(torch.ones(2)).tolist() == [2.0, 2.0]
         assert fn(torch.ones(2)).tolist() == [2.0, 2.0]
     assert len(calls) == 1
@@ -324,7 +325,7 @@ SMALL = """
 
 
 def test_second_process_loads_from_disk_without_the_compiler(tmp_path):
-    code = SMALL + "    import sys; print([m for m in ('inductor.lowering', 'inductor.schedule') if m in sys.modules])\n"
+    code = SMALL + "    import sys; print([m for m in ('inductor.lowering', 'inductor.plan.schedule') if m in sys.modules])\n"
     first = _python(code, FRAMEJIT_CACHE_DIR=str(tmp_path))
     second = _python(code, FRAMEJIT_CACHE_DIR=str(tmp_path))
     assert first.stdout.splitlines()[0] == second.stdout.splitlines()[0] == "[3.0, 3.0, 3.0, 3.0]", first.stderr + second.stderr

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 import numpy as np
 
 import eager
-from eager import dtypes
-from eager.fake import fake_like
+from eager.base import dtypes
+from eager.base.fake import fake_like
 from eager.nn import functional as F
-from fxir.trace import trace
-from inductor import ir
+from fxir.trace.trace import trace
+from inductor.ir import definitions as ir
 from inductor.lowering import lower
-from inductor.schedule import schedule
+from inductor.plan.schedule import schedule
 from inductor.triton.kernels import TritonKernel, print_kernel
 
 F32 = dtypes.float32

@@ -3,8 +3,8 @@ import ast
 
 import pytest
 
-from eager import dtypes
-from inductor import ir
+from eager.base import dtypes
+from inductor.ir import definitions as ir
 from inductor.triton.kernels import print_kernel
 
 from . import programs

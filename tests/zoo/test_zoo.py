@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import eager
-from dynamo import api
+from dynamo.api import compile as api
 from eager import as_torch
 from tests.zoo.summary import differ, summarize
 

@@ -15,6 +15,6 @@ if _found is not None and _found.origin and os.path.dirname(os.path.realpath(_fo
     raise ImportError(f"framejit: {_found.origin} shadows framejit's package 'eager'. Rename it, or move it into a package of your own.",
                       name="eager", path=_found.origin)  # fmt: skip
 
-from eager import _bootstrap  # noqa: E402
+from eager.startup import bootstrap  # noqa: E402
 
-_bootstrap.add_alias("framejit")
+bootstrap.add_alias("framejit")

@@ -4,9 +4,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from eager._absent import missing
-from eager.dtypes import dtype
+from eager.base.dtypes import dtype
 from eager.nn.module import Module
+from eager.startup.absent_names import missing
 
 __all__ = ["CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullyShardedDataParallel", "MixedPrecision", "MixedPrecisionPolicy",
            "OffloadPolicy", "fully_shard"]  # fmt: skip

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from eager._absent import missing
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
+from eager.startup.absent_names import missing
 
 __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from eager._absent import missing
+from eager.startup.absent_names import missing
 
 __all__ = ["implicit_replication"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 from enum import IntEnum, auto
 from typing import Any
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 class CausalVariant(IntEnum):

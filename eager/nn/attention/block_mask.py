@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.nn.attention.mods import noop_mask
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 DEFAULT_BLOCK_SIZE = 128
 

@@ -9,7 +9,8 @@ import math
 import warnings
 from typing import Any, NamedTuple
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.nn.attention.block_mask import DEFAULT_BLOCK_SIZE, BlockMask, dense_to_ordered
 from eager.nn.attention.mods import MaskMod as _mask_mod_signature
 from eager.nn.attention.mods import ScoreMod as _score_mod_signature
@@ -17,7 +18,6 @@ from eager.nn.attention.mods import and_masks, create_mask, indices, is_score_mo
 from eager.nn.functional.attention import _spread_heads
 from eager.optable.matmul import transpose_last
 from eager.optable.table import OPS, cast_to
-from eager.tensor import Tensor
 
 _DEFAULT_SPARSE_BLOCK_SIZE = DEFAULT_BLOCK_SIZE
 

@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes
-from eager.device import CPU
-from eager.device import device as Device  # noqa: N812 - `device` is an argument here
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.device import CPU
+from eager.base.device import device as Device  # noqa: N812 - `device` is an argument here
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]

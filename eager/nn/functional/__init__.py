@@ -2,7 +2,8 @@
 from inspect import unwrap as _unwrap
 from typing import Any
 
-from eager.casting import listed as _listed
+from eager._tensor.tensor import attach as _attach
+from eager.functions.argument_types import all_refusing as _all_refusing
 from eager.functions.convolution import (
     channel_shuffle,
     conv1d,
@@ -54,7 +55,7 @@ from eager.functions.resampling import (
     upsample_nearest,
 )
 from eager.functions.shape import pad
-from eager.nn.functional import aten, recurrent
+from eager.nn.functional import recurrent, top_level
 from eager.nn.functional.activation import (
     celu,
     celu_,
@@ -137,15 +138,14 @@ from eager.nn.functional.loss import (
     triplet_margin_with_distance_loss,
 )
 from eager.nn.functional.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
-from eager.refusal import all_refusing as _all_refusing
-from eager.tensor import attach as _attach
+from eager.optable.autocast import listed as _listed
 
 _public = {name: value for name, value in globals().items() if not name.startswith("_")}
 globals().update(_all_refusing(_listed(_public), __name__))
 
 # Functions that torch also has at the top level, and those that are methods of Tensor too.
 TOP_LEVEL: dict[str, Any] = {
-    **_all_refusing(_listed(aten.FUNCTIONS), "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
+    **_all_refusing(_listed(top_level.FUNCTIONS), "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
     **_all_refusing({fn.__name__: _unwrap(fn) for fn in (celu, max_pool1d_with_indices, rrelu, selu)}, "eager"), "bilinear": bilinear,
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
     "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle,

@@ -4,14 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
-from eager.callers import warn
-from eager.dtypes import Category, scalar_name
-from eager.elements import check_element
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import Category, scalar_name
+from eager.base.limits import finfo
+from eager.base.scalars import check_element
+from eager.base.warn import warn
 from eager.optable.shape import in_layout_of, in_unary_layout
 from eager.optable.table import OPS, cast_to, composition, write_out
 from eager.random import state_for
-from eager.type_info import finfo
 
 Tensor = Any
 where = OPS["where"]

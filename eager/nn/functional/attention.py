@@ -4,14 +4,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import dtypes
-from eager.callers import warn
+from eager.base import dtypes
+from eager.base.spec import preserve_strides
+from eager.base.warn import warn
 from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
 from eager.optable.matmul import transpose_last
 from eager.optable.shape import laid_out
 from eager.optable.table import OPS, cast_to
-from eager.spec import preserve_strides
 
 Tensor = Any
 

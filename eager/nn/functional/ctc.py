@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import dtypes
+from eager.base import dtypes
 from eager.nn.functional.loss import resolve_reduction
 from eager.optable.asserting import demand
 from eager.optable.table import OPS, TensorBase, cast_to

@@ -4,12 +4,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import dtypes
-from eager.dtypes import scalar_name
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import TensorSpec, contiguous_strides, elementwise_strides, preserve_strides
 from eager.optable.shape import laid_out
 from eager.optable.table import OPS
 from eager.random import state_for
-from eager.spec import TensorSpec, contiguous_strides, elementwise_strides, preserve_strides
 
 Tensor = Any
 

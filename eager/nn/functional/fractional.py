@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import dtypes
+from eager.base import dtypes
 from eager.optable.table import OPS, cast_to
 from eager.random import state_for
 

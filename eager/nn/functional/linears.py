@@ -3,14 +3,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native, dtypes
-from eager.autograd.node import attach
-from eager.dtypes import c_name, promote_types, scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import c_name, promote_types, scalar_name
+from eager.base.spec import size_at
 from eager.functions.joining import broadcast_tensors
 from eager.optable.asserting import demand
 from eager.optable.table import OPS, cast_to, composition, write_out
 from eager.sparse import SparseTensor
-from eager.spec import size_at
+from eager.tape.node import attach
 
 Tensor = Any
 

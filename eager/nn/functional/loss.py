@@ -5,16 +5,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, dtypes
-from eager.callers import warn
-from eager.dtypes import c_name, scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import c_name, scalar_name
+from eager.base.spec import broadcast_shapes, normalize_dim
+from eager.base.warn import warn
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import pairwise_distance
 from eager.optable.asserting import demand
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS, cast_to, composition
-from eager.spec import broadcast_shapes, normalize_dim
 
 Tensor = Any
 TensorBase = _native.TensorBase

@@ -5,14 +5,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager import _native, dtypes
-from eager.dtypes import scalar_name
+from eager import _native
+from eager.base import dtypes
+from eager.base.dtypes import scalar_name
+from eager.base.spec import is_channels_last, size_at
+from eager.base.symint import times_ratio
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes, require_floating
 from eager.optable.shape import in_suggested_format, laid_out
 from eager.optable.table import OPS, cast_to, composition
-from eager.spec import is_channels_last, size_at
-from eager.symint import times_ratio
 
 Tensor = Any
 _EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from eager.base.spec import normalize_dim
 from eager.nn.functional.dropouts import dropout
 from eager.optable.table import OPS
-from eager.spec import normalize_dim
 
 Tensor = Any
 State = tuple[Any, ...]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.nn import init
 from eager.nn.functional import activation as functions
 from eager.nn.functional import attention
@@ -10,7 +11,6 @@ from eager.nn.module import Module
 from eager.nn.modules.linear import NonDynamicallyQuantizableLinear
 from eager.nn.modules.utils import parameter
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 def _plain(name: str, function: Any, doc: str) -> type[Module]:

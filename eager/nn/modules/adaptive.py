@@ -4,14 +4,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from eager.device import device as Device
-from eager.dtypes import dtype as DType
+from eager._tensor.tensor import Tensor
+from eager.base.device import device as Device
+from eager.base.dtypes import dtype as DType
 from eager.nn.functional import activation
 from eager.nn.module import Module
 from eager.nn.modules.container import ModuleList, Sequential
 from eager.nn.modules.linear import Linear
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 class _ASMoutput(NamedTuple):

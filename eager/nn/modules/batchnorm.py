@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import dtypes
-from eager.device import CPU, default_device, device
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.device import CPU, default_device, device
 from eager.nn import init
 from eager.nn.functional import norm as functions
 from eager.nn.module import Module
@@ -12,7 +13,6 @@ from eager.nn.modules.lazy import LazyModuleMixin
 from eager.nn.modules.utils import parameter
 from eager.nn.parameter import UninitializedBuffer, UninitializedParameter
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 def _filled(shape: tuple[int, ...], value: float, where: Any, dtype: Any) -> Tensor:

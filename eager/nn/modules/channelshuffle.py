@@ -1,9 +1,9 @@
 """Channels of different groups interleaved."""
 from __future__ import annotations
 
+from eager._tensor.tensor import Tensor
 from eager.functions import convolution
 from eager.nn.module import Module
-from eager.tensor import Tensor
 
 
 class ChannelShuffle(Module):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.nn._base import typename
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
-from eager.tensor import Tensor
 
 
 def _position(index: Any, length: int, who: str) -> int:

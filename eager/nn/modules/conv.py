@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.functions import convolution as functions
 from eager.functions.shape import pad
 from eager.nn import init
@@ -12,7 +13,6 @@ from eager.nn.module import Module
 from eager.nn.modules.lazy import LazyModuleMixin
 from eager.nn.modules.utils import _ntuple, _reverse_repeat_tuple, parameter
 from eager.nn.parameter import UninitializedParameter
-from eager.tensor import Tensor
 
 _MODES = ("zeros", "reflect", "replicate", "circular")
 

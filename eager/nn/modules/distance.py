@@ -1,9 +1,9 @@
 """Distances as layers."""
 from __future__ import annotations
 
+from eager._tensor.tensor import Tensor
 from eager.nn.functional import linears as functions
 from eager.nn.module import Module
-from eager.tensor import Tensor
 
 
 class PairwiseDistance(Module):

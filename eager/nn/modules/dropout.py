@@ -1,9 +1,9 @@
 """Dropout layers: active in training, the identity in evaluation."""
 from __future__ import annotations
 
+from eager._tensor.tensor import Tensor
 from eager.nn.functional import dropouts as functions
 from eager.nn.module import Module
-from eager.tensor import Tensor
 
 
 class _DropoutNd(Module):

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.functions import convolution
 from eager.nn.module import Module
-from eager.tensor import Tensor
 
 
 class Unfold(Module):

@@ -4,9 +4,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.nn import functional
 from eager.nn.modules.batchnorm import _check, _LazyNormBase, _NormBase
-from eager.tensor import Tensor
 
 
 class _InstanceNorm(_NormBase):

@@ -4,13 +4,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.nn import init
 from eager.nn.functional import linears as functions
 from eager.nn.module import Module
 from eager.nn.modules.lazy import LazyModuleMixin
 from eager.nn.modules.utils import parameter
 from eager.nn.parameter import Parameter, UninitializedParameter
-from eager.tensor import Tensor
 
 
 class Identity(Module):

@@ -5,12 +5,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.nn import functional
 from eager.nn.functional import loss as functions
 from eager.nn.module import Module
 from eager.nn.modules.distance import PairwiseDistance
 from eager.nn.modules.linear import Linear
-from eager.tensor import Tensor
 
 
 class _Loss(Module):

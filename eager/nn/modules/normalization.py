@@ -4,13 +4,13 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.nn import init
 from eager.nn.functional import norm as functions
 from eager.nn.module import Module
 from eager.nn.modules.utils import parameter
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 def _shape(normalized_shape: Any) -> tuple[int, ...]:

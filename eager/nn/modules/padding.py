@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.functions.shape import pad
 from eager.nn.module import Module
 from eager.nn.modules.utils import _ntuple
-from eager.tensor import Tensor
 
 
 class _PadNd(Module):

@@ -1,9 +1,9 @@
 """Channels to pixels and back."""
 from __future__ import annotations
 
+from eager._tensor.tensor import Tensor
 from eager.functions import convolution
 from eager.nn.module import Module
-from eager.tensor import Tensor
 
 
 class PixelShuffle(Module):

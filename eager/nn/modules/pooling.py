@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.functions import pooling as functions
 from eager.nn.functional import fractional
 from eager.nn.module import Module
 from eager.nn.modules.utils import _ntuple
-from eager.tensor import Tensor
 
 
 class _MaxPoolNd(Module):

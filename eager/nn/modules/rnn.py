@@ -5,6 +5,7 @@ import math
 import warnings
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.amp.autocast_mode import is_autocast_enabled
 from eager.nn import init
 from eager.nn.functional import recurrent
@@ -13,7 +14,6 @@ from eager.nn.module import Module
 from eager.nn.modules.utils import parameter
 from eager.nn.utils.rnn import PackedSequence
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.nn import functional, init
 from eager.nn.module import Module
 from eager.nn.modules.utils import parameter
 from eager.nn.parameter import Parameter
-from eager.tensor import Tensor
 
 
 def _table(num: int, dim: int, given: Tensor | None, device: Any, dtype: Any, freeze: bool) -> Parameter:

@@ -5,11 +5,12 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
 from eager.amp.autocast_mode import is_autocast_enabled
 from eager.autograd.grad_mode import is_grad_enabled
 from eager.backends import mha
-from eager.callers import warn
+from eager.base import dtypes
+from eager.base.warn import warn
 from eager.compiler import is_compiling
 from eager.nn import init
 from eager.nn.functional import activation as functions
@@ -20,7 +21,6 @@ from eager.nn.modules.dropout import Dropout
 from eager.nn.modules.linear import Linear
 from eager.nn.modules.normalization import LayerNorm
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any
 
-from eager import dtypes
-from eager.device import default_device, device
+from eager.base import dtypes
+from eager.base.device import default_device, device
+from eager.base.spec import TensorSpec
 from eager.nn.parameter import Parameter
 from eager.optable.table import empty
-from eager.spec import TensorSpec
 
 
 def parameter(shape: tuple[int, ...], where: Any = None, dtype: Any = None, requires_grad: bool = True) -> Parameter:

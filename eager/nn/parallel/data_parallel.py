@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import cuda
-from eager.device import device
+from eager.base.device import device
 from eager.nn.module import Module
 
 

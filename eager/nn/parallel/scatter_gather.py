@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eager.device import device
+from eager._tensor.tensor import Tensor
+from eager.base.device import device
 from eager.functions import FUNCTIONS
-from eager.tensor import Tensor
 
 __all__ = ["gather", "scatter"]
 

@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 def _as_list(parameters: Any) -> list[Tensor]:

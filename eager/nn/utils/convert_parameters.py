@@ -4,9 +4,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from eager._tensor.tensor import Tensor
 from eager.nn._base import typename
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -4,10 +4,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 def _scale(var: Tensor, eps: float, weight: Tensor | None) -> Tensor:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import dtypes, linalg
+from eager import linalg
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import no_grad
+from eager.base import dtypes
 from eager.nn.module import Module
 from eager.nn.utils import parametrize
 from eager.optable.matmul import transpose_last
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 _MAPS = ("matrix_exp", "cayley", "householder")
 _EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23, "complex128": 2.0**-52}

@@ -4,12 +4,12 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base.spec import normalize_dim as _normalize_dim
 from eager.nn.module import Module
 from eager.nn.utils import parametrize
 from eager.nn.utils.orthogonal import orthogonal
 from eager.optable.table import OPS
-from eager.spec import normalize_dim as _normalize_dim
-from eager.tensor import Tensor
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:  # noqa: A002 - torch's name

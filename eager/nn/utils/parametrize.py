@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.nn.module import Module
 from eager.nn.modules.container import ModuleDict, ModuleList
 from eager.nn.parameter import Parameter
-from eager.tensor import Tensor
 
 _cache_depth = 0
 _cache: dict[tuple[int, str], Any] = {}

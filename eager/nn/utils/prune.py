@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from eager import _native, dtypes
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.nn.module import Module
 from eager.nn.utils.convert_parameters import parameters_to_vector
 from eager.optable.table import OPS
 from eager.random import state_for
-from eager.tensor import Tensor
 
 
 def _ones_like(t: Tensor) -> Tensor:

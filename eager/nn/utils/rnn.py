@@ -5,10 +5,10 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from eager import dtypes
-from eager.flags import check_flags as _check_flags
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.flags import check_flags as _check_flags
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 class _Packed(NamedTuple):

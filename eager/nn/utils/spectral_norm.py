@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import no_grad
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
 from eager.nn.utils.parametrizations import _unit
 from eager.optable.table import OPS
-from eager.tensor import Tensor
 
 
 class SpectralNorm:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.callers import warn
+from eager.base.warn import warn
 from eager.nn.module import Module
 from eager.nn.parameter import Parameter
 from eager.nn.utils.parametrizations import norm_except_dim, weight_from_norm

@@ -11,10 +11,10 @@ import weakref
 from functools import wraps
 from typing import Any
 
-from eager.callers import warn
+from eager._tensor.tensor import Tensor
+from eager.base.warn import warn
 from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer
-from eager.tensor import Tensor
 
 
 def _set(group: dict[str, Any], key: str, value: Any) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 from eager import return_types
-from eager.tensor import Size
-from eager.utils._pytree.registry import (
+from eager._tensor.tensor import Size
+from eager.base.pytree.registry import (
     BUILTIN_TYPES,
     STANDARD_DICT_TYPES,
     SUPPORTED_NODES,
@@ -45,9 +45,9 @@ from eager.utils._pytree.registry import (
     register_dataclass,
     register_pytree_node,
 )
-from eager.utils._pytree.registry import node_type as _get_node_type
-from eager.utils._pytree.text import treespec_dumps, treespec_loads, treespec_pprint
-from eager.utils._pytree.tree import (
+from eager.base.pytree.registry import node_type as _get_node_type
+from eager.base.pytree.text import treespec_dumps, treespec_loads, treespec_pprint
+from eager.base.pytree.tree import (
     LeafSpec,
     PyTreeSpec,
     TreeSpec,

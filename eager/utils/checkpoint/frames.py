@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from eager import _native, dispatch
+from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.autograd.function import Function
 from eager.autograd.graph import saved_tensors_hooks
 from eager.compiler import call_outside
+from eager.dispatch import calls
 from eager.functions.creation import empty
-from eager.tensor import Tensor
 from eager.utils.checkpoint.surroundings import Surroundings
 
 ContextPair = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
@@ -198,20 +199,20 @@ def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 # ---- debug: which ops both runs called ----
 
 
-class _OpLog(dispatch.Mode):
+class _OpLog(calls.Mode):
     """Notes every op call with the shapes and dtypes of its tensors; starts anew each time it is entered."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def __enter__(self) -> dispatch.Mode:
+    def __enter__(self) -> calls.Mode:
         self.lines.clear()
         return super().__enter__()
 
     def dispatch(self, op: Any, args: tuple[Any, ...]) -> Any:
         shown = ", ".join(f"{a.dtype.name}{list(a.shape)}" if isinstance(a, Tensor) else repr(a) for a in args)
         self.lines.append(f"  {op.name}({shown})")
-        return dispatch.below(op, args)
+        return calls.below(op, args)
 
 
 def logging_contexts() -> tuple[ContextPair, Callable[[], str]]:

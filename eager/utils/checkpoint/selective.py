@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eager import dispatch
+from eager._tensor.tensor import Tensor
+from eager.dispatch import calls
 from eager.optable.table import Op
-from eager.tensor import Tensor
 from eager.utils._pytree import tree_map_only
 
 
@@ -50,19 +50,19 @@ class _Kept:
         return self.value.detach()
 
 
-class _Keeping(dispatch.Mode):
+class _Keeping(calls.Mode):
     def __init__(self, policy: PolicyFn, kept: dict[str, deque[Any]]) -> None:
         self.policy = policy
         self.kept = kept
 
     def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
-        result = dispatch.below(op, args)
+        result = calls.below(op, args)
         if not op.mutates and _keeps(self.policy, SelectiveCheckpointContext(False, result), op, args):
             self.kept[op.name].append(tree_map_only(Tensor, lambda t: _Kept(t.detach(), t._version), result))
         return result
 
 
-class _Reusing(dispatch.Mode):
+class _Reusing(calls.Mode):
     def __init__(self, policy: PolicyFn, kept: dict[str, deque[Any]], may_change: bool) -> None:
         self.policy = policy
         self.kept = kept
@@ -70,7 +70,7 @@ class _Reusing(dispatch.Mode):
 
     def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
         if op.mutates or not _keeps(self.policy, SelectiveCheckpointContext(True), op, args):
-            return dispatch.below(op, args)
+            return calls.below(op, args)
         if not self.kept[op.name]:
             raise RuntimeError(f"checkpoint: no result of {op.name} is kept: either backward runs a second time through a region "
                                "computed under a selective checkpoint, which is not allowed, or the policy answered differently "
@@ -88,7 +88,7 @@ def _keeps(policy: PolicyFn, context: SelectiveCheckpointContext, op: Op, args: 
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: PolicyFn | Sequence[Op],
-                                         allow_cache_entry_mutation: bool = False) -> tuple[dispatch.Mode, dispatch.Mode]:  # fmt: skip
+                                         allow_cache_entry_mutation: bool = False) -> tuple[calls.Mode, calls.Mode]:  # fmt: skip
     """For `context_fn` of `checkpoint`: contexts of the first and the second run.
 
     policy_fn_or_list: ops of the table whose results to keep, or `policy(context, op, *args) -> CheckpointPolicy`. It

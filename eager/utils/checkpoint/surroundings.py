@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eager import ambient, random
+from eager import random
+from eager._tensor.tensor import Tensor
+from eager.base import thread_state
 from eager.random import Generator
-from eager.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Surroundings:
     @staticmethod
     def now(with_random: bool) -> Surroundings:
         states = tuple((g, g.get_state()) for g in random.default_generators()) if with_random else None
-        return Surroundings(ambient.autocast(), ambient.device(), states)
+        return Surroundings(thread_state.autocast(), thread_state.device(), states)
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
@@ -36,8 +37,8 @@ class Surroundings:
             before._enter()
 
     def _enter(self) -> None:
-        ambient.set_autocast(self.autocast)
-        ambient.set_device(self.device)
+        thread_state.set_autocast(self.autocast)
+        thread_state.set_device(self.device)
         for generator, state in self.random_states or ():
             generator.set_state(state)
 

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from eager._tensor.tensor import Tensor
 from eager.functions.random import randperm
 from eager.random import Generator
-from eager.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")

@@ -5,11 +5,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.functions.creation import as_tensor, empty
 from eager.functions.random import multinomial, randint, random_, randperm
 from eager.random import Generator
-from eager.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

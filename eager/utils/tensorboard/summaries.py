@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
 from eager.utils.tensorboard.protocol import (
     HistogramProto,
     Summary,

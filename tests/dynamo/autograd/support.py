@@ -14,8 +14,9 @@ from typing import Any
 
 import dynamo
 import eager as torch
-from dynamo.compiler import all_regions
-from eager import Tensor, _settings
+from dynamo.compilation.region import all_regions
+from eager import Tensor
+from eager.base import settings
 
 Compile = Callable[..., Any]
 BACKENDS = ("eager", "aot_eager")
@@ -107,7 +108,7 @@ def check(program: Program, backend: str) -> None:
     torch.manual_seed(7)
     expected = copy.deepcopy(_detached(program.run(plainly)))
     torch.manual_seed(7)
-    with _settings.scope(capture_suppress_errors=False):
+    with settings.scope(capture_suppress_errors=False):
         got = program.run(compiled)
     same(expected, copy.deepcopy(_detached(got)))
     fallbacks = [f for region in all_regions() for f in region.statistics.fallbacks if f.startswith("compile:")]

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import dynamo
-from eager import _settings
+from eager.base import settings
 from tests.dynamo.cpython.modules import EXCLUDED
 
 TEST_S = 20.0
@@ -80,7 +80,7 @@ def main() -> int:
     sys.unraisablehook = lambda unraisable: None
     imported = __import__(f"test.{module}", fromlist=["*"])
     suite = unittest.TestLoader().loadTestsFromModule(imported)
-    with _settings.scope(capture_suppress_errors=False, capture_unroll_limit=2000):
+    with settings.scope(capture_suppress_errors=False, capture_unroll_limit=2000):
         for test in _tests(suite):
             if isinstance(test, doctest.DocTestCase) or type(test).__module__ != imported.__name__:
                 continue

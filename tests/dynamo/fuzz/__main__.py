@@ -7,8 +7,7 @@ import sys
 import time
 import warnings
 
-import dynamo
-from dynamo import api
+from dynamo.api import compile as api
 from tests.dynamo.fuzz import observe
 from tests.dynamo.fuzz.programs import write
 from tests.dynamo.fuzz.shrink import shrink
@@ -67,7 +66,7 @@ def main() -> int:
             print(report, "\n", flush=True)
             if len(failures) >= options.stop_after:
                 break
-    dynamo.reset()
+    api.reset()
     elapsed = time.monotonic() - started
     print(f"{done} programs in {elapsed:.0f} s, {skipped} skipped for time; {graphs} graphs, {breaks} breaks; "
           f"{len(failures)} differences {failures or ''}; next seed {options.seed + done + skipped}")  # fmt: skip

@@ -25,7 +25,8 @@ import numpy
 
 import dynamo
 import eager
-from eager import Tensor, _settings
+from eager import Tensor
+from eager.base import settings as _settings
 from tests.dynamo.fuzz.programs import CAST
 
 _MODULES: Final = {"torch": eager, "dynamo": dynamo, "functools": functools, "collections": collections, "dataclasses": dataclasses,

@@ -1,4 +1,4 @@
-"""Calls of numpy's functions and methods on arrays, several for each row of the table of `dynamo.numpy_table`.
+"""Calls of numpy's functions and methods on arrays, several for each row of the table of `dynamo.builtins.numpy.table`.
 
 a, b: (3, 4); t: a transposed, not contiguous; v: (4,); i: indices within 3. Each gives an array, a scalar or several of them.
 """

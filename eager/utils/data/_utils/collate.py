@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from eager import dtypes
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
 from eager.functions.creation import as_tensor, tensor
 from eager.functions.joining import stack
-from eager.tensor import Tensor
 
 CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eager.tensor import Tensor
+from eager._tensor.tensor import Tensor
 from eager.utils.data._utils.collate import _is_namedtuple, _mapping_like, _sequence_like
 
 

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from eager import _native
+from eager._tensor.tensor import Tensor
 from eager.functions.memory import nameless_file
 from eager.nn.parameter import Parameter
-from eager.tensor import Tensor
 
 _INLINE_BYTES = 48 << 10  # below: the socket is as fast, and needs no page of its own
 _ALIGNMENT = 64

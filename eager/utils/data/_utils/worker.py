@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from eager._utils import ExceptionWrapper
+from eager.base.threads import set_num_threads
 from eager.random import manual_seed
-from eager.threads import set_num_threads
 from eager.utils.data._utils.fetch import Fetcher, IterableFetcher
 from eager.utils.data._utils.transfer import Channel
 

@@ -1,0 +1,1 @@
+"""The public functions: `compile` and its companions; `checkpoints` for activation checkpointing."""

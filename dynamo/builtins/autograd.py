@@ -1,0 +1,340 @@
+"""autograd inside captured code: custom Functions, autograd.grad, requires_grad_().
+
+A custom Function is followed in place, with its ctx as a value; its backward becomes a graph of its own, and a node of
+the graph hangs that on the results. Part of the builtin table; importing this module adds its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.builtins.registry import SPECIAL, Args, Kwargs
+from dynamo.report import causes
+from dynamo.report.errors import Raised, Unsupported
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.objects import BuiltinMethod, ClassValue
+from dynamo.values.sequences import ListValue, TupleValue
+from dynamo.values.tensor import TensorValue
+from eager import Tensor
+from eager.autograd import engine
+from eager.autograd.function import ONCE, Function, FunctionCtx, attach_outputs, once_differentiable
+from eager.base import thread_state
+from eager.base.fake import fake
+from eager.base.spec import spec_of
+from eager.tape.node import Node, edge_of
+from fxir.ir.graph_module import GraphModule
+
+if TYPE_CHECKING:
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
+
+_MOST_PATTERNS: Final = 3  # differentiable outputs of a function that wants to be told which gradients are missing
+
+
+class ContextValue(Value):
+    """The `ctx` of a custom function that is being followed."""
+
+    def __init__(self, cls: type[Function], needs: Sequence[bool], born: int) -> None:
+        self.cls = cls
+        self.born = born
+        self.attributes: dict[str, Value] = {"needs_input_grad": TupleValue([Constant(n) for n in needs])}
+        self.saved: list[Value] = []
+        self.constant_outputs: list[Value] = []
+        self.materialize = True
+
+    def python_type(self) -> type:
+        return self.cls._backward_cls  # type: ignore[no-any-return]
+
+    def describe(self) -> str:
+        return f"the ctx of {self.cls.__name__}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def getattr(self, cap: Capture, name: str) -> Value:
+        if name in self.attributes:
+            return self.attributes[name]
+        if name == "saved_tensors":
+            return TupleValue(list(self.saved))
+        if name in _METHODS:
+            return BuiltinMethod(self, name)
+        if hasattr(self.python_type(), name) or name in _OWN:
+            raise Unsupported(causes.AUTOGRAD, f"{self.describe()}.{name}")
+        return cap.raise_(AttributeError, f"'{self.python_type().__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+
+    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+        if name in _OWN:
+            raise Unsupported(causes.AUTOGRAD, f"{self.describe()}.{name} = ...")
+        cap.mutating(self)
+        self.attributes[name] = value
+
+    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name not in _METHODS or kwargs:
+            return super().call_method(cap, name, args, kwargs)
+        cap.mutating(self)
+        given = [cap.realize(a) for a in args]
+        if name == "save_for_backward":
+            if not all(isinstance(v, TensorValue) or v is NONE or _is_none(v) for v in given):
+                raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} saves what is no tensor")
+            self.saved = given
+        elif name == "mark_non_differentiable":
+            self.constant_outputs = given
+        elif name == "set_materialize_grads":
+            self.materialize = given[0].truth(cap)
+        elif name != "save_for_forward":
+            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} calls ctx.{name}()")
+        return NONE
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        cg.impossible(self, f"{self.describe()} is needed outside of it")
+
+
+_OWN: Final = frozenset({*vars(FunctionCtx), *Node.__slots__, "saved_tensors", "_saved", "_released", "_positions"}) - {"needs_input_grad"}
+_METHODS: Final = frozenset({"save_for_backward", "save_for_forward", "mark_non_differentiable", "mark_dirty", "set_materialize_grads"})
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardGraph:
+    """gm: gradients of outputs and kept tensors (of these positions) to one gradient or None per argument of forward."""
+
+    gm: GraphModule
+    grads: tuple[int, ...]
+    kept: tuple[int, ...]
+
+
+class WithBackward:
+    """A node's target: (tensor arguments, outputs, kept tensors) -> outputs, which get a custom backward.
+
+    graphs: by the set (bit mask) of outputs that a gradient comes to. saved: how many of the kept tensors are watched
+    for writes. positions: of the tensors among the arguments. constant: outputs that get no history.
+    """
+
+    def __init__(self, cls: type[Function], needs: tuple[bool, ...], positions: tuple[int, ...], constant: frozenset[int],
+                 materialize: bool, saved: int, graphs: dict[int, BackwardGraph]) -> None:  # fmt: skip
+        self.__name__ = f"{cls.__name__}.apply"
+        self.needs = needs
+        self.positions = positions
+        self.constant = constant
+        self.materialize = materialize
+        self.saved = saved
+        self.graphs = graphs
+        backward = self._backward
+        run = once_differentiable(backward) if is_once_differentiable(cls) else backward
+        self.function: Any = type(cls.__name__, (Function,), {"backward": staticmethod(run)})
+
+    def __call__(self, inputs: Sequence[Tensor], outputs: Sequence[Any], kept: Sequence[Any]) -> tuple[Any, ...]:
+        ctx = self.function._backward_cls([edge_of(t) for t in inputs], self.positions)
+        ctx.needs_input_grad = self.needs
+        ctx.materialize_grads = self.materialize
+        ctx.non_differentiable = tuple(outputs[i] for i in self.constant)
+        ctx.to_save = tuple(kept[: self.saved])
+        ctx.kept = tuple(kept[self.saved :])
+        return tuple(attach_outputs(ctx, tuple(inputs), list(outputs)))
+
+    def _backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        present = sum(1 << i for i, g in enumerate(grads) if g is not None)
+        graph = self.graphs[present]
+        kept = (*ctx.saved_tensors, *ctx.kept)
+        before = thread_state.set_autocast(None)
+        try:
+            found: tuple[Any, ...] = graph.gm(*(grads[i] for i in graph.grads), *(kept[i] for i in graph.kept))
+        finally:
+            thread_state.set_autocast(before)
+        return found
+
+
+def is_once_differentiable(cls: type[Function]) -> bool:
+    """Whether the class's backward refuses to be differentiated."""
+    return bool(getattr(cls.backward, ONCE, False))
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+def _apply(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """cls.apply(*args)"""
+    owner = cap.realize(args[0])
+    if not isinstance(owner, ClassValue) or kwargs:
+        raise Unsupported(causes.AUTOGRAD, "a custom Function applied with keyword arguments")
+    return _Application(cap, owner, [cap.realize(a) for a in args[1:]]).run()
+
+
+class _Application:
+    """One call of a custom function."""
+
+    def __init__(self, cap: Capture, owner: ClassValue, args: list[Value]) -> None:
+        self.cap = cap
+        self.owner = owner
+        self.cls: type[Function] = owner.cls
+        self.name = f"{owner.cls.__name__}.backward()"
+        self.args = args
+        self.tensors = {i: a for i, a in enumerate(args) if isinstance(a, TensorValue)}
+        needs = [isinstance(a, TensorValue) and a.fake._requires_grad for a in args]
+        self.recording = cap.grad_mode and any(needs)
+        self.ctx = ContextValue(self.cls, needs, cap.steps)
+        self.needs = tuple(needs)
+
+    def run(self) -> Value:
+        cap = self.cap
+        result = self._forward()
+        if not self.recording:
+            return result
+        if cap.transforming:
+            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} inside of a function transform")
+        single = not (isinstance(result, TupleValue) and issubclass(result.cls, tuple))
+        outputs = [result] if single else [cap.realize(v) for v in result.items]  # type: ignore[attr-defined]
+        self._check_outputs(outputs)
+        attached = self._attach(outputs)
+        return attached[0] if single else TupleValue(attached, None, result.python_type())
+
+    def _forward(self) -> Value:
+        cap, owner = self.cap, self.owner
+        before = cap.grad_mode
+        if before:
+            cap.set_grad_mode(False)
+        try:
+            forward = cap.read_attribute(owner, "forward")
+            if self.cls.has_setup_context():
+                result = cap.realize(cap.call(forward, list(self.args), {}))
+                cap.call(cap.read_attribute(owner, "setup_context"), [self.ctx, TupleValue(list(self.args)), result], {})
+            else:
+                result = cap.realize(cap.call(forward, [self.ctx, *self.args], {}))
+        except Raised:
+            if before:
+                cap.set_grad_mode(True)
+            raise
+        if before:
+            cap.set_grad_mode(True)
+        return result
+
+    def _check_outputs(self, outputs: list[Value]) -> None:
+        """What needs more than a history on new tensors is left to eager."""
+        inputs = {id(t.fake) for t in self.tensors.values()}
+        seen: set[int] = set()
+        for y in outputs:
+            if not isinstance(y, TensorValue):
+                if not isinstance(y, Constant):
+                    raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} gives a {y.python_type().__name__}")
+                continue
+            if id(y.fake) in inputs or id(y.fake) in seen or y.source is not None or y.fake._grad_fn is not None:
+                raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} gives a tensor that it did not make")
+            seen.add(id(y.fake))
+
+    def _attach(self, outputs: list[Value]) -> list[Value]:
+        cap = self.cap
+        constant = frozenset(i for i, y in enumerate(outputs) if any(y is c for c in self.ctx.constant_outputs))
+        kept: list[Any] = list(self.ctx.saved)
+        graphs = {mask: self._backward(outputs, mask, kept) for mask in self._patterns(outputs, constant)}
+        target = WithBackward(self.cls, self.needs, tuple(self.tensors), constant, self.ctx.materialize, len(self.ctx.saved), graphs)
+        given: list[Value] = [ListValue(list(self.tensors.values())), ListValue(list(outputs)), ListValue(kept)]
+        cap.tensor_effect(target, given)
+        return outputs
+
+    def _patterns(self, outputs: list[Value], constant: frozenset[int]) -> list[int]:
+        """Which outputs a gradient may come to, as bit masks: all tensors, if missing ones are filled up."""
+        tensors = [i for i, y in enumerate(outputs) if isinstance(y, TensorValue)]
+        if self.ctx.materialize:
+            return [sum(1 << i for i in tensors)]
+        wanted = [i for i in tensors if i not in constant and outputs[i].fake.dtype.category >= 2]  # type: ignore[attr-defined]
+        if len(wanted) > _MOST_PATTERNS:
+            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} asks which of {len(wanted)} gradients are missing")
+        choices = product((False, True), repeat=len(wanted))
+        return [mask for chosen in choices if (mask := sum(1 << i for i, c in zip(wanted, chosen, strict=True) if c))]
+
+    def _backward(self, outputs: list[Value], mask: int, kept: list[Any]) -> BackwardGraph:
+        """Follow backward with gradients for the outputs of `mask`; what it uses from outside is added to `kept`."""
+        cap = self.cap
+        with cap.recording(self.name, False, later=True) as level:
+            given: list[Value] = []
+            for i, y in enumerate(outputs):
+                spec = spec_of(y.fake) if isinstance(y, TensorValue) and mask >> i & 1 else None
+                given.append(NONE if spec is None else level.add_input(cap, fake(spec), spec))
+            result = cap.realize(cap.call(self._backward_function(), [self.ctx, *given], {}))
+            found = [cap.realize(v) for v in result.items] if isinstance(result, TupleValue) else [result]
+            gm = level.finish(tuple(self._gradient(i, g) for i, g in enumerate(self._trimmed(found))))
+        places = []
+        for value in level.captured:
+            at = next((k for k, v in enumerate(kept) if v is value), None)
+            places.append(len(kept) if at is None else at)
+            if at is None:
+                kept.append(value)
+        return BackwardGraph(gm, tuple(i for i in range(len(outputs)) if mask >> i & 1), tuple(places))
+
+    def _backward_function(self) -> Value:
+        if self.cls.vjp is not Function.vjp or self.cls.backward is Function.backward:
+            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} without a backward of its own")
+        found = self.cap.read_attribute(self.owner, "backward")
+        if not is_once_differentiable(self.cls):
+            return found
+        inner = self.cls.backward.__wrapped__  # type: ignore[attr-defined]
+        return self.cap.wrap_static(inner, self.name)
+
+    def _trimmed(self, found: list[Value]) -> list[Value]:
+        total = len(self.args)
+        if len(found) > total and all(_is_none(v) for v in found[total:]):
+            found = found[:total]
+        if len(found) != total:
+            raise Unsupported(causes.AUTOGRAD, f"{self.name} gives {len(found)} gradients for {total} arguments")
+        return found
+
+    def _gradient(self, i: int, g: Value) -> Any:
+        if _is_none(g):
+            return None
+        if not isinstance(g, TensorValue) or i not in self.tensors:
+            raise Unsupported(causes.AUTOGRAD, f"{self.name} gives a {g.python_type().__name__} for argument {i}")
+        return self.cap.node_of(g)
+
+
+# --- autograd.grad -----------------------------------------------------------------------------------------------
+
+
+def _grad(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """autograd.grad(outputs, inputs, ...) where all that it runs through is part of the graph."""
+    if cap.transforming:
+        raise Unsupported(causes.AUTOGRAD, "autograd.grad() inside of a function transform")
+    outputs = _tensors(cap, args[0] if args else kwargs.get("outputs", NONE))
+    inputs = _tensors(cap, args[1] if len(args) > 1 else kwargs.get("inputs", NONE))
+    _refuse_history(cap, outputs, inputs)
+    return cap.tensor_call(engine.grad, args, kwargs)
+
+
+def _tensors(cap: Capture, value: Value) -> list[TensorValue]:
+    value = cap.realize(value)
+    items = [cap.realize(v) for v in value.items] if isinstance(value, TupleValue | ListValue) else [value]
+    if not all(isinstance(v, TensorValue) for v in items):
+        raise Unsupported(causes.AUTOGRAD, "autograd.grad() of what is no tensor")
+    return items  # type: ignore[return-value]
+
+
+def _refuse_history(cap: Capture, outputs: list[TensorValue], inputs: list[TensorValue]) -> None:
+    """Histories that began outside, and hooks from outside, are only there when the compiled function runs. They count where
+    they may lead to what is differentiated by: a tensor from outside, not one made in the graph."""
+    given = [t for t in inputs if any(t is v for v in cap.inputs)]
+    if not given:
+        return
+    roots = [e[0] for v in outputs if (e := edge_of(v.fake)) is not None]
+    reached = set(engine.reachable(roots)[1])
+    for v in cap.inputs:
+        edge = edge_of(v.fake) if v.real is not None else None
+        if edge is None or edge[0] not in reached:
+            continue
+        if _has_hooks(v.real):
+            raise Unsupported(causes.AUTOGRAD, f"autograd.grad() through {v.describe()}, which has hooks")
+        if v.real.grad_fn is not None and any(t is not v for t in given):  # type: ignore[union-attr]
+            raise Unsupported(causes.AUTOGRAD, f"autograd.grad() through the history of {v.describe()}")
+
+
+def _has_hooks(tensor: Any) -> bool:
+    """Whether code runs when a gradient comes to `tensor`. Hooks of one that was computed are with the node that made it."""
+    meta, node = tensor._autograd, tensor.grad_fn
+    of_node = node.tensor_hooks if node is not None else None
+    return (meta is not None and bool(meta.hooks or meta.post_hooks)) or bool(of_node and of_node.get(tensor.output_nr))
+
+
+SPECIAL[Function.apply.__func__] = _apply  # type: ignore[attr-defined]
+SPECIAL[engine.grad] = _grad

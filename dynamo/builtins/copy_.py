@@ -1,0 +1,131 @@
+"""copy.copy() and copy.deepcopy() of captured values: what the copy module would do, step by step.
+
+Owns plain containers, and instances of user classes that are copied as `object.__reduce_ex__` says: a new instance without
+`__init__`, and the entries of its `__dict__`. What cannot be copied here ends the graph at the call, not deep inside the
+copy module.
+"""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import enum
+import types
+from typing import TYPE_CHECKING, Final
+
+from dynamo.builtins.registry import SPECIAL
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import Value
+from dynamo.values.constant import Constant
+from dynamo.values.functions import FunctionValue
+from dynamo.values.mappings import DictValue
+from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
+from dynamo.values.sequences import ListValue, TupleValue
+from eager.nn import Module
+
+if TYPE_CHECKING:
+    from dynamo.builtins.registry import Args, Kwargs
+    from dynamo.frames.capture import Capture
+
+_AS_THEY_ARE: Final = (Constant, FunctionValue, ClassValue, BuiltinValue)
+# What a class may define to be copied in a way of its own.
+_OWN_WAYS: Final = (
+    "__new__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __getnewargs__ __getnewargs_ex__ __deepcopy__ __copy__".split()
+)
+
+
+def _copy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    value = cap.realize(args[0])
+    if isinstance(value, (TupleValue, *_AS_THEY_ARE)):
+        return value
+    if isinstance(value, ListValue | DictValue) and value.python_type() in (list, dict):
+        return cap.call_method(value, "copy", [], {})
+    if isinstance(value, UserObject) and not isinstance(value.real, enum.Enum):
+        made, state = _new_of(cap, value, "copy")
+        _give(cap, made, state)
+        return made
+    raise Unsupported(causes.UNKNOWN_CALL, f"copy.copy() of {value.describe()}")
+
+
+def _deepcopy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    if len(args) != 1 or kwargs:
+        raise Unsupported(causes.UNKNOWN_CALL, "copy.deepcopy() with a memo")
+    return _deep(cap, args[0], {})
+
+
+def _deep(cap: Capture, part: Value, memo: dict[int, Value]) -> Value:
+    value = cap.realize(part)
+    if isinstance(value, _AS_THEY_ARE):
+        return value
+    if id(value) in memo:
+        return memo[id(value)]
+    if isinstance(value, ListValue) and value.cls is list:
+        made = memo[id(value)] = ListValue([])
+        made.items += [_deep(cap, item, memo) for item in value.items]
+        return made
+    if isinstance(value, DictValue) and value.cls is dict:
+        new = memo[id(value)] = DictValue()
+        for key, item in list(value.entries.values()):
+            new.set(cap, _deep(cap, key, memo), _deep(cap, item, memo))
+        return new
+    if isinstance(value, TupleValue) and value.cls is tuple:
+        items = [_deep(cap, item, memo) for item in value.items]
+        changed = any(new is not cap.realize(old) for new, old in zip(items, value.items, strict=True))
+        return memo.setdefault(id(value), TupleValue(items) if changed else value)
+    if isinstance(value, UserObject):
+        if isinstance(value.real, enum.Enum):
+            return _member(cap, value)
+        instance, state = _new_of(cap, value, "deepcopy")
+        memo[id(value)] = instance
+        _give(cap, instance, {name: _deep(cap, item, memo) for name, item in state.items()})
+        return instance
+    raise Unsupported(causes.UNKNOWN_CALL, f"copy.deepcopy() of {value.describe()}")
+
+
+def _member(cap: Capture, value: UserObject) -> Value:
+    """A member of an enum is its own copy, unless its class says otherwise."""
+    for name in ("__deepcopy__", "__reduce_ex__", "__reduce__"):
+        way = cap.class_lookup(value.cls, name)
+        if isinstance(way, types.FunctionType) and way.__module__ != "enum":
+            raise Unsupported(causes.UNKNOWN_CALL, f"copy.deepcopy() of {value.describe()}, which has a {name} of its own")
+    return value
+
+
+def _new_of(cap: Capture, value: UserObject, how: str) -> tuple[UserObject, dict[str, Value]]:
+    """A new instance like `value`, nothing set, and the entries of the `__dict__` that it is to get."""
+    cls = value.cls
+    refusal = Unsupported(causes.UNKNOWN_CALL, f"copy.{how}() of {value.describe()}")
+    if type(value) is not UserObject or issubclass(cls, Module) or cls in copyreg.dispatch_table:
+        raise refusal
+    if any(cap.class_has(cls, name) and cap.class_lookup(cls, name) is not vars(object).get(name) for name in _OWN_WAYS):
+        raise refusal
+    if copyreg._slotnames(cls):  # type: ignore[attr-defined]
+        raise refusal
+    entries = cap.instance_entries(value)
+    if any(name in entries for name in _OWN_WAYS):
+        raise refusal
+    _look(cap, value, (f"__{how}__", "__reduce_ex__", "__reduce__", "__getstate__", "__dict__"))
+    made = cap.new_object(cls, [], {})
+    assert isinstance(made, UserObject)
+    if entries:
+        _look(cap, made, ("__setstate__", "__dict__"))
+    return made, entries
+
+
+def _look(cap: Capture, value: UserObject, names: tuple[str, ...]) -> None:
+    """Ask for these attributes, where that runs code of the class. Found or not is known."""
+    if cap.class_lookup(value.cls, "__getattribute__") is object.__getattribute__ and not cap.class_has(value.cls, "__getattr__"):
+        return
+    for name in names:
+        if cap.has_attribute(value, name) is not (name == "__dict__" or hasattr(object, name)):
+            raise Unsupported(causes.UNKNOWN_CALL, f"a copy of {value.describe()}, which gives a {name} of its own")
+
+
+def _give(cap: Capture, made: UserObject, state: dict[str, Value]) -> None:
+    for name, item in state.items():
+        cap.effects.set_attribute(cap, made, name, item)
+
+
+SPECIAL[copy.copy] = _copy
+SPECIAL[copy.deepcopy] = _deepcopy

@@ -1,0 +1,111 @@
+"""Calls of functions behind functools.lru_cache.
+
+What the cache holds for constant arguments is asked for at capture and is a constant from then on. Each call of the
+compiled code asks again, so that the cache counts what it would count in eager. A function that has effects runs them
+only where its cache misses, which cannot be known beforehand: its calls end the graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.guards.sources import ConstSource, DictItemSource
+from dynamo.policy import callees
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import NotConstant, Value
+from dynamo.values.objects import UserObject
+from dynamo.values.sequences import TupleValue
+
+if TYPE_CHECKING:
+    from dynamo.frames.capture import Capture
+
+CACHED: Final = type(functools.lru_cache(lambda: None))
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """One question to a cache. ahead: asked at capture, on behalf of the compiled code's first run."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    ahead: bool = True
+
+
+def ask_again(asked: Asked) -> None:
+    """What compiled code does where the captured program called a cached function."""
+    if asked.ahead:
+        asked.ahead = False
+    else:
+        asked.fn(*asked.args, **asked.kwargs)
+
+
+def call_cached(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """fn(*args, **kwargs)"""
+    try:
+        given = tuple(_host_value(cap, a) for a in args)
+        named = {k: _host_value(cap, v) for k, v in kwargs.items()}
+    except NotConstant:
+        return _followed(cap, fn, args, kwargs)
+    code = getattr(fn.__wrapped__, "__code__", None)
+    if code is not None and callees.may_capture(code) and _key(fn, given, named) not in _held(fn):
+        _followed(cap, fn, args, kwargs)  # to see that it has no effects, and what it raises
+    result = cap.host(fn, *given, **named)
+    held, key = _held(fn), _key(fn, given, named)
+    if key in held:  # until the cache forgets it
+        cap.guard("is", DictItemSource(ConstSource(held, f"{getattr(fn, '__qualname__', 'cached')}.cache"), key), held[key])
+    cap.effects.ask_again(Asked(fn, given, named))
+    return cap.wrap_static(result)
+
+
+def _followed(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The result of the function behind the cache, which must leave alone what was there before."""
+    inner = fn.__wrapped__
+    before = cap.outside
+    result = cap.call(cap.wrap(inner, ConstSource(inner, getattr(inner, "__name__", "cached"))), args, kwargs)
+    if cap.outside != before:
+        detail = f"{getattr(inner, '__qualname__', inner)}() is cached and has effects: whether they happen is up to the cache"
+        raise Unsupported(causes.UNKNOWN_CALL, detail)
+    return result
+
+
+def _held(fn: Any) -> dict[Any, Any]:
+    """The dict in which `fn` keeps its results (or the links of a list of them); empty where it keeps none.
+
+    To look into it is no question to the cache, which would count.
+    """
+    return next((d for d in gc.get_referents(fn) if type(d) is dict and d is not fn.__dict__), {})
+
+
+def _key(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The key of a call in that dict (lru_cache_make_key in Modules/_functoolsmodule.c)."""
+    typed = fn.cache_parameters()["typed"]
+    if not kwargs and not typed:
+        return args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
+    key = (*args, *((_KEYWORDS, *itertools.chain(*kwargs.items())) if kwargs else ()))
+    return (*key, *map(type, args), *map(type, kwargs.values())) if typed else key
+
+
+@functools.lru_cache
+def _probe(**kwargs: None) -> None:
+    return None
+
+
+_probe(name=None)
+_KEYWORDS: Final = next(iter(_held(_probe)))[0]  # what separates positions from keywords in a key
+
+
+def _host_value(cap: Capture, value: Value) -> Any:
+    """The host object of a constant, a tuple of such, or an object held by the entry. Raises: NotConstant."""
+    value = cap.realize(value)
+    if isinstance(value, TupleValue) and value.cls is tuple:
+        return tuple(_host_value(cap, v) for v in value.items)
+    if isinstance(value, UserObject) and value.real is not None and value.source is not None and value.source.is_constant_rooted:
+        return value.real
+    return value.as_constant()

@@ -1,0 +1,1 @@
+"""numpy under capture: `table` finds a function, `rules` says how tensors compute it, `calls` records the call."""

@@ -1,0 +1,419 @@
+"""Calls of numpy on arrays of the graph. Part of Capture.
+
+numpy itself is the rule for what a call gives: it is called on stand-ins, arrays of zeros with the dtypes, shapes, strides and
+flags of the real ones. What comes out says dtype, shape and memory order of the result, whether that is an array or a scalar,
+whether it is a view and of what, and what is raised. A row of `numpy_table` says with which functions of tensors the same is
+computed. Where what they give is not what numpy gave, the graph breaks; so a row can be missing, but not differ in kind.
+
+As in torch, numpy's floating-point warnings (of divisions by zero and the like) are not given by compiled code. Where numpy is
+asked to raise them (`np.errstate`), nothing is captured.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy._core import umath
+
+import eager
+from dynamo.report import causes
+from dynamo.report.errors import Raised, Unsupported
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.ndarray import NdArrayValue
+from dynamo.values.objects import ClassValue
+from dynamo.values.sequences import ListValue, SliceValue, TupleValue
+from dynamo.values.symbolic import SymbolicValue
+from dynamo.values.tensor import TensorValue
+from dynamo.world.array_memory import is_known
+from eager.base import dtypes
+from eager.base.symfloat import SymFloat
+from eager.base.symint import SymInt, hint_of
+
+if TYPE_CHECKING:
+    from dynamo.frames.capture import Capture
+
+Rule: TypeAlias = "Callable[..., Any]"
+_MOST_NUMBERS: Final = 4096  # of a constant array in the graph
+_QUIET: Final = {"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}
+_UNUSED: Final = (None, np._NoValue)  # arguments that say nothing
+_error_state: Final = getattr(umath, "_get_extobj_dict", np.geterr)  # the same without Python code
+_signature: Final = functools.lru_cache(maxsize=None)(inspect.signature)
+
+
+class Call:
+    """One call on its way into the graph: what rules are written with. expected: what numpy gave for stand-ins."""
+
+    def __init__(self, cap: Capture, name: str, expected: Any) -> None:
+        self.cap = cap
+        self.name = name
+        self.expected = expected
+
+    def refuse(self, why: str) -> Any:
+        """Break the graph."""
+        raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{self.name}() {why}")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the result."""
+        found: np.dtype[Any] = (self.expected[0] if isinstance(self.expected, tuple | list) else self.expected).dtype
+        return found
+
+    def tensor(self, value: Any, dtype: Any = None) -> TensorValue:
+        """An array, or a number, or nested sequences of them, as a tensor; cast to `dtype` first. An array without it is shared."""
+        if isinstance(value, Value):
+            value = self.cap.realize(value)
+        if isinstance(value, TensorValue):
+            return value if dtype is None else self._cast(value, dtype)
+        if isinstance(value, NdArrayValue):
+            return value.tensor if dtype is None else self._cast(value.tensor, dtype)
+        if isinstance(value, ListValue | TupleValue | list | tuple):
+            items = value.items if isinstance(value, ListValue | TupleValue) else value
+            wanted = np.dtype(dtype) if dtype is not None else self.dtype
+            return self.op(eager.stack, [self.tensor(v, wanted) for v in items])
+        number = value.as_constant() if isinstance(value, Constant) else value
+        wanted = np.dtype(dtype) if dtype is not None else np.asarray(number).dtype
+        try:
+            with np.errstate(all="ignore"):
+                rounded = wanted.type(number).item()
+        except OverflowError:  # a comparison with a number that no element is
+            self.refuse(f"in {wanted} with {number}")
+        return self.op(eager.full, (), rounded, dtype=dtypes.from_numpy(wanted))
+
+    def _cast(self, x: TensorValue, dtype: Any) -> TensorValue:
+        wanted = dtypes.from_numpy(np.dtype(dtype))
+        return x if x.fake.dtype is wanted else self.method("to", x, wanted)
+
+    def op(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        """fn(*args, **kwargs) as a node. Arguments: values, or what Python has for them. An array is on the CPU, whatever the
+        default device is."""
+        if fn in (eager.full, eager.tensor):
+            kwargs["device"] = "cpu"
+        named = {k: self._value(v) for k, v in kwargs.items()}
+        return self.cap.tensor_call(fn, [self._value(a) for a in args], named)
+
+    def method(self, name: str, x: TensorValue, *args: Any, **kwargs: Any) -> Any:
+        """x.name(*args, **kwargs) as a node."""
+        return self.cap.tensor_method(name, [x, *map(self._value, args)], {k: self._value(v) for k, v in kwargs.items()})
+
+    def _value(self, given: Any) -> Value:
+        if isinstance(given, Value):
+            return given
+        if isinstance(given, list | tuple):
+            items = [self._value(v) for v in given]
+            return ListValue(items) if isinstance(given, list) else TupleValue(items)
+        if isinstance(given, slice):
+            return SliceValue(self._value(given.start), self._value(given.stop), self._value(given.step))
+        return self.cap.wrap_new(given)
+
+
+class NumpyCalls:
+    """Part of Capture."""
+
+    if TYPE_CHECKING:
+        fakes: dict[int, TensorValue]
+        grad_mode: bool
+        transforming: bool
+
+        def realize(self, value: Value) -> Value: ...
+        def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
+        def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
+        def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
+        def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
+        def wrap_new(self, real: Any) -> Value: ...
+        def wrap_static(self, real: Any, label: str = "") -> Value: ...
+        def number_of(self, x: TensorValue, kind: type | None = None) -> Value | None: ...
+
+    # -- tensors and arrays ------------------------------------------------------------------------------------
+    def array_of(self, x: TensorValue) -> NdArrayValue:
+        """x.numpy()"""
+        known: NdArrayValue | None = x.array
+        if known is not None:
+            return known
+        fake = x.fake
+        if self.transforming or fake.device.type != "cpu" or not fake.dtype.in_numpy or (fake.requires_grad and self.grad_mode):
+            raise Unsupported(causes.DATA_DEPENDENT_VALUE, f".numpy() of {x.describe()}")
+        tensor = x if not fake.requires_grad else self.tensor_method("detach", [x], {})
+        assert isinstance(tensor, TensorValue)
+        x.array = NdArrayValue(tensor)
+        return x.array
+
+    def tensor_of_array(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """from_numpy(a), as_tensor(a, ...), asarray(a, ...), tensor(a, ...) for an array or scalar of numpy."""
+        array = self.realize(args[0])
+        assert isinstance(array, NdArrayValue)
+        named = {k: self.realize(v) for k, v in kwargs.items()}
+        if len(args) > 1:
+            named["dtype"] = self.realize(args[1])
+        if len(args) > 2 or not set(named) <= {"dtype"} | {"device" for v in (named.get("device"),) if v is not None and _is_cpu(v)}:
+            raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of an array with more than a dtype")
+        given = named["dtype"].as_constant() if "dtype" in named else None
+        made = self.host(fn, array.stand_in(), **({} if given is None else {"dtype": given}))  # its dtype; or what it raises
+        shares = fn is not eager.tensor and not array.scalar and array.writeable and made.dtype is array.tensor.fake.dtype
+        if shares:
+            return self.tensor_method("detach", [array.tensor], {})
+        copy = self.tensor_method("clone", [array.tensor], {"memory_format": Constant(eager.contiguous_format)})
+        return copy if made.dtype is array.tensor.fake.dtype else self.tensor_method("to", [copy, Constant(made.dtype)], {})
+
+    def number_for_tensor(self, value: Value) -> Value:
+        """What stands for a scalar of numpy's where tensors meet it: its number. All other values stay."""
+        if isinstance(value, NdArrayValue) and value.scalar:
+            number = self.number_of(value.tensor)
+            if number is None:
+                raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{value.describe()} beside a tensor")
+            return number
+        return value
+
+    # -- calls -------------------------------------------------------------------------------------------------
+    def array_call(self, fn: Any, name: str, rule: Rule, args: list[Any], kwargs: dict[str, Any], run: Any = None) -> Value:
+        """fn(*args, **kwargs) by `rule`, which takes a Call and the arguments: arrays as values, all else as Python has it.
+
+        run: what to call on the stand-ins, where it is not `fn`.
+        """
+        self._check_errstate(name)
+        stands: dict[int, Any] = {}
+        given, named = [self._host(a, stands, name) for a in args], {k: self._host(v, stands, name) for k, v in kwargs.items()}
+        arrays = [(v, stands[id(v)]) for v in self._arrays((*args, *kwargs.values()))]
+        try:
+            expected = self._ask(run or fn, name, given, named)
+        except Raised:
+            if fn in (operator.getitem, operator.setitem) and len(arrays) > 1:
+                raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}(), which fails or not as the indices are") from None
+            for value, _ in arrays:
+                value.fix_sizes()  # the error tells them
+            raise
+        call = Call(self, name, expected)  # type: ignore[arg-type]
+        bound = self._rule_arguments(call, rule, args, kwargs)
+        try:
+            return self._settle(call, rule(*bound.args, **bound.kwargs), expected, arrays)
+        except Raised as error:  # numpy did not raise
+            raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}(): {error.value.describe()} from its rule") from None
+
+    def _rule_arguments(self, call: Call, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """The arguments as a rule takes them. Arrays stand for what is annotated as one, and for its first parameter."""
+        known = _signature(rule).parameters
+        named = {k: self._plain(v) for k, v in kwargs.items()}
+        named = {k: v for k, v in named.items() if k in known or not any(v is u for u in _UNUSED)}
+        try:
+            bound = _signature(rule).bind(call, *(self._plain(a) for a in args), **named)
+        except TypeError as error:
+            raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{call.name}() with such arguments: its rule {error}") from None
+        for parameter, value in list(bound.arguments.items())[2:]:
+            if known[parameter].annotation != "Array" and _holds_array(value):
+                call.refuse(f"with an array for {parameter}")
+        return bound
+
+    def _check_errstate(self, name: str) -> None:
+        if not set(np.geterr().values()) <= {"ignore", "warn"}:
+            raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() under an errstate that does more than warn")
+        self.guards.add("call_eq", (), _error_state, _error_state(), origin=self.origin)  # type: ignore[attr-defined]
+
+    def _ask(self, fn: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """What numpy makes of stand-ins."""
+
+        def asked() -> Any:
+            try:
+                with np.errstate(**_QUIET):  # type: ignore[arg-type]
+                    return fn(*args, **kwargs)
+            except Exception as error:
+                if type(error).__module__ != "builtins":  # they keep what their text is made of
+                    raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() that raises {type(error).__name__}") from None
+                raise
+
+        return self.host(asked)
+
+    def _host(self, value: Any, stands: dict[int, Any], name: str) -> Any:
+        """What numpy is given for a value; one stand-in for each array."""
+        if not isinstance(value, Value):
+            return value
+        value = self.realize(value)
+        if isinstance(value, NdArrayValue):
+            if id(value) not in stands:
+                stands[id(value)] = value.stand_in()
+            return stands[id(value)]
+        if isinstance(value, SymbolicValue):
+            return hint_of(value.symbolic) if isinstance(value.symbolic, SymInt) else value.value
+        if isinstance(value, ListValue | TupleValue) and value.cls in (list, tuple, eager.Size):
+            return value.cls(self._host(v, stands, name) for v in value.items)
+        if isinstance(value, SliceValue):
+            return slice(*(self._host(p, stands, name) for p in value.parts))
+        if isinstance(value, Constant | ClassValue):
+            return value.as_constant()
+        raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() of {value.describe()}")
+
+    def _plain(self, value: Any) -> Any:
+        """What a rule is given for a value."""
+        if not isinstance(value, Value):
+            return value
+        value = self.realize(value)
+        if isinstance(value, ListValue | TupleValue):
+            return (list if value.cls is list else tuple)(self._plain(v) for v in value.items)
+        if isinstance(value, SliceValue):
+            return slice(*(self._plain(p) for p in value.parts))
+        if isinstance(value, SymbolicValue) and isinstance(value.symbolic, SymInt | SymFloat):
+            return value.symbolic
+        return value.as_constant() if isinstance(value, Constant | ClassValue) else value
+
+    def _arrays(self, values: Any) -> Iterator[NdArrayValue]:
+        """The arrays among the arguments, in order."""
+        for value in values:
+            value = self.realize(value) if isinstance(value, Value) else value
+            if isinstance(value, NdArrayValue):
+                yield value
+            elif isinstance(value, ListValue | TupleValue):
+                yield from self._arrays(value.items)
+            elif isinstance(value, SliceValue):
+                yield from self._arrays(value.parts)
+
+    # -- results -----------------------------------------------------------------------------------------------
+    def _settle(self, call: Call, result: Any, expected: Any, arrays: list[tuple[NdArrayValue, Any]]) -> Value:
+        """The value of what a rule made, brought into the form that numpy gave."""
+        if expected is None and result is None:
+            return NONE  # it writes
+        for value, stand in arrays:
+            if expected is stand and not value.scalar:
+                return value
+        if isinstance(expected, list | tuple):
+            parts = result.items if isinstance(result, TupleValue | ListValue) else result
+            if len(parts) != len(expected):
+                call.refuse(f"gives {len(expected)} arrays, and its rule {len(parts)}")
+            items = [self._settle(call, r, e, arrays) for r, e in zip(parts, expected, strict=True)]
+            return ListValue(items) if type(expected) is list else TupleValue(items, None, type(expected))
+        if not isinstance(expected, np.ndarray | np.generic) or type(expected) is np.matrix:
+            call.refuse(f"gives a {type(expected).__name__}")
+        result = self.realize(result)
+        assert isinstance(result, TensorValue)
+        fake = result.fake
+        if fake.dtype.numpy != expected.dtype or tuple(map(hint_of, fake.shape)) != expected.shape:
+            call.refuse(f"gives {expected.dtype}{list(expected.shape)}, and its rule {fake.dtype}{list(fake.shape)}")
+        if isinstance(expected, np.generic):  # it is a value of its own: what it was read from may be written to
+            return NdArrayValue(self._apart(call, result, arrays), scalar=True)
+        shared = next(((v, s) for v, s in arrays if not v.scalar and _lies_in(expected, s)), None)
+        if shared is None:
+            result = self._of_its_own(call, result, expected, arrays)
+        elif not _same_view(result, expected, *shared):
+            call.refuse("gives a view that no tensor is")
+        return NdArrayValue(result, writeable=expected.flags.writeable)
+
+    def _of_its_own(self, call: Call, result: TensorValue, expected: Any, arrays: list[tuple[NdArrayValue, Any]]) -> TensorValue:
+        """`result` in memory of its own, in the order in which numpy's lies."""
+        fake = result.fake
+        if tuple(map(hint_of, fake.shape)) and not _same_strides(fake, expected):
+            order = sorted(range(expected.ndim), key=lambda d: (-expected.strides[d], d))
+            back = [order.index(d) for d in range(expected.ndim)]
+            laid = call.method("contiguous", call.method("permute", result, *order))
+            if laid.fake.untyped_storage() is fake.untyped_storage():
+                laid = call.method("clone", laid)
+            result = call.method("permute", laid, *back)
+        result = self._apart(call, result, arrays)
+        if not _same_strides(result.fake, expected):
+            call.refuse(f"gives strides {expected.strides}, and its rule others")
+        return result
+
+    def _apart(self, call: Call, result: TensorValue, arrays: list[tuple[NdArrayValue, Any]]) -> TensorValue:
+        """`result`, copied where it lies in the memory of an argument."""
+        taken = {id(v.tensor.fake.untyped_storage().root) for v, _ in arrays}
+        return call.method("clone", result) if id(result.fake.untyped_storage().root) in taken else result
+
+    def constant_array(self, array: Any) -> Value:
+        """An array that was made of constants: it is made anew at each call."""
+        if not is_known(array.dtype) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+            raise Unsupported(causes.OPAQUE_OBJECT, f"an array of constants that are {array.dtype}, or not finite")
+        call = Call(self, "array", array)  # type: ignore[arg-type]
+        dtype = dtypes.from_numpy(array.dtype)
+        first = array.flat[0].item() if array.size else 0
+        bits = array.view(f"u{array.itemsize}") if array.ndim else array
+        if array.size == 0 or bool((bits == bits.flat[0]).all()):
+            made = call.op(eager.full, tuple(array.shape), first, dtype=dtype)
+        elif array.size > _MOST_NUMBERS:
+            raise Unsupported(causes.OPAQUE_OBJECT, f"an array of {array.size} constants")
+        else:
+            made = call.op(eager.tensor, array.tolist(), dtype=dtype)
+        return self._settle(call, made, array, [])
+
+    # -- what arrays are asked for -----------------------------------------------------------------------------
+    def array_write(self, call: Call, target: NdArrayValue, write: Callable[[TensorValue], Any]) -> None:
+        """A write into the memory of an array. numpy's writes are none to autograd: what it may have saved is left to numpy."""
+        storage = target.tensor.fake.untyped_storage().root
+        for other in self.fakes.values():
+            if other.fake.untyped_storage().root is storage and other.fake.requires_grad:
+                call.refuse(f"writes to memory of {other.describe()}, which wants a gradient")
+        write(target.tensor)
+
+    def array_attribute(self, value: NdArrayValue, name: str) -> Value:
+        """value.name for T, real and their like."""
+        return self.array_call(None, f"ndarray.{name}", _ATTRIBUTES[name], [value], {}, operator.attrgetter(name))
+
+    def array_operator(self, fn: Any, *args: Value) -> Value:
+        """fn(*args) for a function of operator."""
+        name, rule = self.array_operators[fn]  # type: ignore[attr-defined]
+        return self.array_call(fn, name, rule, list(args), {})
+
+    def array_method(self, value: NdArrayValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """value.name(*args, **kwargs)"""
+        row = self.array_methods.get(name)  # type: ignore[attr-defined]
+        if row is None:
+            raise Unsupported(causes.UNKNOWN_CALL, f"ndarray.{name}() of {value.describe()}")
+        return row(self, [value, *args], kwargs)  # type: ignore[no-any-return]
+
+    def has_array(self, values: Any) -> bool:
+        """Whether an array is among the values, or in sequences among them."""
+        return next(self._arrays(values), None) is not None
+
+
+def _holds_array(value: Any) -> bool:
+    """Whether what a rule is given for an argument is an array, or has one in it."""
+    if isinstance(value, tuple | list):
+        return any(map(_holds_array, value))
+    if isinstance(value, slice):
+        return _holds_array((value.start, value.stop, value.step))
+    return isinstance(value, NdArrayValue)
+
+
+def _is_cpu(value: Value) -> bool:
+    return isinstance(value, Constant) and (value.holds(None) or str(value.value) == "cpu")
+
+
+def _view_of(name: str) -> Rule:
+    def rule(call: Call, a: NdArrayValue) -> Any:
+        if name in ("real", "imag"):
+            if a.dtype.kind != "c":
+                return a.tensor if name == "real" else call.refuse("of an array of real numbers")
+            return call.op(getattr, a.tensor, name)
+        return call.method("permute", a.tensor, *reversed(range(a.ndim))) if name == "T" else call.method("transpose", a.tensor, -1, -2)
+
+    return rule
+
+
+_ATTRIBUTES: Final = {name: _view_of(name) for name in ("T", "mT", "real", "imag")}
+
+
+def _lies_in(expected: Any, stand: Any) -> bool:
+    """Whether an array lies in the memory of a stand-in. What is empty lies nowhere."""
+    return bool(expected.size) and np.may_share_memory(expected, stand)
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _same_view(result: TensorValue, expected: Any, of: NdArrayValue, stand: Any) -> bool:
+    """Whether `result` shows of the memory of `of` what `expected` shows of its stand-in."""
+    fake, base = result.fake, of.tensor.fake
+    if fake.untyped_storage().root is not base.untyped_storage().root:
+        return False
+    offset = hint_of(fake.storage_offset()) - hint_of(base.storage_offset())
+    return offset * expected.itemsize == _address(expected) - _address(stand) and _same_strides(fake, expected)
+
+
+def _same_strides(fake: Any, expected: Any) -> bool:
+    """Of dims with more than one element."""
+    if expected.size == 0:
+        return True
+    pairs = zip(fake.stride(), expected.strides, expected.shape, strict=True)
+    return all(n == 1 or hint_of(a) * expected.itemsize == b for a, b, n in pairs)

@@ -1,0 +1,52 @@
+"""Numbers drawn from Python's own generator, `random.random()` and its like on the module: each is drawn again at every call.
+
+The draws stand before all else in the graph, in their order; what they give are symbols there, as numbers are that data
+tells. Draws from other generators, and those that pick or move Python values, end the graph. Part of the builtin table.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.builtins.registry import FUNCTIONS, SPECIAL, Args, Kwargs, Row
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import NotConstant, Value
+
+if TYPE_CHECKING:
+    from dynamo.frames.capture import Capture
+
+_INSTANCE: Final = random.random.__self__  # type: ignore[attr-defined]
+_INTS: Final = (random.Random.randint, random.Random.randrange)
+
+
+def _drawn(method: Callable[..., Any], fn: Callable[..., Any]) -> Row:
+    kind = int if method in _INTS else float
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        owner = getattr(cap.realize(args[0]), "real", None)
+        if owner is not _INSTANCE:
+            raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of a generator of its own")
+        try:
+            given = [cap.realize(a).as_constant() for a in args[1:]]
+            named = {k: cap.realize(v).as_constant() for k, v in kwargs.items()}
+        except NotConstant:
+            raise Unsupported(causes.UNKNOWN_CALL, f"random.{fn.__name__}() of values that are not constant") from None
+        cap.host(method, random.Random(0), *given, **named)  # raises what it is to raise
+        return cap.draw(kind, fn, tuple(given), named)
+
+    return row
+
+
+def _random(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """random.random()"""
+    cap.host(random.Random(0).random, *(None for _ in args), **dict.fromkeys(kwargs))
+    return cap.draw(float, random.random, (), {})
+
+
+FUNCTIONS[random.random] = _random
+for _method, _fn in ((random.Random.uniform, random.uniform), (random.Random.randint, random.randint),
+                     (random.Random.randrange, random.randrange)):  # fmt: skip
+    SPECIAL[_method] = _drawn(_method, _fn)

@@ -1,0 +1,159 @@
+"""Python functions of the standard library that are answered rather than followed: signatures, the environment, pure ones.
+
+What an answer was read from is guarded: the parts of the functions behind a signature, single variables of os.environ.
+"""
+
+from __future__ import annotations
+
+import bisect
+import inspect
+import json
+import os
+import re
+import struct
+import sys
+import textwrap
+import types
+from collections.abc import Callable
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.builtins.registry import CLASSES, FUNCTIONS, SPECIAL, on_constants
+from dynamo.guards.sources import AttrSource, ConstSource, DictAttrSource, DictItemSource
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import Value
+from dynamo.values.builtin_subclasses import ContainerObject
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.functions import BoundMethod, FunctionValue
+from dynamo.values.objects import UserObject
+
+if TYPE_CHECKING:
+    from dynamo.builtins.registry import Args, Kwargs, Row
+    from dynamo.frames.capture import Capture
+
+_SIGNS_OTHERWISE: Final = ("__signature__", "__partialmethod__", "_partialmethod")  # what inspect looks at before the code
+
+
+def _signature(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """inspect.signature(fn) of a function or a method: it depends on nothing but the function."""
+    value = cap.realize(args[0]) if len(args) == 1 and not kwargs else NONE
+    bound = isinstance(value, BoundMethod)
+    fn = cap.realize(value.func) if isinstance(value, BoundMethod) else value
+    if not isinstance(fn, FunctionValue):
+        raise Unsupported(causes.UNKNOWN_CALL, "inspect.signature() of anything but a function or a method")
+    described = fn
+    while True:  # as inspect.unwrap does
+        for name in _SIGNS_OTHERWISE:
+            if cap.has_attribute(described, name):
+                raise Unsupported(causes.UNKNOWN_CALL, f"inspect.signature() of {fn.describe()}, which has a {name}")
+        if described.real is None:
+            raise Unsupported(causes.UNKNOWN_CALL, f"inspect.signature() of {described.describe()}, made in the compiled function")
+        if not cap.has_attribute(described, "__wrapped__"):
+            break
+        inner = cap.realize(described.getattr(cap, "__wrapped__"))
+        if not isinstance(inner, FunctionValue):
+            raise Unsupported(causes.UNKNOWN_CALL, f"inspect.signature() of {inner.describe()}")
+        described = inner
+    real = _depend_on(cap, described)
+    return cap.wrap_static(cap.host(inspect.signature, types.MethodType(real, object()) if bound else real))
+
+
+def _depend_on(cap: Capture, fn: FunctionValue) -> types.FunctionType:
+    """Guard what a signature is made from: the code, defaults and annotations of the function."""
+    real, source = fn.real, fn.source
+    assert real is not None and source is not None
+    cap.guard("is", AttrSource(source, "__code__"), real.__code__)
+    cap.guard("is", AttrSource(source, "__defaults__"), real.__defaults__)
+    for name in ("__kwdefaults__", "__annotations__"):
+        found = getattr(real, name)
+        cap.guard("is", AttrSource(source, name), found)
+        if found:
+            held = ConstSource(found, f"{fn.name}.{name}")
+            cap.guard("dict_keys", held, tuple(found))
+            for key, item in found.items():
+                cap.guard("is", DictItemSource(held, key), item)
+            if getattr(cap.by_id.get(id(found)), "mutated", False):
+                raise Unsupported(causes.UNKNOWN_CALL, f"inspect.signature() of {fn.describe()}, changed in the compiled function")
+    return real
+
+
+SPECIAL[inspect.signature] = _signature
+
+
+# --- the environment -------------------------------------------------------------------------------------------
+
+
+def _environ_getitem(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """os.environ[key], guarded for this one key."""
+    owner, key = cap.realize(args[0]), cap.realize(args[1])
+    if not isinstance(owner, UserObject) or not isinstance(owner.source, ConstSource):
+        raise Unsupported(causes.UNKNOWN_CALL, f"{owner.describe()}.__getitem__()")
+    if not isinstance(key, Constant):
+        raise Unsupported(causes.UNKNOWN_CALL, f"os.environ[{key.describe()}]")
+    data = owner.real._data
+    cap.guard("is", DictAttrSource(owner.source, "_data"), data)
+    held, name = ConstSource(data, owner.source.name), cap.host(owner.real.encodekey, key.value)
+    if name not in data:
+        cap.guard("dict_absent", held, name)
+        return cap.raise_values(KeyError, [key])
+    cap.guard("const_eq", DictItemSource(held, name), data[name])
+    return Constant(cap.host(owner.real.decodevalue, data[name]))
+
+
+def _getenv(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """os.getenv(key, default=None)"""
+    environ = cap.wrap(os.environ, DictItemSource(ConstSource(vars(os), "os"), "environ"))
+    return cap.call_method(environ, "get", args, kwargs)
+
+
+SPECIAL[os._Environ.__getitem__] = _environ_getitem
+SPECIAL[os.getenv] = _getenv
+
+
+# --- functions that only compute ---------------------------------------------------------------------------------
+
+_PURE: Final[tuple[Callable[..., Any], ...]] = (
+    re.match, re.fullmatch, re.search, re.sub, re.subn, re.split, re.findall, re.finditer, re.compile, re.escape,
+    os.path.join, os.path.basename, os.path.dirname, os.path.split, os.path.splitext, os.path.normpath, os.path.isabs,
+    textwrap.dedent, textwrap.indent, textwrap.fill, textwrap.wrap, textwrap.shorten,
+    json.loads, json.dumps, struct.calcsize, struct.pack, struct.unpack, bisect.bisect_left, bisect.bisect_right,
+    int.from_bytes, float.fromhex, bytes.fromhex, str.maketrans, sys.intern,
+)  # fmt: skip
+_PURE_CLASSES: Final = (Fraction, timedelta, PurePosixPath, PureWindowsPath)
+
+
+def _computed(fn: Callable[..., Any]) -> Row:
+    """A row for one of them. What it may keep or give back, an instance of a subclass, say, is not for a constant to stand for."""
+    plain = on_constants(fn)
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        for value in map(cap.realize, (*args, *kwargs.values())):
+            flags = getattr(value, "real", None) if isinstance(value, UserObject) else value.value if isinstance(value, Constant) else None
+            if isinstance(value, UserObject) and not isinstance(flags, re.RegexFlag):
+                raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__}() of {value.describe()}")
+            if getattr(fn, "__module__", "") == "re" and isinstance(flags, int) and flags & re.DEBUG:
+                raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() that prints what it compiles")
+        return plain(cap, args, kwargs)
+
+    return row
+
+
+def _read(fn: Callable[..., Any]) -> Row:
+    """A row for a method of str: it reads what an instance keeps, whatever the instance's class overrides."""
+    plain = on_constants(fn)
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        texts = (v.contents(cap) if isinstance(v, ContainerObject) and v.base is str else v for v in map(cap.realize, args))
+        return plain(cap, list(texts), kwargs)
+
+    return row
+
+
+for _fn in (str.lower, str.upper, str.strip):
+    FUNCTIONS[_fn] = _read(_fn)
+for _fn in _PURE:
+    (SPECIAL if isinstance(_fn, types.FunctionType) else FUNCTIONS)[_fn] = _computed(_fn)
+CLASSES.update((kind, _computed(kind)) for kind in _PURE_CLASSES)

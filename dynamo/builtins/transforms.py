@@ -1,0 +1,414 @@
+"""Function transforms under capture: grad, vjp, jvp, vmap, jacobians; and functional_call.
+
+A transform is called at capture with fakes, on a function that follows the user's: what that computes becomes a graph of
+its own, which sees the tensors of the transform as the user's function would. A node of the graph is then the same
+transform of that graph. Part of the builtin table; importing this module adds its rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.builtins.registry import SPECIAL, Args, Kwargs, Row
+from dynamo.recording.nested_graphs import InGraph
+from dynamo.report import causes
+from dynamo.report.errors import CaptureError, Raised, Steering, Unsupported
+from dynamo.values.base import NotConstant, Value
+from dynamo.values.constant import Constant
+from dynamo.values.mappings import DictValue
+from dynamo.values.objects import UserObject
+from dynamo.values.sequences import ListValue, TupleValue
+from dynamo.values.symbolic import SymbolicValue
+from dynamo.world.wrap import is_named_tuple
+from eager import Tensor, func
+from eager import _native as eager_native
+from eager.base.fake import DataDependentError
+from eager.base.spec import spec_of
+from eager.nn import Module
+from eager.nn.utils import stateless
+from fxir.ir.graph_module import GraphModule
+from fxir.ir.node import Node, NodeInfo
+from fxir.symbols.shapes import plain
+
+if TYPE_CHECKING:
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture
+
+_CONTROL: Final = (CaptureError, NotConstant, Steering)
+_FACTORIES: Final = (func.grad, func.grad_and_value, func.vmap, func.jacrev, func.jacfwd, func.hessian)
+_DIRECT: Final = (func.vjp, func.jvp)
+
+
+# --- trees -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Stands for leaf `index` in a tree."""
+
+    index: int
+
+
+def _leaves(tree: Any, kind: Any) -> Iterator[Any]:
+    """The leaves of `kind`, in order."""
+    if isinstance(tree, kind):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for item in tree:
+            yield from _leaves(item, kind)
+    elif isinstance(tree, dict):
+        for item in tree.values():
+            yield from _leaves(item, kind)
+
+
+def _mapped(tree: Any, kind: Any, fn: Callable[[Any], Any]) -> Any:
+    """The tree with fn(leaf) for each leaf of `kind`."""
+    if isinstance(tree, kind):
+        return fn(tree)
+    if isinstance(tree, tuple | list):
+        items = [_mapped(item, kind, fn) for item in tree]
+        return type(tree)(*items) if is_named_tuple(type(tree)) else type(tree)(items)
+    if isinstance(tree, dict):
+        return {key: _mapped(item, kind, fn) for key, item in tree.items()}
+    return tree
+
+
+def _slots(tree: Any, kind: Any) -> tuple[Any, list[Any]]:
+    """(the tree with slots for its leaves of `kind`, the leaves)."""
+    found: list[Any] = []
+
+    def take(leaf: Any) -> _Slot:
+        found.append(leaf)
+        return _Slot(len(found) - 1)
+
+    return _mapped(tree, kind, take), found
+
+
+# --- targets of nodes ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """One run of the transformed function: gm takes the tensors of its arguments, then captured ones."""
+
+    gm: GraphModule
+    captured: tuple[int, ...]
+    result: Any  # a tree of slots
+
+
+class Transformed:
+    """A node's target: (arguments, keyword arguments, captured tensors) -> the tensors and functions of the result.
+
+    make: from a function to the transformed one. bodies: what the function does, one for each of its runs.
+    """
+
+    def __init__(self, make: Callable[[Any], Any], name: str) -> None:
+        self.__name__ = name
+        self.make = make
+        self.bodies: list[_Body] = []
+
+    def __call__(self, args: Sequence[Any], kwargs: dict[str, Any], captured: Sequence[Any]) -> list[Any]:
+        runs = iter(self.bodies)
+
+        def function(*inner: Any, **named: Any) -> Any:
+            body = next(runs)
+            outputs = body.gm(*_leaves((inner, named), Tensor), *(captured[i] for i in body.captured))
+            return _mapped(body.result, _Slot, lambda s: outputs[s.index])
+
+        return list(_leaves(self.make(function)(*args, **kwargs), (Tensor, types.FunctionType)))
+
+
+def call_result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+    """A node's target: a call of a function that a transform gave."""
+    return list(_leaves(fn(*args, **kwargs), (Tensor, types.FunctionType)))
+
+
+# --- values --------------------------------------------------------------------------------------------------------
+
+
+class TransformValue(Value):
+    """A transformed function, not yet called."""
+
+    def __init__(self, make: Callable[[Any], Any], name: str, function: Value) -> None:
+        self.make = make
+        self.name = name
+        self.function = function
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def describe(self) -> str:
+        return f"{self.name} of {self.function.describe()}"
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return transform(cap, self.make, self.name, self.function, args, kwargs)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.bind(self.make, self.name)}({cg.value(self.function)})"
+
+
+class ResultFunction(Value):
+    """A function that a transform gave: it lives in the graph. fake: the same for fakes."""
+
+    def __init__(self, node: Node, fake: Callable[..., Any], born: int) -> None:
+        self.node = node
+        self.fake = fake
+        self.born = born
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def truth(self, cap: Capture) -> bool:
+        return True
+
+    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        nodes, fakes = cap.arguments(args, kwargs)
+        result = _on_fakes(cap, lambda: self.fake(*fakes[0], **fakes[1]))
+        node = cap.graph.call_function(call_result, (cap.node_of(self), *nodes), info=NodeInfo(None, cap.origin))
+        return _result(cap, result, node)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        cg.impossible(self, "a function that a transform gave is needed outside of the graph")
+
+
+def _result(cap: Capture, tree: Any, node: Node) -> Value:
+    """The value of a node's result, whose leaves the node lists."""
+    shape, leaves = _slots(tree, (Tensor, types.FunctionType))
+    values: list[Value] = []
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor):
+            values.append(cap.tensor_part(leaf, node, i))
+        else:
+            values.append(ResultFunction(cap.graph.call_function(_item, (node, i)), leaf, cap.steps))
+    return _value(cap, shape, values)
+
+
+def _item(items: Sequence[Any], i: int) -> Any:
+    return items[i]
+
+
+def _value(cap: Capture, tree: Any, leaves: Sequence[Value]) -> Value:
+    """A tree of slots and constants as a value."""
+    if isinstance(tree, _Slot):
+        return leaves[tree.index]
+    if isinstance(tree, tuple):
+        return TupleValue([_value(cap, item, leaves) for item in tree], None, type(tree))
+    if isinstance(tree, list):
+        return ListValue([_value(cap, item, leaves) for item in tree])
+    if isinstance(tree, dict):
+        made = DictValue()
+        made.update(cap, ((cap.wrap_new(k), _value(cap, v, leaves)) for k, v in tree.items()))
+        return made
+    return cap.wrap_new(tree)
+
+
+# --- calls ---------------------------------------------------------------------------------------------------------
+
+
+def transform(
+    cap: Capture, make: Callable[[Any], Any], name: str, function: Value, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """make(function)(*args, **kwargs) as a node."""
+    if cap.frozen_since is not None:
+        cap.refuse_later(f"calls {name}")
+    target = Transformed(make, name)
+    captured: list[InGraph | SymbolicValue] = []
+    nodes, fakes = cap.arguments(args, kwargs)
+
+    def follow(*inner: Any, **named: Any) -> Any:
+        return _follow(cap, target, function, captured, inner, named)
+
+    result = _on_fakes(cap, lambda: make(follow)(*fakes[0], **fakes[1]))
+    given = [plain(v.symbolic) if isinstance(v, SymbolicValue) else cap.node_of(v) for v in captured]
+    node = cap.graph.call_function(target, (*nodes, given), info=NodeInfo(None, cap.origin))
+    if cap.mode.effectful:
+        cap.mutating(None)
+        cap.effect_nodes.add(node)
+    return _result(cap, result, node)
+
+
+def _follow(
+    cap: Capture, target: Transformed, function: Value, captured: list[InGraph | SymbolicValue], inner: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Any:  # fmt: skip
+    """The function on tensors of the transform, recorded into a graph. Gives its result, of such tensors too."""
+    with cap.recording(target.__name__, eager_native.grad_enabled(), later=False) as level:
+        shape, leaves = _slots((inner, named), Tensor)
+        values = [level.add_input(cap, t, spec_of(t)) for t in leaves]
+        given, by_name = (_value(cap, tree, values) for tree in shape)
+        assert isinstance(given, TupleValue) and isinstance(by_name, DictValue)
+        keywords = {cap.realize(k).as_constant(): v for k, v in by_name.entries.values()}
+        result = cap.realize(cap.call(function, list(given.items), keywords))
+        nodes, fakes = cap.arguments([result], {})
+        slots, outputs = _slots(nodes[0][0], Node)
+        gm = level.finish(tuple(outputs))
+    for v in level.captured:
+        if not any(v is c for c in captured):
+            captured.append(v)
+    places = tuple(next(i for i, c in enumerate(captured) if c is v) for v in level.captured)
+    target.bodies.append(_Body(gm, places, slots))
+    return fakes[0][0]
+
+
+def _on_fakes(cap: Capture, run: Callable[[], Any]) -> Any:
+    """What eager's transform gives on fakes. Its errors are the user's."""
+    before, cap.transforming = cap.transforming, True
+    cap.mode.effectful = cap.mode.effectful and before
+    try:
+        with nullcontext() if before else cap.mode:
+            return run()
+    except _CONTROL:
+        raise
+    except DataDependentError as error:
+        raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"in a function transform: {error}") from None
+    except NotImplementedError as error:
+        raise Unsupported(causes.UNKNOWN_CALL, f"in a function transform: {error}") from None
+    except Exception as error:
+        raise Raised(cap.with_context(cap.exception_from(error))) from error
+    finally:
+        cap.transforming = before
+
+
+def _constant(cap: Capture, value: Value) -> Any:
+    """A tree of constants. Raises: NotConstant."""
+    value = cap.realize(value)
+    if isinstance(value, TupleValue | ListValue):
+        items = [_constant(cap, v) for v in value.items]
+        return items if isinstance(value, ListValue) else tuple(items)
+    if isinstance(value, DictValue):
+        return {cap.realize(k).as_constant(): _constant(cap, v) for k, v in value.entries.values()}
+    return value.as_constant()
+
+
+def _factory(fn: Callable[..., Any]) -> Row:
+    """grad(f, ...) and the like: a function of a function."""
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        named = dict(kwargs)
+        function = args[0] if args else named.pop("func", None)
+        if function is None:
+            raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() without a function")
+        given, options = [_constant(cap, a) for a in args[1:]], {k: _constant(cap, v) for k, v in named.items()}
+        return TransformValue(lambda f: fn(f, *given, **options), fn.__name__, function)
+
+    return row
+
+
+def _direct(fn: Callable[..., Any]) -> Row:
+    """vjp(f, *primals) and the like."""
+
+    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        if not args:
+            raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() without a function")
+        return transform(cap, lambda f: functools.partial(fn, f), fn.__name__, args[0], args[1:], kwargs)
+
+    return row
+
+
+# --- transforms made outside -----------------------------------------------------------------------------------------
+
+_WRAPPERS: Final = {
+    code: fn
+    for fn in _FACTORIES
+    for code in fn.__code__.co_consts
+    if isinstance(code, types.CodeType) and code.co_name in ("wrapper", "wrapped")
+}
+
+
+def made_outside(cap: Capture, real: types.FunctionType) -> Value | None:
+    """The transformed function `real`, if it is one."""
+    fn = _WRAPPERS.get(real.__code__)
+    if fn is None:
+        return None
+    seen = _closure(real)
+    options = {p: seen[p] for p in inspect.signature(fn).parameters if p in seen and p != "func"}
+    return TransformValue(lambda f: fn(f, **options), fn.__name__, cap.wrap_static(real.__wrapped__, "function"))  # type: ignore[attr-defined]
+
+
+def _closure(fn: types.FunctionType) -> dict[str, Any]:
+    """What a wrapper and the wrappers that it calls hold, by name."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        held = cell.cell_contents
+        if isinstance(held, types.FunctionType) and held.__code__ in _WRAPPERS and name != "func":
+            found = {**_closure(held), **found}
+        found[name] = held
+    return found
+
+
+# --- functional_call -------------------------------------------------------------------------------------------------
+
+
+def _functional_call(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    """functional_call(module, tensors, args, kwargs): reads of the module's tensors are answered with those given."""
+    names = ("module", "parameters_and_buffers", "args", "kwargs")
+    given = dict(zip(names, args, strict=False)) | {k.replace("parameter_and_buffer_dicts", names[1]): v for k, v in kwargs.items()}
+    module = cap.realize(given["module"])
+    real = getattr(module, "real", None)
+    if not isinstance(module, UserObject) or not isinstance(real, Module) or cap.overlays:
+        raise Unsupported(causes.UNKNOWN_CALL, "functional_call() of this kind")
+    if set(given) - {*names, "tie_weights"} or any(len(v) > 1 for v in _groups(real)):
+        raise Unsupported(causes.UNKNOWN_CALL, "functional_call(strict=True), or of a module with tied weights")
+    tensors = cap.realize(given["parameters_and_buffers"])
+    parts = tensors.items if isinstance(tensors, TupleValue | ListValue) else [tensors]
+    overlays: dict[tuple[int, str], Value] = {}
+    for part in map(cap.realize, parts):
+        if not isinstance(part, DictValue):
+            raise Unsupported(causes.UNKNOWN_CALL, "functional_call() with what is no dict")
+        for key, value in part.entries.values():
+            place = _place(cap, module, cap.realize(key).as_constant())
+            if place in overlays:
+                raise Unsupported(causes.UNKNOWN_CALL, "functional_call() with a name given twice")
+            overlays[place] = value
+    cap.overlays = overlays
+    try:
+        return cap.call(module, *_call_arguments(cap, given))
+    finally:
+        cap.overlays = {}
+
+
+def _groups(module: Module) -> list[list[str]]:
+    groups: dict[int, list[str]] = {}
+    for name, t in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]:
+        groups.setdefault(id(t), []).append(name)
+    return list(groups.values())
+
+
+def _place(cap: Capture, module: Value, name: str) -> tuple[int, str]:
+    """The registry that holds the tensor `name` of a module, and its name there."""
+    *path, own = name.split(".")
+    for part in path:
+        module = cap.read_attribute(module, part)
+    real = getattr(module, "real", None)
+    for registry in ("_parameters", "_buffers"):
+        entries = getattr(real, registry, {})
+        if own in entries:
+            return id(entries), own
+    raise Unsupported(causes.UNKNOWN_CALL, f"functional_call() with {name}, which is no parameter and no buffer")
+
+
+def _call_arguments(cap: Capture, given: dict[str, Value]) -> tuple[list[Value], dict[str, Value]]:
+    args = cap.realize(given.get("args", Constant(None)))
+    kwargs = cap.realize(given.get("kwargs", Constant(None)))
+    positional = list(args.items) if isinstance(args, TupleValue) else [] if _is_none(args) else [args]
+    if isinstance(kwargs, DictValue):
+        return positional, {cap.realize(k).as_constant(): v for k, v in kwargs.entries.values()}
+    return positional, {}
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+SPECIAL.update({fn: _factory(fn) for fn in _FACTORIES})
+SPECIAL.update({fn: _direct(fn) for fn in _DIRECT})
+SPECIAL.update(dict.fromkeys((func.functional_call, stateless.functional_call), _functional_call))

@@ -1,0 +1,284 @@
+"""Tracebacks that read as eager's: of exceptions that captured code raised, and of those that cross generated code.
+
+A generated function stands for several of the user's frames at once, one inlined in another. Each of its instructions
+carries a mark, the number of those frames that a traceback through it shows. Owns the entries made for frames that never
+ran, and their places in the user's source. Must not know captured values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, TracebackType
+from typing import Any, Final
+
+from dynamo.report.errors import Steering
+from eager import _native as eager_native
+from eager.base.tracebacks import OURS, owner_of
+
+GENERATED: Final = "__framejit_generated__"  # a global of every generated function: its `Generated`
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+_LONG_LOCATION: Final = 14  # CPython's Objects/locations.md
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """An instruction of the user's code that a frame was at."""
+
+    code: CodeType
+    globals: dict[str, Any]
+    offset: int
+
+    @property
+    def position(self) -> tuple[int, int, int, int]:
+        """(line, last line, column, last column), columns -1 where the code does not tell."""
+        for i, (line, end, column, end_column) in enumerate(self.code.co_positions()):
+            if i == self.offset // 2:
+                line = self.code.co_firstlineno if line is None else line
+                return line, end or line, -1 if column is None else column, -1 if end_column is None else end_column
+        return self.code.co_firstlineno, self.code.co_firstlineno, -1, -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generated:
+    """The frames that a generated function stands for, outermost first, and how many each instruction shows.
+
+    held: for each frame, the user's variables and the generated function's that have their values.
+    """
+
+    places: tuple[Place, ...]
+    marks: tuple[int, ...]
+    held: tuple[tuple[tuple[str, str], ...], ...]
+
+    def entries(self, entry: TracebackType, skip: int, after: TracebackType | None) -> TracebackType | None:
+        """Entries for the frames that `entry` shows, but for the first ones, in front of `after`."""
+        at = entry.tb_lasti // 2
+        shown = self.marks[at] if 0 <= at < len(self.marks) else 1
+        found = entry.tb_frame.f_locals
+        for i in reversed(range(skip, min(shown, len(self.places)))):
+            if owner_of(self.places[i].code.co_filename) != OURS:
+                after = entry_at(self.places[i], after, _variables(found, self.held[i]))
+        if isinstance(found, dict):  # before 3.13 a copy, which the frame keeps
+            found.clear()
+        return after
+
+
+def _variables(found: Mapping[str, Any], held: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """The user's variables of a frame."""
+    variables = {name: found[text] for name, text in held if text in found}
+    for name, value in list(variables.items()):
+        if isinstance(value, CellType):
+            del variables[name]
+            with contextlib.suppress(ValueError):  # it is empty
+                variables[name] = value.cell_contents
+    return variables
+
+
+def _varint(value: int) -> Iterator[int]:
+    while value >= 64:
+        yield 0x40 | (value & 63)
+        value >>= 6
+    yield value
+
+
+@functools.lru_cache(maxsize=1024)  # of a deep recursion, many entries are at one position
+def location_table(units: int, first: int, position: tuple[int, int, int, int]) -> bytes:
+    """The co_linetable of a code object of so many units, first line `first`, that is all at one position."""
+    line, end, column, end_column = position
+    delta = line - first
+    table = bytearray()
+    while units > 0:
+        n = min(units, 8)
+        table.append(0x80 | (_LONG_LOCATION << 3) | (n - 1))
+        table += bytes(_varint((-delta << 1 | 1) if delta < 0 else delta << 1))
+        table += bytes([*_varint(end - line), *_varint(column + 1), *_varint(end_column + 1)])
+        units, delta = units - n, 0
+    return bytes(table)
+
+
+def _never_run() -> Iterator[None]:
+    yield
+
+
+class Owner:
+    """Stands for a frame that is going to run, in the entries of tracebacks that hold it. frame: as soon as it does."""
+
+    __slots__ = ("frame",)
+    frame: FrameType
+
+
+def entry_at(
+    place: Place, after: TracebackType | None, variables: Mapping[str, Any] = _NONE, owner: Owner | None = None,
+    callers: tuple[Owner | dict[str, Any], ...] = (),
+) -> TracebackType:  # fmt: skip
+    """A traceback entry for a frame that never ran: it has the user's names, file and position, and these variables,
+    which live as long as the traceback does. owner: stands for the frame, where that is going to run. callers: stand for
+    the frames that led to it, or are what those had in their variables.
+
+    The frame is of a generator that has not begun, and its f_back is None: what led to generated code would keep alive
+    what the user's function has dropped. Its function holds the callers, where cycles through them can be collected.
+    """
+    code, position = place.code, place.position
+    table = location_table(len(_never_run.__code__.co_code) // 2, code.co_firstlineno, position)
+    stub = _never_run.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename,
+                                       co_firstlineno=code.co_firstlineno, co_linetable=table, co_argcount=len(variables),
+                                       co_nlocals=len(variables), co_varnames=tuple(variables),
+                                       co_consts=(place, owner))  # fmt: skip
+    function = FunctionType(stub, place.globals, code.co_name)
+    if callers:
+        vars(function)["callers"] = callers
+    return TracebackType(after, function(*variables.values()).gi_frame, 0, position[0])
+
+
+def adopt(frame: FrameType, shown: tuple[Any, ...]) -> None:
+    """`frame` goes on in its own code: in the tracebacks of exceptions that passed it while generated code stood for it, its
+    entries become those of `frame`, whose variables then live as long as the tracebacks do. So they do where it only led to
+    a frame that such a traceback shows.
+
+    shown: the owner of the entries, and the exceptions.
+    """
+    owner, *errors = shown
+    owner.frame = frame
+    for error in errors:
+        after: TracebackType | None = None
+        for entry in reversed(_entries(error)):
+            place, theirs = (*entry.tb_frame.f_code.co_consts, None, None)[:2]
+            if theirs is owner:
+                after = TracebackType(after, frame, place.offset, entry.tb_lineno)
+                entry.tb_frame.clear()
+            else:
+                if entry.tb_next is not after:
+                    entry.tb_next = after
+                after = entry
+        error.__traceback__ = after
+
+
+def traceback_of(
+    frames: Sequence[tuple[Place, Mapping[str, Any], Owner | None]], after: TracebackType | None = None,
+    callers: tuple[Owner | dict[str, Any], ...] = (),
+) -> TracebackType | None:  # fmt: skip
+    """Entries for frames, outermost first, in front of `after`: where each was, its variables, its owner. callers: of the
+    outermost one, whose traceback entry holds them."""
+    for i, (place, held, owner) in reversed([*enumerate(frames)]):
+        if owner_of(place.code.co_filename) == OURS and owner is None and not (i == 0 and callers):
+            continue
+        variables = _variables(held, tuple((name, name) for name in held))
+        after = entry_at(place, after, variables, owner, () if i else callers)
+    return after
+
+
+def _entries(error: BaseException) -> list[TracebackType]:
+    found = []
+    entry = error.__traceback__
+    while entry is not None:
+        found.append(entry)
+        entry = entry.tb_next
+    return found
+
+
+def _is_generated(entry: TracebackType) -> bool:
+    return GENERATED in entry.tb_frame.f_globals
+
+
+def _is_made(entry: TracebackType) -> bool:
+    """Whether `entry_at` made the entry."""
+    constants = entry.tb_frame.f_code.co_consts
+    return len(constants) == 2 and type(constants[0]) is Place
+
+
+def _fresh_entries(error: BaseException) -> list[TracebackType]:
+    """The entries up to the first that `entry_at` made, which is the last of them: that one and all behind it are tidy.
+
+    A deep recursion passes through many regions, each of which tidies: the whole chain walked each time would be quadratic.
+    """
+    found = []
+    entry = error.__traceback__
+    while entry is not None:
+        found.append(entry)
+        if _is_made(entry):
+            break
+        entry = entry.tb_next
+    return found
+
+
+def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
+    """The traceback that begins with these entries, those of generated functions replaced. skip: how many frames of the first
+    entry are left out.
+
+    What lies behind the last generated entry stays as it is, and a link that is right is not set again: setting one walks all
+    that follows, in search of a loop.
+    """
+    end = next((i + 1 for i in reversed(range(len(entries))) if _is_generated(entries[i])), 0)
+    after: TracebackType | None = entries[end] if end < len(entries) else entries[-1].tb_next if entries else None
+    for i in reversed(range(end)):
+        entry = entries[i]
+        generated = entry.tb_frame.f_globals.get(GENERATED)
+        if isinstance(generated, Generated):
+            after = generated.entries(entry, skip if i == 0 else 0, after)
+        elif GENERATED not in entry.tb_frame.f_globals:
+            if entry.tb_next is not after:
+                entry.tb_next = after
+            after = entry
+            continue
+        if i or not skip:
+            entry.tb_frame.clear()  # the frames that stay lead back to it, and what it holds is to die now
+    return after
+
+
+def tidy_traceback(error: BaseException) -> None:
+    """Take frames that the user did not write out of a traceback, and put in those that were inlined."""
+    if error.__traceback__ is None:
+        return
+    fresh = _fresh_entries(error)
+    tidy = fresh[-1] if _is_made(fresh[-1]) else None
+    if tidy is not None and len(fresh) > 1:
+        fresh[-2].tb_next = None
+        eager_native.drop_own_frames(error)
+        fresh = [*_fresh_entries(error), tidy]
+        if len(fresh) > 1:
+            fresh[-2].tb_next = tidy
+        error.__traceback__ = fresh[0]
+    elif tidy is None:
+        eager_native.drop_own_frames(error)
+        fresh = _fresh_entries(error)
+    if any(map(_is_generated, fresh)):
+        error.__traceback__ = _tidied(fresh, 0)
+
+
+def caught(error: BaseException, frame: int) -> BaseException:
+    """`error`, caught in a generated function that throws it into its frame number `frame`, which adds itself."""
+    error.__traceback__ = _tidied(_fresh_entries(error), frame + 1)
+    return error
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks of an error of the compiler that is dealt with, and of those that led to it.
+
+    Their frames hold the user's objects, often in cycles. What an error of the compiler was raised from is the
+    compiler's, too; its __context__ may be an exception of the user's, which is left alone.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = None
+        before = error.__context__
+        error = before if isinstance(before, Steering) else error.__cause__
+
+
+def with_tracebacks(handled: Any, stack: list[Any]) -> list[Any]:
+    """`stack`, the exceptions on it and the one being handled fit for the interpreter."""
+    for item in (handled, *stack):
+        if isinstance(item, BaseException) and item.__traceback__ is None:
+            give_traceback(item)
+    return stack
+
+
+def give_traceback(exception: BaseException) -> None:
+    """Raise and catch `exception`: the interpreter takes for granted that one being handled has a traceback."""
+    context, cause, suppress = exception.__context__, exception.__cause__, exception.__suppress_context__
+    try:
+        raise exception
+    except BaseException:  # noqa: BLE001 - exactly the one raised
+        exception.__context__, exception.__cause__, exception.__suppress_context__ = context, cause, suppress

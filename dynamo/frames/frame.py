@@ -1,0 +1,208 @@
+"""The frame executor: one captured frame, its locals, stack and handlers, run instruction by instruction.
+
+Owns control flow within a frame: the program counter, the exception table, the restart and break protocol. What an
+instruction means is in `opcodes/`; what values do is in `values/`; what is shared by all frames is `capture.Capture`.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.bytecode.decode import Decoded, Handler, Instruction, decode
+from dynamo.bytecode.tracebacks import Place
+from dynamo.frames import opcodes
+from dynamo.frames.opcodes.table import HANDLERS, Return, Yield
+from dynamo.python.finalizers import drops_iterator, leaves_aloud
+from dynamo.report import causes
+from dynamo.report.errors import Raised, Unsupported
+from dynamo.values.base import NULL, Lazy, NotConstant, Value
+from dynamo.values.constant import Constant
+from dynamo.values.functions import FunctionValue
+from eager.base import logs
+from fxir.base.origin import Origin
+from fxir.symbols.unbacked import GuardOnDataDependentSymNode
+
+if TYPE_CHECKING:
+    from dynamo.frames.capture import Capture
+
+TRACE_BYTECODE: Final = logs.artifact("trace_bytecode")
+TRACE_SOURCE: Final = logs.artifact("trace_source")
+_FAMILIES: Final = opcodes.FAMILIES
+
+
+class Frame:
+    """One frame of the captured program.
+
+    locals: by localsplus slot, None for unbound. chainable: its result is just pushed on the caller's stack, so that a
+    graph break inside can return into the caller. handled: what sys.exc_info() showed when it called a callee.
+    """
+
+    pops_delegate: Final = sys.version_info < (3, 12)
+
+    def __init__(
+        self, cap: Capture, code: CodeType, global_ns: dict[str, Any], locals_: list[Value | None],
+        stack: list[Value] | None = None, pc: int = 0, fn: FunctionValue | None = None, chainable: bool = True,
+    ) -> None:  # fmt: skip
+        self.cap = cap
+        self.code = code
+        self.decoded: Decoded = decode(code)
+        self.globals = global_ns
+        self.locals: list[Value | None] = locals_ + [None] * (len(self.decoded.slots) - len(locals_))
+        self.stack: list[Value] = stack if stack is not None else []
+        self.pc = pc
+        self.fn = fn
+        self.chainable = chainable
+        self.kw_names: tuple[str, ...] = ()
+        self.ins: Instruction = self.decoded.instructions[pc]
+        self.step_number = 0  # of the instruction it is at, in the whole capture
+        self.stack_before: list[Value] = []
+        self.kw_before: tuple[str, ...] = ()
+        self.mutations_before = 0
+        self.handled: Value | None = None
+        self._line = -1
+
+    # -- stack -------------------------------------------------------------------------------------------------
+    def push(self, value: Value) -> None:
+        self.stack.append(value)
+
+    def pop_raw(self) -> Value:
+        """Pop without looking at the value."""
+        return self.stack.pop()
+
+    def pop(self) -> Value:
+        """Pop a value that is going to be used."""
+        value = self.stack.pop()
+        return value.realize(self.cap) if isinstance(value, Lazy) else value
+
+    def pop_many(self, n: int) -> list[Value]:
+        if n == 0:
+            return []
+        items = self.stack[-n:]
+        del self.stack[-n:]
+        return items
+
+    def at(self, depth: int) -> Value:
+        """The value `depth` below the top (1 is the top), looked at."""
+        return self.cap.realize(self.stack[-depth])
+
+    def constant(self, value: Any) -> Value:
+        """A value of co_consts."""
+        if isinstance(value, tuple | frozenset):
+            return self.cap.wrap_static(value, "constant")  # the same object each time
+        return self.cap.wrap_new(value)
+
+    def bind_closure(self) -> None:
+        """COPY_FREE_VARS: the function's cells into their slots."""
+        assert self.fn is not None
+        first = len(self.decoded.slots) - len(self.code.co_freevars)
+        self.locals[first:] = self.fn.closure(self.cap)
+
+    def bound(self) -> dict[str, Value]:
+        """The user's variables that have values, by name."""
+        return {n: v for n, v in zip(self.decoded.slots, self.locals, strict=True) if v is not None and v is not NULL}
+
+    def release(self) -> None:
+        """The capture is over: let go of what the frame holds."""
+        self.locals, self.stack, self.stack_before, self.handled = [], [], [], None
+
+    # -- running -----------------------------------------------------------------------------------------------
+    def run(self) -> Return | Yield:
+        """Execute until the frame returns or yields. Raises Raised when an exception leaves it."""
+        cap = self.cap
+        instructions = self.decoded.instructions
+        while True:
+            ins = self.ins = instructions[self.pc]
+            cap.begin_step(self)
+            if ins.line != self._line:
+                self._line = ins.line
+                if TRACE_SOURCE.enabled:
+                    TRACE_SOURCE.log(f"TRACE {self.code.co_filename}:{ins.line} in {self.code.co_qualname}")
+            if TRACE_BYTECODE.enabled:
+                TRACE_BYTECODE.log(f"{ins.offset:5} {ins.name} {ins.arg} {self.stack[-4:]}")
+            self.pc += 1
+            try:
+                handler = HANDLERS.get(ins.name)
+                if handler is None:
+                    raise Unsupported(causes.INSTRUCTION, ins.name)
+                signal = handler(self, ins)
+            except Raised as error:
+                if self._drops_iterators():
+                    cap.stop(self, causes.GENERATOR, "an exception ends the loop over an iterator from outside")
+                if self.decoded.handler(self.ins.index) is None and leaves_aloud(self, error.value):
+                    cap.stop(self, causes.GENERATOR, f"an exception leaves {self.code.co_qualname}, whose variables live on with it")
+                if not self._unwind(error):
+                    raise
+            except Unsupported as error:
+                cap.stop(self, error.cause, error.detail)
+            except GuardOnDataDependentSymNode as error:
+                cap.stop(self, causes.DATA_DEPENDENT_BRANCH, str(error))
+            except NotConstant as error:
+                cap.stop(self, causes.OPAQUE_OBJECT, f"a constant is needed, and {error.args[0].describe()} is none")
+            else:
+                if signal is not None:
+                    return signal
+
+    def _drops_iterators(self) -> bool:
+        """Whether the exception that is on its way takes the last hold off an iterator from outside: a generator that
+        stands in a try or with block goes on then."""
+        handler = self.decoded.handler(self.ins.index)
+        dropped = self.stack_before[handler.depth if handler is not None else 0 :]
+        return any(drops_iterator(self, v) for v in dropped)
+
+    def resume_with(self, exception: Value) -> Return | Yield:
+        """Raise `exception` at the current instruction, and go on."""
+        if not self._unwind(Raised(exception)):
+            raise Raised(exception)
+        return self.run()
+
+    def _unwind(self, error: Raised) -> bool:
+        """Go to the handler of the current instruction; False if there is none: the exception leaves the frame."""
+        bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.handled
+        if not bare and self.ins.name != "RERAISE":
+            self.cap.passes(error.value, self)
+        handler = self.decoded.handler(self.ins.index)
+        self.kw_names = ()
+        if handler is None:
+            return False
+        self.enter_handler(handler, error.value)
+        return True
+
+    def enter_handler(self, handler: Handler, exception: Value) -> None:
+        """The stack and program counter that a handler starts with."""
+        del self.stack[handler.depth :]
+        if handler.push_lasti:
+            self.push(Constant(self.ins.offset // 2))
+        self.push(exception)
+        self.pc = handler.target
+
+    @property
+    def in_block(self) -> bool:
+        """Whether a handler that the user wrote covers the current instruction."""
+        handler = self.decoded.handler(self.ins.index)
+        # 3.12+ wraps every generator in a handler that converts StopIteration.
+        return handler is not None and self.decoded.instructions[handler.target].name != "CALL_INTRINSIC_1"
+
+    # -- reporting ---------------------------------------------------------------------------------------------
+    def place(self) -> Place:
+        """Where the frame is, for tracebacks."""
+        return Place(self.code, self.globals, self.ins.offset)
+
+    @property
+    def line(self) -> int:
+        return self.ins.line
+
+    def origin(self, stack: tuple[tuple[str, int, str], ...] = ()) -> Origin:
+        """The user's line that the frame is at."""
+        code = self.code
+        source = linecache.getline(code.co_filename, self.ins.line).strip()
+        return Origin(code.co_filename, self.ins.line, source, code.co_qualname, stack)
+
+    def live_locals(self, index: int) -> list[int]:
+        """Bound slots that may be read at or after instruction `index`."""
+        mask = self.decoded.live_slots(index)
+        return [i for i, value in enumerate(self.locals) if value is not None and mask >> i & 1]
+
+

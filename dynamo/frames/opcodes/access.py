@@ -1,0 +1,321 @@
+"""Names, attributes, items, operators and imports."""
+
+from __future__ import annotations
+
+import importlib.util
+import operator
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.bytecode.decode import VERSION
+from dynamo.frames.opcodes.table import op
+from dynamo.guards.sources import ConstSource, DictItemSource, is_a
+from dynamo.policy import callees
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import NULL, Value
+from dynamo.values.constant import Constant
+from dynamo.values.functions import BoundMethod
+from dynamo.values.objects import DELETED, BuiltinMethod, ClassValue, PythonModule, SuperValue
+from dynamo.values.sequences import SliceValue
+from dynamo.world.wrap import BUILTINS_NAMESPACE
+
+_IMPORT: Final = BUILTINS_NAMESPACE["__import__"]
+
+if TYPE_CHECKING:
+    from dynamo.bytecode.decode import Instruction
+    from dynamo.frames.frame import Frame
+
+# --- names -----------------------------------------------------------------------------------------------------
+
+
+def load_name(frame: Frame, name: str) -> Value:
+    """A global or builtin. What shadows it later is guarded."""
+    cap, namespace = frame.cap, frame.globals
+    pending = cap.effects.global_write(namespace, name)
+    if pending is not None and pending is not DELETED:
+        return pending  # type: ignore[no-any-return]
+    held = ConstSource(namespace, "globals")
+    if name in namespace and pending is not DELETED:
+        return cap.wrap(namespace[name], DictItemSource(held, name))
+    builtins_namespace = namespace.get("__builtins__", BUILTINS_NAMESPACE)
+    if not isinstance(builtins_namespace, dict):
+        builtins_namespace = vars(builtins_namespace)
+    if pending is not DELETED:
+        cap.guard("dict_absent", held, name)
+    if name not in builtins_namespace:
+        return cap.raise_name_error(name)  # type: ignore[no-any-return]
+    return cap.wrap(builtins_namespace[name], DictItemSource(ConstSource(builtins_namespace, "builtins"), name))
+
+
+@op("LOAD_GLOBAL")
+def load_global(frame: Frame, ins: Instruction) -> None:
+    value = load_name(frame, frame.code.co_names[ins.arg >> 1])
+    _push_callable(frame, value, bool(ins.arg & 1))
+
+
+def _push_callable(frame: Frame, value: Value, with_null: bool) -> None:
+    if not with_null:
+        frame.push(value)
+    elif VERSION.callable_first:
+        frame.push(value)
+        frame.push(NULL)
+    else:
+        frame.push(NULL)
+        frame.push(value)
+
+
+@op("STORE_GLOBAL")
+def store_global(frame: Frame, ins: Instruction) -> None:
+    frame.cap.mutating(None)
+    frame.cap.refuse_later("changes a global")
+    frame.cap.effects.set_global(frame.globals, frame.code.co_names[ins.arg], frame.pop_raw())
+
+
+@op("DELETE_GLOBAL")
+def delete_global(frame: Frame, ins: Instruction) -> None:
+    name = frame.code.co_names[ins.arg]
+    pending = frame.cap.effects.global_write(frame.globals, name)
+    if pending is DELETED or (pending is None and name not in frame.globals):
+        frame.cap.raise_name_error(name)
+    load_name(frame, name)
+    frame.cap.mutating(None)
+    frame.cap.refuse_later("changes a global")
+    frame.cap.effects.set_global(frame.globals, name, DELETED)
+
+
+@op("LOAD_ASSERTION_ERROR")
+def load_assertion_error(frame: Frame, ins: Instruction) -> None:
+    frame.push(frame.cap.wrap_static(AssertionError))
+
+
+@op("LOAD_BUILD_CLASS")
+def load_build_class(frame: Frame, ins: Instruction) -> None:
+    frame.push(frame.cap.wrap_static(BUILTINS_NAMESPACE["__build_class__"]))
+
+
+@op("LOAD_COMMON_CONSTANT")
+def load_common_constant(frame: Frame, ins: Instruction) -> None:
+    known: tuple[Any, ...] = (AssertionError, NotImplementedError, tuple, all, any)
+    frame.push(frame.cap.wrap_static(known[ins.arg]))
+
+
+# --- attributes ------------------------------------------------------------------------------------------------
+
+
+@op("LOAD_ATTR")
+def load_attr(frame: Frame, ins: Instruction) -> None:
+    if VERSION.attr_method_bit:
+        name, method = frame.code.co_names[ins.arg >> 1], bool(ins.arg & 1)
+    else:
+        name, method = frame.code.co_names[ins.arg], False
+    value = frame.cap.read_attribute(frame.pop(), name)
+    if method:
+        push_method(frame, value)
+    else:
+        frame.push(value)
+
+
+@op("LOAD_METHOD")
+def load_method(frame: Frame, ins: Instruction) -> None:
+    push_method(frame, frame.cap.read_attribute(frame.pop(), frame.code.co_names[ins.arg]))
+
+
+def push_method(frame: Frame, value: Value) -> None:
+    """The two stack items that a method call starts with. A bound method stays one value: it reconstructs alone."""
+    if isinstance(value, BuiltinMethod | BoundMethod):
+        value.is_called = True
+    _push_callable(frame, value, True)
+
+
+@op("STORE_ATTR")
+def store_attr(frame: Frame, ins: Instruction) -> None:
+    owner, value = frame.pop(), frame.pop_raw()
+    owner.setattr(frame.cap, frame.code.co_names[ins.arg], value)
+
+
+@op("DELETE_ATTR")
+def delete_attr(frame: Frame, ins: Instruction) -> None:
+    frame.pop().delattr(frame.cap, frame.code.co_names[ins.arg])
+
+
+@op("LOAD_SUPER_ATTR")
+def load_super_attr(frame: Frame, ins: Instruction) -> None:
+    obj, cls, fn = frame.pop(), frame.pop(), frame.pop()
+    name = frame.code.co_names[ins.arg >> 2]
+    if fn.is_constant and fn.as_constant() is super and isinstance(cls, ClassValue):
+        value = SuperValue(cls.cls, obj).getattr(frame.cap, name)
+    else:
+        args = [cls, obj] if ins.arg & 2 else []
+        value = frame.cap.realize(frame.cap.call(fn, args, {})).getattr(frame.cap, name)
+    if ins.arg & 1:
+        push_method(frame, value)
+    else:
+        frame.push(value)
+
+
+# --- items -----------------------------------------------------------------------------------------------------
+
+
+@op("BINARY_SUBSCR")
+def binary_subscr(frame: Frame, ins: Instruction) -> None:
+    key, owner = frame.pop(), frame.pop()
+    frame.push(frame.cap.getitem(owner, key))
+
+
+@op("STORE_SUBSCR")
+def store_subscr(frame: Frame, ins: Instruction) -> None:
+    key, owner, value = frame.pop(), frame.pop(), frame.pop_raw()
+    frame.cap.call_method(owner, "__setitem__", [key, value], {})
+
+
+@op("DELETE_SUBSCR")
+def delete_subscr(frame: Frame, ins: Instruction) -> None:
+    key, owner = frame.pop(), frame.pop()
+    frame.cap.call_method(owner, "__delitem__", [key], {})
+
+
+@op("BINARY_SLICE")
+def binary_slice(frame: Frame, ins: Instruction) -> None:
+    stop, start, owner = frame.pop(), frame.pop(), frame.pop()
+    frame.push(frame.cap.getitem(owner, SliceValue(start, stop, Constant(None))))
+
+
+@op("STORE_SLICE")
+def store_slice(frame: Frame, ins: Instruction) -> None:
+    stop, start, owner, value = frame.pop(), frame.pop(), frame.pop(), frame.pop_raw()
+    frame.cap.call_method(owner, "__setitem__", [SliceValue(start, stop, Constant(None)), value], {})
+
+
+@op("BUILD_SLICE")
+def build_slice(frame: Frame, ins: Instruction) -> None:
+    step = frame.pop() if ins.arg == 3 else Constant(None)
+    stop, start = frame.pop(), frame.pop()
+    frame.push(SliceValue(start, stop, step))
+
+
+# --- operators -------------------------------------------------------------------------------------------------
+
+_NAMES: Final = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
+_BINARY_OPS: Final = [getattr(operator, n) for n in _NAMES]
+_INPLACE_OPS: Final = [getattr(operator, "i" + n.strip("_")) for n in _NAMES]
+_COMPARISONS: Final = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
+BINARY_SUBSCRIPT: Final = 26  # NB_SUBSCR, 3.14
+
+
+@op("BINARY_OP")
+def binary_op(frame: Frame, ins: Instruction) -> None:
+    b, a = frame.pop(), frame.pop()
+    if ins.arg == BINARY_SUBSCRIPT:
+        frame.push(frame.cap.getitem(a, b))
+    elif ins.arg < len(_BINARY_OPS):
+        frame.push(frame.cap.binary(_BINARY_OPS[ins.arg], a, b))
+    else:
+        frame.push(frame.cap.inplace(_INPLACE_OPS[ins.arg - len(_BINARY_OPS)], a, b))
+
+
+def comparison(arg: int) -> Any:
+    """The operator function of a COMPARE_OP argument."""
+    return _COMPARISONS[arg >> VERSION.compare_shift]
+
+
+@op("COMPARE_OP")
+def compare_op(frame: Frame, ins: Instruction) -> None:
+    b, a = frame.pop(), frame.pop()
+    value = frame.cap.compare(comparison(ins.arg), a, b)
+    if VERSION.compare_to_bool and ins.arg & VERSION.compare_to_bool:
+        value = Constant(frame.cap.truth(value))
+    frame.push(value)
+
+
+@op("IS_OP")
+def is_op(frame: Frame, ins: Instruction) -> None:
+    b, a = frame.pop(), frame.pop()
+    frame.push(Constant(frame.cap.same_object(a, b) != bool(ins.arg)))
+
+
+@op("CONTAINS_OP")
+def contains_op(frame: Frame, ins: Instruction) -> None:
+    container, item = frame.pop(), frame.pop()
+    frame.push(Constant(frame.cap.contains(container, item) != bool(ins.arg)))
+
+
+@op("UNARY_NOT")
+def unary_not(frame: Frame, ins: Instruction) -> None:
+    value = frame.pop()
+    frame.push(Constant(not frame.cap.truth(value)))
+
+
+@op("TO_BOOL")
+def to_bool(frame: Frame, ins: Instruction) -> None:
+    frame.push(Constant(frame.cap.truth(frame.pop())))
+
+
+@op("UNARY_NEGATIVE")
+def unary_negative(frame: Frame, ins: Instruction) -> None:
+    frame.push(frame.cap.unary(operator.neg, frame.pop()))
+
+
+@op("UNARY_POSITIVE")
+def unary_positive(frame: Frame, ins: Instruction) -> None:
+    frame.push(frame.cap.unary(operator.pos, frame.pop()))
+
+
+@op("UNARY_INVERT")
+def unary_invert(frame: Frame, ins: Instruction) -> None:
+    frame.push(frame.cap.unary(operator.invert, frame.pop()))
+
+
+# --- imports ---------------------------------------------------------------------------------------------------
+
+
+@op("IMPORT_NAME")
+def import_name(frame: Frame, ins: Instruction) -> None:
+    fromlist, level = frame.pop(), frame.pop()
+    name = frame.code.co_names[ins.arg]
+    depth = level.as_constant()
+    package = frame.globals.get("__package__") or ""
+    if depth:
+        absolute = importlib.util.resolve_name("." * depth + name, package)
+    else:
+        absolute = name
+    module = sys.modules.get(absolute)
+    if module is None:
+        module = _import_now(frame, absolute)
+    if not is_a(module, ModuleType):  # what stands in for one may answer by code of its own
+        raise Unsupported(causes.IMPORT, f"import {absolute}, which is no module")
+    names = fromlist.as_constant() or ()
+    missing = [n for n in names if n != "*" and not hasattr(module, n)]
+    if missing and hasattr(module, "__path__"):
+        raise Unsupported(causes.IMPORT, f"from {absolute} import {missing[0]}")  # a submodule, not loaded yet
+    if not names and not depth:
+        module = sys.modules[absolute.partition(".")[0]]
+        absolute = absolute.partition(".")[0]
+    held = ConstSource(sys.modules, "sys.modules")
+    frame.push(frame.cap.wrap(module, DictItemSource(held, absolute)))
+
+
+def _import_now(frame: Frame, name: str) -> ModuleType:
+    """Import a module at capture, on behalf of this call: later calls find it. What the module's code could see must be as
+    it is in the user's program, so nothing may have changed before, unless the module is of this project and looks at nothing
+    of the user's; one that cannot be imported ends the graph."""
+    cap = frame.cap
+    changed = (cap.outside or cap.writes_inputs or cap.effect_nodes) and not callees.is_own_module(name)
+    if changed or BUILTINS_NAMESPACE["__import__"] is not _IMPORT or importlib.util.find_spec(name.partition(".")[0]) is None:
+        raise Unsupported(causes.IMPORT, f"import {name}")
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise Unsupported(causes.IMPORT, f"import {name}") from error
+
+
+@op("IMPORT_FROM")
+def import_from(frame: Frame, ins: Instruction) -> None:
+    module = frame.cap.realize(frame.stack[-1])
+    name = frame.code.co_names[ins.arg]
+    if not isinstance(module, PythonModule) or not hasattr(module.module, name):
+        raise Unsupported(causes.IMPORT, f"from {module.describe()} import {name}")
+    frame.push(module.getattr(frame.cap, name))
+
+

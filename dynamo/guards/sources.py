@@ -1,0 +1,424 @@
+"""Where a value of the captured program came from, and how to get it again.
+
+A source knows three things: its name for people, the expression that fetches it in generated code, and the
+instructions that fetch it in a guard program. Sources are immutable and compare by value.
+
+A source is *constant-rooted* when it is reached from an object that the compiled entry holds (`ConstSource`), and
+*slot-rooted* when it is reached from the slots of the call. What hangs on a constant root can be guarded by watching
+the containers on the way (see guards.py); what hangs on a slot is checked at each call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamo import _native
+from eager import _native as eager_native
+from fxir.base.safe_repr import text
+
+if TYPE_CHECKING:
+    from dynamo.emit.writer import CodeGen
+    from dynamo.guards.program import ProgramBuilder
+
+
+class Source:
+    """Base. Roots have no parent."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """As shown in logs."""
+        raise NotImplementedError
+
+    @property
+    def root(self) -> Source:
+        source = self
+        while isinstance(source, ChildSource):
+            source = source.parent
+        return source
+
+    @property
+    def is_constant_rooted(self) -> bool:
+        return isinstance(self.root, ConstSource)
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        """Emit what fetches this source into a slot of a guard program; returns the slot."""
+        raise NotImplementedError
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        """An expression for it, in terms of variables of the generated function."""
+        raise NotImplementedError
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        """Fetch it in Python (reports of failed guards). May raise whatever the fetch raises."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSource(Source):
+    """Slot `index` of the call: an argument, or a local or stack item of a continuation."""
+
+    index: int
+    label: str
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return self.index
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.slot_name(self.index)
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return slots[self.index]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstSource(Source):
+    """An object held by the compiled entry. Its identity was guarded where it was found (`label`). of_module: within an
+    nn.Module's state."""
+
+    value: Any
+    label: str
+    of_module: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstSource) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return hash(("const", id(self.value)))
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("const", self.value)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.bind(self.value, self.label)
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeakSource(Source):
+    """What a weak reference, held by the compiled entry, gives at each call. Its end is a failed guard."""
+
+    reference: Any
+    label: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WeakSource) and other.reference is self.reference
+
+    def __hash__(self) -> int:
+        return hash(("weak", id(self.reference)))
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("weak", self.reference)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.bind(self.reference, 'reference')}()"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.reference()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSource(Source):
+    """What stands at the constant-rooted `place` at each call: a tensor that a program replaces, so that no entry holds it."""
+
+    place: Source
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.slot(self.place)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return cg.source(self.place)
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.place.read(slots)
+
+
+class ChildSource(Source):
+    """Something reached from `parent` by `key`. Subclasses name the guard instruction and the expression."""
+
+    __slots__ = ("_hash", "key", "parent")
+
+    def __init__(self, parent: Source, key: Any) -> None:
+        self.parent: Source = parent
+        self.key = key
+        self._hash = hash((type(self), parent, _key_identity(key)))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return False
+        assert isinstance(other, ChildSource)
+        return _key_identity(self.key) == _key_identity(other.key) and self.parent == other.parent
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def _key_identity(key: Any) -> Any:
+    """Keys compare without running user code: plain ones by type and value, others by identity."""
+    return (type(key), key) if isinstance(key, str | int | float | bool | bytes | None) else id(key)
+
+
+class DictAttrSource(ChildSource):
+    """An entry of the instance `__dict__`."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}.{self.key}"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("dict_attr", builder.slot(self.parent), self.key)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.source(self.parent)}.__dict__[{self.key!r}]"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.parent.read(slots).__dict__[self.key]
+
+
+class AttrSource(ChildSource):
+    """An attribute by ordinary lookup, on objects where that runs no user code (slots, functions, modules)."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}.{self.key}"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("generic_attr", builder.slot(self.parent), self.key)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.source(self.parent)}.{self.key}"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return getattr(self.parent.read(slots), self.key)
+
+
+class TypeAttrSource(ChildSource):
+    """An entry found along the MRO of the class `parent`, not bound."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}.{self.key}"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("type_attr", builder.slot(self.parent), self.key)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.helper('type_attribute')}({cg.source(self.parent)}, {self.key!r})"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return type_attribute(self.parent.read(slots), self.key)
+
+
+class ItemSource(ChildSource):
+    """Item `key` of a list or tuple, key >= 0."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}[{self.key}]"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("item", builder.slot(self.parent), self.key)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.source(self.parent)}[{self.key}]"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.parent.read(slots)[self.key]
+
+
+class ContentSource(ItemSource):
+    """Item `key` of what an instance of a subclass of list or tuple holds, whatever its own __getitem__ says."""
+
+    __slots__ = ()
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.helper('content_item')}({cg.source(self.parent)}, {self.key})"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return content_item(self.parent.read(slots), self.key)
+
+
+def content_item(holder: Any, index: int) -> Any:
+    """holder[index] by list or tuple's own look-up."""
+    return (list if isinstance(holder, list) else tuple).__getitem__(holder, index)
+
+
+class DictItemSource(ChildSource):
+    """Value under `key` of a dict, by the dict's own lookup. Also globals, with the namespace as parent."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        if isinstance(self.parent, ConstSource) and self.parent.label == "globals":
+            return str(self.key)
+        return f"{self.parent.name}[{text(self.key)}]"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("dict_item", builder.slot(self.parent), self.key)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.helper('dict_getitem')}({cg.source(self.parent)}, {cg.constant(self.key)})"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return dict.__getitem__(self.parent.read(slots), self.key)
+
+
+class CellContentsSource(ChildSource):
+    """What a cell object holds; key is the variable's name."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return str(self.key)
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("cell", builder.slot(self.parent))
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.source(self.parent)}.cell_contents"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.parent.read(slots).cell_contents
+
+
+class IteratorOwnerSource(ChildSource):
+    """What an iterator of CPython's own goes over: a list, a dict, an inner iterator, zip's tuple of them; or the dict of a
+    view. key is unused."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}.<owner>"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("iterator_owner", builder.slot(self.parent))
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.helper('iterator_owner')}({cg.source(self.parent)})"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return _native.iterator_owner(self.parent.read(slots))
+
+
+class ArrayMemorySource(ChildSource):
+    """A tensor over the memory of the ndarray `parent`, made at each fetch. key is unused."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"from_numpy({self.parent.name})"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        return builder.emit_fetch("made", builder.slot(self.parent), eager_native.tensor_over)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.helper('tensor_over')}({cg.source(self.parent)})"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return eager_native.tensor_over(self.parent.read(slots))
+
+
+class ClosureCellSource(ChildSource):
+    """Cell object `key` of a function's closure (an int)."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}.__closure__[{self.key}]"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        closure = AttrSource(self.parent, "__closure__")
+        return builder.emit_fetch("item", builder.slot(closure), self.key)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.source(self.parent)}.__closure__[{self.key}]"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        return self.parent.read(slots).__closure__[self.key]
+
+
+class GeometrySource(ChildSource):
+    """A size or stride of dim `dim` of a tensor, or its storage offset: a number, read by shape checks themselves."""
+
+    __slots__ = ("dim", "kind")
+
+    def __init__(self, parent: Source, kind: str, dim: int = 0) -> None:
+        super().__init__(parent, f"{kind}({dim})" if kind != "offset" else "storage_offset()")
+        self.kind = kind
+        self.dim = dim
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent.name}.{self.key}"
+
+    def fetch(self, builder: ProgramBuilder) -> int:
+        raise NotImplementedError(f"{self.name}: only shape checks read it")
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        return f"{cg.source(self.parent)}.{self.key}"
+
+    def read(self, slots: tuple[Any, ...]) -> Any:
+        tensor = self.parent.read(slots)
+        return tensor.storage_offset() if self.kind == "offset" else getattr(tensor, self.kind)(self.dim)
+
+
+_ABSENT = object()
+
+
+def module_of(cls: type) -> Any:
+    """cls.__module__, whatever its metaclass makes of that name."""
+    return type.__dict__["__module__"].__get__(cls)
+
+
+def is_a(real: Any, kinds: type | tuple[type, ...]) -> bool:
+    """isinstance(real, kinds) by its class alone: the object may answer for its __class__ with code of the user's."""
+    return issubclass(type(real), kinds)
+
+
+def type_attribute(cls: type, name: str, default: Any = _ABSENT) -> Any:
+    """The raw entry `name` along cls's MRO, without binding. Raises: AttributeError if there is none."""
+    for base in type.__dict__["__mro__"].__get__(cls):
+        namespace = type.__dict__["__dict__"].__get__(base)
+        if name in namespace:
+            return namespace[name]
+    if default is _ABSENT:
+        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+    return default

@@ -1,0 +1,1 @@
+"""Python's semantics over captured values: `operators`, `attributes`, `calls`, `exceptions`, `formatting`, `finalizers`."""

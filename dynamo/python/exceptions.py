@@ -1,0 +1,202 @@
+"""Exceptions of the captured program: making, raising and telling them apart. Part of Capture."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from dynamo.report import causes
+from dynamo.report.errors import InternalCaptureError, Raised, Steering, Unsupported
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.objects import ClassValue, ExceptionValue, Passed, UserObject
+from dynamo.values.sequences import TupleValue
+from dynamo.world.wrap import is_exception_class
+from eager.base.symfloat import SymFloat
+from eager.base.symint import SymInt
+from fxir.symbols.unbacked import GuardOnDataDependentSymNode
+
+if TYPE_CHECKING:
+    from dynamo.frames.frame import Frame
+
+_INTERNAL = (Steering, InternalCaptureError, GuardOnDataDependentSymNode)
+# A filter of warnings that concerns calls made by this package alone, in whatever thread.
+_OF_OUR_CALLS: Final = ("error", None, Warning, re.compile(r"dynamo\."), 0)
+
+
+class Exceptions:
+    """Part of Capture."""
+
+    handled: Value | None
+    frames: list[Frame]
+    passed_frames: list[Frame]
+
+    if TYPE_CHECKING:
+
+        def wrap_new(self, real: Any) -> Value: ...
+        def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
+
+    def host(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """fn(*args, **kwargs) on host values; what it raises is raised in the captured program.
+
+        What warns runs in ordinary Python: at each call, and for the user's line.
+        """
+        filters: list[Any] = warnings.filters  # type: ignore[assignment]
+        filters.insert(0, _OF_OUR_CALLS)
+        try:
+            return fn(*args, **kwargs)
+        except _INTERNAL:
+            raise
+        except Warning as warning:
+            raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(fn, '__name__', fn)}(), which warns: {warning}") from None
+        except Exception as error:
+            if any(isinstance(a, SymInt | SymFloat) for a in args):  # Python's own answer, or its own words, for the number
+                return self.host(fn, *(_number(a) for a in args), **kwargs)
+            raise Raised(self.with_context(self.exception_from(error))) from error
+        finally:
+            if _OF_OUR_CALLS in filters:
+                filters.remove(_OF_OUR_CALLS)
+
+    def exception_from(self, error: BaseException) -> ExceptionValue:
+        """A captured exception like the host's `error`."""
+        args = [self.wrap_new(a) for a in error.args]
+        value = ExceptionValue(type(error), args)
+        for name in ("name", "obj", "path"):
+            held = getattr(error, name, None)
+            if held is not None and isinstance(held, str):
+                self.preset(value, name, Constant(held))
+        slots = (name for kind in type(error).__mro__ for name in vars(kind).get("__slots__", ()) if hasattr(error, name))
+        for name, held in {**{name: getattr(error, name) for name in slots}, **vars(error)}.items():  # what an __init__ in Python sets
+            self.preset(value, name, self.wrap_new(held))
+        return value
+
+    def preset(self, value: Value, name: str, attribute: Value) -> None:
+        """Set an attribute that the constructor would have set: no effect of its own."""
+        self.effects.preset(value, name, attribute)  # type: ignore[attr-defined]
+
+    def read_attribute(self, owner: Value, name: str) -> Value:
+        """owner.name as the interpreter reads it: an AttributeError learns whose attribute was missed."""
+        owner = self.realize(owner)  # type: ignore[attr-defined]
+        try:
+            return owner.getattr(self, name)  # type: ignore[arg-type]
+        except Raised as error:
+            value = error.value
+            if isinstance(value, ExceptionValue) and value.source is None and issubclass(value.cls, AttributeError):
+                known = self.effects.attributes_of(value)  # type: ignore[attr-defined]
+                if "name" not in known and "obj" not in known:
+                    self.preset(value, "name", Constant(name))
+                    self.preset(value, "obj", owner)
+            raise
+
+    def passes(self, value: Value, frame: Frame) -> None:
+        """An exception is raised in `frame`, or comes out of its callee: the traceback grows by an entry."""
+        if isinstance(value, ExceptionValue):
+            callers = tuple(itertools.takewhile(lambda f: f is not frame, self.frames))
+            value.passed.insert(0, Passed(frame.place(), frame, callers))
+            self.passed_frames += (*callers, frame)
+            if value.source is not None:
+                self.mutating(value)  # type: ignore[attr-defined]
+
+    def with_context(self, value: Value) -> Value:
+        """Chain a newly raised exception to the one being handled."""
+        handled = self.handled
+        if handled is None and isinstance(value, ExceptionValue) and value.source is None:
+            value.raised_bare = value.context is NONE
+        if handled is None or handled is value:
+            return value
+        if not isinstance(value, ExceptionValue) or value.source is not None:
+            raise Unsupported(causes.EXCEPTION, "an exception from outside, raised while another one is handled")
+        link: Value = handled  # the chain must not lead back to the value; it may be a ring already
+        seen: set[int] = set()
+        while isinstance(link, ExceptionValue) and link.source is None and id(link) not in seen:
+            seen.add(id(link))
+            if link.context is value:
+                link.context = NONE
+                break
+            link = link.context
+        value.context = handled
+        return value
+
+    def new_exception(self, cls: type, args: list[Value]) -> ExceptionValue:
+        return ExceptionValue(cls, args)
+
+    def raise_(self, cls: type, *args: Any) -> NoReturn:
+        """Raise cls(*args) in the captured program; args are host constants."""
+        raise Raised(self.with_context(ExceptionValue(cls, [self.wrap_new(a) for a in args])))
+
+    def raise_name_error(self, name: str) -> NoReturn:
+        """Raise what a missing global raises."""
+        value = ExceptionValue(NameError, [Constant(f"name '{name}' is not defined")])
+        self.preset(value, "name", Constant(name))
+        raise Raised(self.with_context(value))
+
+    def raise_values(self, cls: type, args: list[Value]) -> NoReturn:
+        """Raise cls(*args); args are captured values."""
+        raise Raised(self.with_context(ExceptionValue(cls, args)))
+
+    def raise_value(self, exception: Value) -> NoReturn:
+        """`raise exception`"""
+        raise Raised(self.with_context(exception))
+
+    def raise_from(self, cls: type, message: str, cause: Value) -> NoReturn:
+        """`raise cls(message) from cause`"""
+        value = ExceptionValue(cls, [Constant(message)])
+        value.cause, value.context, value.suppress = cause, cause, True
+        raise Raised(value)
+
+    def is_instance_of(self, value: Value, cls: type) -> bool:
+        """isinstance for exceptions."""
+        return issubclass(value.python_type(), cls)
+
+    def as_exception(self, value: Value, args: list[Value]) -> Value:
+        """What `raise value` raises: an instance, made if value is a class."""
+        if isinstance(value, ClassValue) and issubclass(value.cls, BaseException):
+            return self.call(value, args, {})
+        if isinstance(value, ExceptionValue):
+            return value
+        if isinstance(value, UserObject) and issubclass(value.cls, BaseException):
+            return value
+        if not issubclass(value.python_type(), BaseException):
+            self.raise_(TypeError, "exceptions must derive from BaseException")
+        raise Unsupported(causes.EXCEPTION, f"raise {value.describe()}")
+
+    def exception_thrown(self, args: list[Value]) -> Value:
+        """What `generator.throw(*args)` throws: an instance, or a class with a value (and a traceback)."""
+        kind = self.realize(args[0])  # type: ignore[attr-defined]
+        given = self.realize(args[1]) if len(args) > 1 else NONE  # type: ignore[attr-defined]
+        if isinstance(kind, ClassValue) and given is not NONE and not (isinstance(given, Constant) and given.holds(None)):
+            if issubclass(given.python_type(), kind.cls):
+                return given  # type: ignore[no-any-return]
+            return self.as_exception(kind, given.items if isinstance(given, TupleValue) else [given])
+        if len(args) > 1 and not isinstance(kind, ClassValue):
+            raise Unsupported(causes.GENERATOR, "throw() of an instance with a value")
+        return self.as_exception(kind, [])
+
+    def make_exception(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """cls(*args, **kwargs) for an exception class, by its __new__ and __init__."""
+        if not is_exception_class(cls):
+            raise Unsupported(causes.EXCEPTION, f"{cls.__name__}()")
+        if issubclass(cls, OSError) and len(args) > 1:
+            raise Unsupported(causes.EXCEPTION, f"{cls.__name__}(), whose class depends on the error's number")
+        value = ExceptionValue(cls, list(args))
+        value.initialized = False
+        init = self.class_lookup(cls, "__init__")  # type: ignore[attr-defined]
+        if hasattr(init, "__code__"):
+            self.call(self.wrap_class_attribute(cls, "__init__", init), [value, *args], kwargs)  # type: ignore[attr-defined]
+            return value
+        value.initialized = True
+        if kwargs:
+            known = {AttributeError: {"name", "obj"}, NameError: {"name"}, ImportError: {"name", "path"}}
+            if not any(issubclass(cls, base) and names >= set(kwargs) for base, names in known.items()):
+                raise Unsupported(causes.EXCEPTION, f"{cls.__name__}() with keyword arguments that it does not take")
+            for name, attribute in kwargs.items():
+                self.preset(value, name, attribute)
+        return value
+
+
+def _number(x: Any) -> Any:
+    """`x`, a symbolic number as the number that it is now."""
+    return int(x) if isinstance(x, SymInt) else float(x) if isinstance(x, SymFloat) else x

@@ -1,0 +1,190 @@
+"""Numbers and sizes that only data tells, under capture: `item()`, `nonzero()`, masks. Part of Capture.
+
+With `config.capture_scalar_outputs` (or `fullgraph`) and `config.capture_dynamic_output_shape_ops` they become unbacked symbols
+(`fxir.symbols.unbacked`) and the graph goes on; otherwise it breaks there. A size is taken to be at least 2, as sizes of inputs
+are: a call in which it is less runs uncompiled.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import Value
+from dynamo.values.sequences import ListValue
+from dynamo.values.symbolic import SymFloatValue, SymIntValue, host_value
+from eager import Tensor
+from eager.base import settings
+from eager.base.dtypes import Category
+from eager.base.symint import SymInt
+from fxir.expr.rules import Sym, as_expr
+from fxir.ir.node import Node, NodeInfo
+from fxir.region.data_dependent import DataCalls, Told
+from fxir.symbols.shapes import MOST, Relation, ShapeEnv, plain
+
+if TYPE_CHECKING:
+    from dynamo.emit.writer import CodeGen
+    from dynamo.frames.capture import Capture, Limits
+    from dynamo.policy.dynamic_sizes import Dynamic
+    from dynamo.values.tensor import TensorValue
+    from fxir.ir.graph import Graph
+    from fxir.ir.node import Origin
+
+_SIZE: Final = 11  # what a size is taken for where nothing but speed depends on it
+_LIST: Final = 64  # most numbers that one tolist() makes
+_OPERATORS: Final = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
+_SWAPPED: Final = {">": "<", ">=": "<="}
+
+
+class DataDependent:
+    """Part of Capture."""
+
+    shapes: ShapeEnv
+    dynamic: Dynamic
+    limits: Limits
+    graph: Graph
+    levels: list[Any]
+    transforming: bool
+    written: list[TensorValue]
+    data_calls: DataCalls
+    effect_nodes: set[Node]
+
+    if TYPE_CHECKING:
+        origin: Origin | None
+
+        main: Graph
+
+        def node_of(self, value: Any) -> Node: ...
+        def at_start(self) -> Any: ...
+        def mutating(self, value: Value | None) -> None: ...
+        def realize(self, value: Value) -> Value: ...
+        def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
+
+    def begin_data(self) -> None:
+        """Called once, by the capture's constructor."""
+        self.data_calls = DataCalls()
+        self.draws: list[Node] = []
+
+    def _may_go_on(self) -> bool:
+        """Whether a data-dependent call may stand in the graph here. What is assumed behind it may fail, and then the
+        program runs again: nothing outside may have been written to before."""
+        return self.dynamic.data and not (self.levels or self.transforming or self.written)
+
+    # -- sizes -------------------------------------------------------------------------------------------------
+    def fresh_size(self) -> Callable[[Any], Any] | None:
+        """What makes a size that data tells, or None: the graph breaks."""
+        if not (settings.current().capture.dynamic_outputs and self._may_go_on()):
+            return None
+        return lambda most: self.shapes.create_unbacked(_SIZE, 2, most if type(most) is int and most > 2 else MOST)
+
+    def note_data_call(self, node: Node) -> None:
+        """`node` makes sizes or numbers out of data: it runs as it is, whether or not they are used."""
+        self.data_calls.nodes.add(node)
+        self.effect_nodes.add(node)
+
+    def told_by(self, node: Node, result: Tensor) -> None:
+        """Note which symbols the result of a data-dependent call tells."""
+        self.data_calls.fakes[node] = result
+        known, told = self.shapes.unbacked.symbols, self.data_calls.told
+        for dim, n in enumerate(result.shape):
+            e = plain(n)
+            if isinstance(e, Sym) and e in known:
+                told.setdefault(e, Told(node, dim))
+        for n in (*result.shape, *result.stride()):
+            lost = [s for s in getattr(plain(n), "symbols", ()) if s in known and s not in told]
+            if lost:
+                raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"a size that is {plain(n)}, which no result of the call tells")
+
+    # -- numbers -----------------------------------------------------------------------------------------------
+    def number_of(self, x: TensorValue, kind: type | None = None) -> Value | None:
+        """x.item(), or kind(x), as a symbol; None where the graph has to break."""
+        if not self._may_be_numbers(x) or type(x.fake.numel()) is not int or x.fake.numel() != 1:
+            return None
+        made = kind or (int if x.fake.dtype.category is Category.INT else float)
+        node = self.graph.call_function(kind or Tensor.item, (self.node_of(x),), info=NodeInfo(None, self.origin))
+        self.note_data_call(node)
+        symbolic: Any = self.shapes.create_unbacked(_SIZE if made is int else float(_SIZE))
+        self.data_calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
+        return SymIntValue(symbolic) if made is int else SymFloatValue(symbolic)
+
+    def draw(self, kind: type, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+        """fn(*args, **kwargs), a number from Python's generator, drawn before all else in the graph."""
+        if not self.dynamic.data or self.levels or self.transforming:
+            raise Unsupported(causes.UNKNOWN_CALL, f"random.{fn.__name__}() in a function that runs at another time")
+        self.mutating(None)
+        with self.main.inserting_after(self.draws[-1]) if self.draws else self.at_start():
+            node = self.main.call_function(fn, args, kwargs, info=NodeInfo(None, self.origin))
+        self.draws.append(node)
+        self.note_data_call(node)
+        symbolic: Any = self.shapes.create_unbacked(_SIZE if kind is int else float(_SIZE))
+        self.data_calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
+        return SymIntValue(symbolic) if kind is int else SymFloatValue(symbolic)
+
+    def _may_be_numbers(self, x: TensorValue) -> bool:
+        known = x.fake.dtype.category in (Category.INT, Category.FLOAT)
+        return known and self.limits.scalar_outputs and self._may_go_on()
+
+    def list_of(self, x: TensorValue) -> Value | None:
+        """x.tolist() of a vector, or of a tensor of one number; None where the graph has to break."""
+        if x.fake.ndim == 0:
+            return self.number_of(x)
+        if x.fake.ndim != 1 or type(x.fake.shape[0]) is not int or not 0 < x.fake.shape[0] <= _LIST:
+            return None
+        if not self._may_be_numbers(x):
+            return None
+        items = [self.number_of(v) for v in x.unpack(self)]  # type: ignore[arg-type]
+        assert all(v is not None for v in items)
+        return ListValue(items)  # type: ignore[arg-type]
+
+    # -- conditions --------------------------------------------------------------------------------------------
+    def comparison_of_data(self, fn: Any, a: Value, b: Value) -> ComparisonValue | None:
+        """a op b where data decides it, as a condition that may be asserted; None for what is no such comparison."""
+        op, left, right = _OPERATORS.get(fn), host_value(a), host_value(b)
+        if op is None or not any(isinstance(v, SymInt) for v in (left, right)):
+            return None
+        if not all(isinstance(v, SymInt) or type(v) is int for v in (left, right)):
+            return None
+        if not self.shapes.unbacked.concerns(plain(left), plain(right)):
+            return None
+        return ComparisonValue(op, left, right)
+
+
+class ComparisonValue(Value):
+    """A bool that data decides: `left op right` over numbers that it tells."""
+
+    def __init__(self, op: str, left: Any, right: Any) -> None:
+        self.op, self.left, self.right = op, left, right
+
+    def python_type(self) -> type:
+        return bool
+
+    def describe(self) -> str:
+        return f"the comparison {plain(self.left)} {self.op} {plain(self.right)}"
+
+    def truth(self, cap: Capture) -> bool:
+        text = str(cap.shapes.unbacked.refusal(f"{plain(self.left)} {self.op} {plain(self.right)}"))
+        raise Unsupported(causes.DATA_DEPENDENT_BRANCH, text)
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        left, right = (cg.symbolic(v) if isinstance(v, SymInt) else repr(v) for v in (self.left, self.right))
+        return f"({left} {self.op} {right})"
+
+    def relation(self, env: ShapeEnv) -> Relation:
+        """What it says."""
+        left, right = (env.simplify(as_expr(v.expr if isinstance(v, SymInt) else v)) for v in (self.left, self.right))
+        return Relation(_SWAPPED[self.op], right, left) if self.op in _SWAPPED else Relation(self.op, left, right)
+
+
+def assert_condition(cap: Capture, condition: Value) -> bool:
+    """Take a condition that data decides for true from here on: it is checked at run time. False for any other value."""
+    condition = cap.realize(condition)
+    if not isinstance(condition, ComparisonValue):
+        return False
+    if condition.op == "!=":  # nothing follows from it that a rule would ask for
+        cap.shapes.unbacked.assumed.append(condition.relation(cap.shapes))
+    else:
+        cap.shapes.assume(condition.relation(cap.shapes))
+    return True

@@ -1,0 +1,152 @@
+"""x[i] and x[i] = v where `i` is an integer tensor without dims: its number stands where an index would. Part of Capture.
+
+Eager reads the number and takes a view. In the graph the item is gathered, a copy; a view comes to be only where the item
+leaves the graph, by indexing once more. So while an item stands for a view, writes to it and to its tensor end the graph.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import eager
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import Value
+from dynamo.values.constant import NONE, Constant
+from dynamo.values.sequences import SliceValue, TupleValue
+from dynamo.values.symbolic import SymIntValue
+from dynamo.values.tensor import TensorValue
+from eager.base.dtypes import Category
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo.emit.writer import CodeGen
+    from eager import Tensor
+
+_WHOLE: Final = SliceValue(NONE, NONE, NONE)
+_KNOWN: Final = (Constant, SliceValue)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one item of a tensor is: apply `before`, then take item `at` (a tensor of no dims) of dim `dim`."""
+
+    before: Value | None
+    at: TensorValue
+    dim: int
+
+
+class ItemValue(TensorValue):
+    """owner[key], gathered."""
+
+    owner: TensorValue
+    key: Value
+
+    def reconstruct(self, cg: CodeGen) -> str:
+        if self.node.graph is not cg.cap.main:
+            return super().reconstruct(cg)
+        return f"{cg.value(self.owner)}[{cg.value(self.key)}]"
+
+
+class ItemsOfData:
+    """Part of Capture."""
+
+    transforming: bool
+    items_of_data: list[tuple[Tensor, ...]]  # each item with the tensor that it is a view of, as fakes
+
+    if TYPE_CHECKING:
+        fakes: dict[int, TensorValue]
+
+        def realize(self, value: Value) -> Value: ...
+        def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
+        def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
+        host: Callable[..., Any]
+
+    def tensor_item(self, x: TensorValue, key: Value) -> Value:
+        """x[key]"""
+        place = self._place(x, key)
+        if place is None:
+            return self.tensor_call(operator.getitem, [x, key], {})
+        part = self._within(x, place)
+        rows = self.tensor_method("index_select", [part, Constant(place.dim), self._positive(part, place)], {})
+        copy = self.tensor_method("squeeze", [rows, Constant(place.dim)], {})
+        assert isinstance(copy, TensorValue)
+        item = ItemValue(copy.node, copy.fake)
+        item.owner, item.key, item.born = x, key, copy.born
+        self.items_of_data.append((x.fake, copy.fake))
+        self.fakes[id(copy.fake)] = item
+        return item
+
+    def set_tensor_item(self, x: TensorValue, key: Value, value: Value) -> None:
+        """x[key] = value"""
+        place = self._place(x, key)
+        if place is None:
+            self.tensor_call(operator.setitem, [x, key, value], {})
+            return
+        part, value = self._within(x, place), self.realize(value)
+        if isinstance(value, TensorValue) and value.fake.ndim:
+            sizes = [n for d, n in enumerate(part.fake.shape) if d != place.dim]
+            lead = value.fake.ndim - len(sizes)
+            if lead > 0:
+                raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{value.describe()} set as an item of fewer dims")
+            shape = TupleValue([Constant(n) if type(n) is int else SymIntValue(n) for n in sizes])
+            value = self.tensor_method("unsqueeze", [self.tensor_method("expand", [value, shape], {}), Constant(place.dim)], {})
+        rows = self.tensor_method("reshape", [place.at, Constant(1)], {})
+        index = TupleValue([*[_WHOLE] * place.dim, rows])
+        self.tensor_call(operator.setitem, [part, index, value], {})
+
+    def _within(self, x: TensorValue, place: Place) -> TensorValue:
+        part = x if place.before is None else self.tensor_call(operator.getitem, [x, place.before], {})
+        assert isinstance(part, TensorValue)
+        return part
+
+    def _positive(self, part: TensorValue, place: Place) -> Value:
+        """The number of `place` as a vector; negative numbers count from the end."""
+        rows = self.tensor_method("reshape", [place.at, Constant(1)], {})
+        length = part.fake.shape[place.dim]
+        size = Constant(length) if type(length) is int else SymIntValue(length)
+        below = self.tensor_call(operator.lt, [rows, Constant(0)], {})
+        return self.tensor_call(eager.where, [below, self.tensor_call(operator.add, [rows, size], {}), rows], {})
+
+    def _place(self, x: TensorValue, key: Value) -> Place | None:
+        """The place of an item whose number data tells; None for all other keys."""
+        if self.transforming:
+            return None
+        key = self.realize(key)
+        parts = [self.realize(p) for p in key.items] if isinstance(key, TupleValue) else [key]
+        where = [i for i, p in enumerate(parts) if isinstance(p, TensorValue)]
+        if len(where) != 1 or not _is_number(parts[where[0]]):
+            return None
+        dim = dims = 0  # of what comes before it: of the result, of x
+        for part in parts[: where[0]]:
+            if isinstance(part, Constant) and type(part.value) is int:
+                dims += 1
+            elif isinstance(part, SliceValue):
+                dim, dims = dim + 1, dims + 1
+            elif isinstance(part, Constant) and part.holds(None):
+                dim += 1
+            elif isinstance(part, Constant) and part.holds(...):
+                after = sum(not (isinstance(p, Constant) and p.holds(None)) for p in parts[where[0] :])
+                dim, dims = dim + x.fake.ndim - dims - after, x.fake.ndim - after
+            else:
+                return None
+        at = parts[where[0]]
+        others = [p for p in parts if p is not at]
+        if dims >= x.fake.ndim or any(not isinstance(p, _KNOWN) or isinstance(getattr(p, "value", 0), bool) for p in others):
+            return None
+        assert isinstance(at, TensorValue)
+        parts[where[0]] = _WHOLE
+        return Place(TupleValue(parts) if len(parts) > 1 else None, at, dim)
+
+    def refuse_write_behind_item(self, written: list[Tensor]) -> None:
+        """A write that the view x[i], or x behind it, would show: the graph ends before it."""
+        storages = {id(t.untyped_storage()) for t in written}
+        if any(id(t.untyped_storage()) in storages for pair in self.items_of_data for t in pair):
+            raise Unsupported(causes.DATA_DEPENDENT_VALUE, "a write to x or to its view x[i], whose place only data tells")
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, TensorValue) and value.fake.ndim == 0 and value.fake.dtype.category is Category.INT

@@ -1,0 +1,150 @@
+"""Graphs within the graph: what a function does that is not run now, as the backward of a custom function.
+
+While one is open, calls are recorded into it; a tensor from outside of it that they use becomes one of its inputs. Part
+of Capture. Nothing made inside may be seen outside but through the call that is made of the finished graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dynamo.report import causes
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import Value, next_serial
+from dynamo.values.symbolic import SymbolicValue, SymFloatValue, SymIntValue
+from dynamo.values.tensor import TensorValue
+from eager import Tensor
+from eager import _native as eager_native
+from eager.base import thread_state
+from eager.base.symfloat import SymFloat
+from fxir.base.origin import Origin
+from fxir.ir.graph import Graph
+from fxir.ir.graph_module import GraphModule
+from fxir.ir.node import Node, NodeInfo
+from fxir.symbols.shapes import ShapeEnv, plain, symbols_in
+
+if TYPE_CHECKING:
+    from eager.base.spec import TensorSpec
+
+
+class InGraph(Protocol):
+    """A value that a node holds. fake: a tensor, or a function."""
+
+    node: Node
+    fake: Any
+
+
+class SubGraph:
+    """A graph being recorded. captured: what it uses from outside, which are its inputs after those it was opened with."""
+
+    def __init__(self, name: str, step: int, shapes: ShapeEnv) -> None:
+        self.shapes = shapes
+        self.name = name
+        self.step = step  # where to break the graph if a value of it is needed outside
+        self.graph = Graph()
+        self.inputs: list[TensorValue] = []
+        self.captured: list[InGraph | SymbolicValue] = []
+        self._placeholders: dict[int, Node] = {}
+        self._foreign: set[int] = set()  # storages of others
+
+    def add_input(self, cap: Any, stand_in: Tensor, spec: TensorSpec) -> TensorValue:
+        """A new input, held by `stand_in`."""
+        value = TensorValue(self._placeholder(f"x{len(self.inputs)}", NodeInfo(spec)), stand_in)
+        value.born = self.step
+        self.inputs.append(value)
+        self._foreign.add(id(stand_in.untyped_storage().root))
+        cap.fakes[id(stand_in)] = value
+        return value
+
+    def capture(self, value: InGraph) -> Node:
+        """The input that stands for a value from outside."""
+        found = self._placeholders.get(id(value))
+        if found is None:
+            found = self._placeholders[id(value)] = self._placeholder(f"c{len(self.captured)}", value.node.info)
+            self.captured.append(value)
+            if isinstance(value.fake, Tensor):
+                self._foreign.add(id(value.fake.untyped_storage().root))
+        return found
+
+    def _placeholder(self, name: str, info: NodeInfo) -> Node:
+        last = self.graph.placeholders[-1:] or [self.graph._sentinel]
+        with self.graph.inserting_after(last[0]):
+            return self.graph.placeholder(name, info=info)
+
+    def refuse_writes(self, written: list[Tensor]) -> None:
+        """What the function does to others' memory would have to happen when it runs."""
+        if any(id(t.untyped_storage().root) in self._foreign for t in written):
+            raise Unsupported(causes.AUTOGRAD, f"{self.name} writes to a tensor from outside of it")
+
+    def finish(self, outputs: tuple[Any, ...]) -> GraphModule:
+        """The graph: inputs, then what is captured, to `outputs` (nodes and constants). Symbols that it computes with come in
+        from outside, behind captured tensors."""
+        self.graph.output(outputs)
+        used = {s for n in self.graph.nodes for s in symbols_in((plain(n.args), plain(n.kwargs)))}
+        for s in sorted(used, key=lambda s: s.name):
+            number = self.shapes.argument(s)
+            self.graph.add_number_input(s, "float" if isinstance(number, SymFloat) else "int")
+            self.captured.append(SymFloatValue(number) if isinstance(number, SymFloat) else SymIntValue(number))
+        return GraphModule(self.graph.root, self.graph, "SubGraph")
+
+
+class SubGraphs:
+    """Part of Capture. main: the graph of the captured program; graph: what calls are recorded into."""
+
+    graph: Graph
+    main: Graph
+    levels: list[SubGraph]
+    grad_mode: bool
+    autocast: int
+    frozen_since: int | None
+    steps: int
+    shapes: ShapeEnv
+
+    if TYPE_CHECKING:
+        origin: Origin | None
+
+    @contextmanager
+    def recording(self, name: str, grad_mode: bool, *, later: bool) -> Iterator[SubGraph]:
+        """Record into a new graph. later: it runs at another time, so it may change nothing but what it makes; autocast is
+        off then."""
+        step = self.levels[0].step if self.levels else self.steps
+        level = SubGraph(name, step, self.shapes)
+        before = self.graph, self.grad_mode, self.frozen_since, self.autocast
+        self.levels.append(level)
+        self.graph, self.grad_mode = level.graph, grad_mode
+        if later and self.frozen_since is None:
+            self.frozen_since = next_serial()
+        if later:
+            self.autocast = 0
+            thread_state.switch_autocast(0)
+        eager_native.set_grad_enabled(grad_mode)
+        try:
+            yield level
+        finally:
+            self.graph, self.grad_mode, self.frozen_since, self.autocast = before
+            self.levels.pop()
+            eager_native.set_grad_enabled(self.grad_mode)
+            thread_state.switch_autocast(self.autocast)
+
+    def node_of(self, value: InGraph) -> Node:
+        """The node of `value` in the graph that is being recorded."""
+        if value.node.graph is self.graph:
+            return value.node
+        known = {id(self.main), *(id(level.graph) for level in self.levels)}
+        if id(value.node.graph) not in known:
+            raise Unsupported(causes.AUTOGRAD, "a tensor of a function that runs at another time is used outside of it")
+        if self.frozen_since is not None and not isinstance(value.fake, Tensor):
+            self.refuse_later("calls a function that a transform gave")
+        return self.levels[-1].capture(value)
+
+    def refuse_later(self, what: str) -> None:
+        """An effect outside of a function that runs at another time."""
+        if self.frozen_since is not None:
+            raise Unsupported(causes.AUTOGRAD, f"{self.levels[-1].name} {what}")
+
+    def check_change(self, value: Value) -> None:
+        """Whether `value` may change now."""
+        if self.frozen_since is not None and value.serial < self.frozen_since:
+            self.refuse_later(f"changes {value.describe()}, which is older")

@@ -1,0 +1,82 @@
+"""Whose error it is when a call fails on stand-ins without data: the user's, which eager raises too, or a fault of ours.
+
+A shape rule that fails where the op itself does not would otherwise pass for an exception of the captured program, and lead
+it into the user's handler. So the call is made once more, on zeros: what that raises is the user's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import eager
+from eager import Tensor
+from eager.base.symint import SymInt
+from eager.tape.node import attach, meta_of
+
+_MOST: Final = 1 << 24  # elements that are made for the question
+
+
+def error_in_eager(run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], error: Exception) -> Exception | None:
+    """What run(*args, **kwargs) raises on tensors of zeros like the fakes in its arguments; None if it does not raise.
+
+    `error`, what the call raised on the fakes, where that cannot be asked: sizes are symbols, or the tensors are too large.
+    """
+    fakes = list(_fakes((args, kwargs)))
+    if any(_is_unknown(t) for t in fakes) or sum(t.numel() for t in fakes) > _MOST:
+        return error
+    state = eager.get_rng_state()
+    made: dict[int, Tensor] = {}
+    try:
+        for t in fakes:
+            _zeros_like(t, made)
+        run(*_with(args, made), **_with(kwargs, made))
+    except Exception as found:  # noqa: BLE001 - it is the answer
+        return found
+    finally:
+        eager.set_rng_state(state)
+    return None
+
+
+def _fakes(given: Any) -> Iterator[Tensor]:
+    if isinstance(given, Tensor):
+        if given.is_fake:
+            yield given
+    elif isinstance(given, dict):
+        for item in given.values():
+            yield from _fakes(item)
+    elif isinstance(given, tuple | list):
+        for item in given:
+            yield from _fakes(item)
+
+
+def _is_unknown(t: Tensor) -> bool:
+    return t.device.type != "cpu" or any(isinstance(n, SymInt) for n in (*t.shape, *t.stride(), t.numel()))
+
+
+def _zeros_like(t: Tensor, made: dict[int, Tensor]) -> Tensor:
+    """The tensor in `made` for the fake `t`: of its metadata, of a history where it has one, a view of its base if it is one."""
+    if id(t) not in made:
+        base = t._base
+        if base is not None and base.dtype is t.dtype and not _is_unknown(base) and base.numel() <= _MOST:
+            place = t.storage_offset() - base.storage_offset()
+            view = made[id(t)] = _zeros_like(base, made).as_strided(tuple(t.shape), t.stride(), place)
+            meta_of(view).creation = meta_of(t).creation  # what forbids a write to it, whatever has made it
+        else:
+            zeros = eager.empty_strided(tuple(t.shape), t.stride(), dtype=t.dtype).zero_().requires_grad_(t.requires_grad)
+            zeros._is_inference = t.is_inference()
+            if not t.is_leaf:
+                attach([zeros], [zeros.detach().requires_grad_()], lambda gradients: gradients, "History")
+            made[id(t)] = zeros
+    return made[id(t)]
+
+
+def _with(given: Any, made: dict[int, Tensor]) -> Any:
+    """`given` with the tensors of `made` for fakes."""
+    if isinstance(given, Tensor):
+        return made.get(id(given), given)
+    if isinstance(given, dict):
+        return {k: _with(v, made) for k, v in given.items()}
+    if isinstance(given, tuple) and hasattr(given, "_fields"):
+        return type(given)(*(_with(v, made) for v in given))
+    return type(given)(_with(v, made) for v in given) if type(given) in (tuple, list) else given

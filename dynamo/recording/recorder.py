@@ -1,0 +1,526 @@
+"""Tensors under capture: inputs become placeholders, calls become nodes, both run on fakes. Part of Capture."""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import eager
+from dynamo.guards.program import TENSOR_MASK, meta_word
+from dynamo.guards.sources import ConstSource, DictItemSource, Source
+from dynamo.policy import callees
+from dynamo.recording.failing_calls import is_handled
+from dynamo.recording.nested_graphs import InGraph, SubGraph
+from dynamo.recording.op_errors import error_in_eager
+from dynamo.report import causes
+from dynamo.report.errors import Raised, Unsupported, describe
+from dynamo.values.base import NotConstant, Value
+from dynamo.values.builtin_subclasses import value_of_scalar
+from dynamo.values.constant import CONSTANT_TYPES, Constant
+from dynamo.values.mappings import DictValue
+from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
+from dynamo.values.symbolic import SymbolicValue
+from dynamo.values.tensor import TensorValue
+from dynamo.world.array_memory import share_memory
+from dynamo.world.wrap import is_named_tuple, refuse_fakes
+from eager import Tensor
+from eager.base import dtypes, logs
+from eager.base.fake import DataDependentError, fake, fake_like
+from eager.base.spec import TensorSpec, spec_of
+from eager.base.symfloat import SymFloat
+from eager.base.symint import SymInt
+from eager.dispatch.calls import Mode
+from eager.optable.table import Kind, Op
+from eager.tape.inplace import check_may_write
+from eager.tape.node import attach
+from fxir.base.origin import Origin
+from fxir.ir.graph import Graph
+from fxir.ir.node import Node, NodeInfo
+from fxir.symbols.shapes import ShapeEnv, plain
+
+if TYPE_CHECKING:
+    from dynamo.frames.frame import Frame
+    from dynamo.guards.program import GuardSet
+
+DEFAULT_DTYPE: Final = DictItemSource(ConstSource(vars(dtypes), "eager.base.dtypes"), "_default")
+# operator function -> the methods of Tensor that it runs
+_OPERATOR_METHODS: Final[dict[Any, tuple[str, ...]]] = {
+    fn: tuple(m for m in (f"__{name.strip('_')}__", f"__r{name.strip('_')}__") if hasattr(Tensor, m))
+    for name, fn in vars(operator).items()
+    if type(fn) is types.BuiltinFunctionType and not name.startswith("__")
+}
+_SOURCELESS: Final = frozenset({Kind.CREATION, Kind.RANDOM, Kind.EFFECT})
+
+
+class FakeMode(Mode):
+    """Ops give fakes whatever they are given: nothing computes, no generator advances.
+
+    effectful: an op ran that has an effect of its own (a generator would have advanced). fallible: one ran that may refuse data.
+    """
+
+    effectful: bool = False
+    fallible: bool = False
+    # What makes a size that data tells (see `DataDependent`), None: it raises. made: one was made. The results of equal calls
+    # have equal sizes: specs, by op and arguments.
+    fresh: Callable[[Any], Any] | None = None
+    made: bool = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sizes: dict[Any, tuple[Any, Any]] = {}
+
+    def _data_dependent(self, op: Op, args: tuple[Any, ...]) -> Any:
+        if self.fresh is None:
+            raise DataDependentError(f"{op.name}: the shape of its result depends on the data")
+        assert op.dynamic_output is not None
+        self.made = True
+        key = op.name, tuple((id(a), a._version) if isinstance(a, Tensor) else a for a in args)
+        if key not in self._sizes:
+            self._sizes[key] = args, op.dynamic_output(self.fresh, *args)
+        return _fakes(self._sizes[key][1])
+
+    def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
+        if op.fallible:
+            self.fallible = True
+        elif op.kind is Kind.EFFECT:
+            self.effectful = True
+        if op.dynamic_output:
+            return self._data_dependent(op, args)
+        if op.kind in _SOURCELESS:
+            return _fakes(op.infer(*args))
+        mapped = tuple(_faked(a) for a in args)
+        if op.decompose is not None and op.meta is None and op.kind is not Kind.POINTWISE and not op.mutates:
+            with self:
+                return op.decompose(*mapped)
+        return op.execute(mapped)
+
+
+def _faked(arg: Any) -> Any:
+    if isinstance(arg, Tensor):
+        return arg if arg.is_fake else fake_like(arg, False)
+    if isinstance(arg, tuple | list) and any(isinstance(a, Tensor) for a in arg):
+        return type(arg)(_faked(a) for a in arg)
+    return arg
+
+
+def _history(real: Tensor, source: Source) -> Any:
+    """Its grad_fn. Raises: Unsupported where that is forbidden, as it is after a write to the base of a view made in no_grad."""
+    try:
+        return real.grad_fn
+    except RuntimeError as error:
+        raise Unsupported(causes.AUTOGRAD, f"{source.name}: {error}") from None
+
+
+def _fakes(specs: Any) -> Any:
+    return fake(specs) if isinstance(specs, TensorSpec) else tuple(fake(s) for s in specs)
+
+
+class TensorCalls:
+    """Part of Capture: the graph and its inputs."""
+
+    graph: Graph
+    main: Graph
+    levels: list[SubGraph]
+    guards: GuardSet
+    inputs: list[TensorValue]
+    mode: FakeMode
+    written: list[TensorValue]
+    became: list[TensorValue]
+    grad_mode: bool
+    effect_nodes: set[Node]
+    fallible: dict[Node, Node]
+    may_refuse: bool
+    uses_generators: bool
+    is_refusal_handled: bool
+    frames: list[Frame]
+    transforming: bool
+    alike: bool = False
+    shapes: ShapeEnv
+
+    if TYPE_CHECKING:
+        origin: Origin | None
+        by_id: dict[int, Value]
+        fakes: dict[int, TensorValue]
+
+        def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
+        def class_lookup(self, cls: type, name: str) -> Any: ...
+        def node_of(self, value: InGraph) -> Node: ...
+        def realize(self, value: Value) -> Value: ...
+        def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
+        def wrap_static(self, real: Any, label: str = "") -> Value: ...
+        def mutating(self, value: Value | None) -> None: ...
+        def exception_from(self, error: BaseException) -> Value: ...
+        def with_context(self, value: Value) -> Value: ...
+        def hash_key(self, value: Value) -> Any: ...
+        def index_constant(self, value: Value) -> Any: ...
+        def symbolic_spec(self, real: Tensor, source: Source) -> TensorSpec | None: ...
+        def guard_symbolic(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None: ...
+        def class_has(self, cls: type, name: str) -> bool: ...
+        def fresh_size(self) -> Callable[[Any], Any] | None: ...
+        def refuse_write_behind_item(self, written: list[Tensor]) -> None: ...
+        def note_data_call(self, node: Node) -> None: ...
+        def told_by(self, node: Node, result: Tensor) -> None: ...
+        def object_constant(self, value: Value) -> Any: ...
+
+    # -- inputs ------------------------------------------------------------------------------------------------
+    def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue:
+        """A tensor from outside: a placeholder, guarded by metadata (a parameter's is covered by the epoch)."""
+        refuse_fakes(real)
+        if self.writes_inputs:
+            self._refuse_unseen_sharing(real, source)
+        history = _history(real, source)
+        spec = self.symbolic_spec(real, source)
+        if spec is None:
+            self.guard("tensor", source, type(real), meta_word(real), TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
+            stand_in = fake_like(real)
+        else:
+            self.guard_symbolic(real, source, spec, TENSOR_MASK)
+            stand_in = fake(spec, real.requires_grad)
+        stand_in._is_inference = real.is_inference()
+        if history is not None:
+            attach([stand_in], [fake_like(stand_in, True)], lambda gradients: gradients, "Input")
+        name = _placeholder_name(source)
+        info = NodeInfo(self.held_specs(stand_in), self.origin)
+        if self.inputs:
+            with self.main.inserting_after(self.inputs[-1].node):
+                node = self.main.placeholder(name, info=info)
+        else:
+            with self.at_start():
+                node = self.main.placeholder(name, info=info)
+        value = TensorValue(node, stand_in, source, real)
+        self.inputs.append(value)
+        self.fakes[id(stand_in)] = value
+        return value
+
+    def _refuse_unseen_sharing(self, real: Tensor, source: Source) -> None:
+        """Memory that was written to may come once more, as another storage, where numpy's arrays share it."""
+        for v in self.inputs:
+            if v.real is not None and v.real.untyped_storage().root is not real.untyped_storage().root and share_memory(v.real, real):
+                raise Unsupported(causes.ALIASED_INPUTS, f"{v.describe()} shares memory with {source.name}")
+
+    def held_specs(self, result: Any) -> Any:
+        """The specs of a result as a graph holds them."""
+        found = _specs(result)
+        return plain(found) if self.shapes.symbols else found
+
+    def at_start(self) -> Any:
+        """Where nodes go that stand behind the inputs there are, and before all else."""
+        first = next((n for n in self.main.nodes if n.op != "placeholder"), None)
+        return self.main.inserting_before(first) if first is not None else _nothing
+
+    # -- calls -------------------------------------------------------------------------------------------------
+    def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """fn(*args, **kwargs) as a node. A custom op is recorded as its overload, as torch does."""
+        for name in _OPERATOR_METHODS.get(fn, ()) if type(fn) is types.BuiltinFunctionType else ():
+            if self.replaced_in_tensor(name, Tensor) is not None:
+                raise Unsupported(causes.TENSOR_ATTRIBUTE, f"Tensor.{name}, which the program has replaced")
+        fn = getattr(fn, "_opoverload", None) or fn
+        return self._record("call_function", fn, args, kwargs, fn)
+
+    def replaced_in_tensor(self, name: str, cls: type) -> Any | None:
+        """What the program has put into Tensor's class under `name`; None for what the library has there. Guarded."""
+        raw = self.class_lookup(cls, name)
+        return raw if callees.is_of_program(raw) else None
+
+    def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """args[0].name(*args[1:], **kwargs) as a node."""
+
+        def run(x: Any, *rest: Any, **named: Any) -> Any:
+            return getattr(x, name)(*rest, **named)
+
+        return self._record("call_method", name, args, kwargs, run)
+
+    def _record(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
+        both = [self._argument(a) for a in args]
+        named = {k: self._argument(v) for k, v in kwargs.items()}
+        given = [f for _, f in both], {k: f for k, (_, f) in named.items()}
+        used = list(_tensors_in(given))
+        before = [t._version for t in used]
+        self.mode.effectful = self.mode.made = self.mode.fallible = False
+        self.mode.fresh = self.fresh_size()
+        try:
+            result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
+        except (Raised, Unsupported) as error:
+            if self.shapes.unbacked.symbols and not self.alike:
+                return self._record_alike(op, target, args, kwargs, run)
+            if isinstance(error, Unsupported):
+                raise
+            if not any(isinstance(self.realize(v), SymbolicValue) for v in (*args, *kwargs.values())):
+                raise
+            # Whether the error is the user's or the symbol's shows when the numbers are fixed.
+            plainly = [self._fixed(a) for a in args]
+            return self._record(op, target, plainly, {k: self._fixed(v) for k, v in kwargs.items()}, run)
+        if not any(_is_inexact(t) for t in used) and (not used or any(_is_inexact(t) for t in _tensors_in(result))):
+            self.depend_on_defaults()
+        written = [t for t, v in zip(used, before, strict=True) if t._version != v]
+        if written:
+            self._wrote(written)
+        self.may_refuse = self.may_refuse or self.mode.fallible
+        self.uses_generators = self.uses_generators or self.mode.effectful
+        if self.mode.fallible and not self.is_refusal_handled and is_handled(self.frames):
+            self.is_refusal_handled = True
+            self._refuse_handled_write()
+        effectful, made = bool(written) or self.mode.effectful, self.mode.made
+        fallible = self.mode.fallible and not (self.levels or self.transforming)
+        showing = [*_tensors_in(result), *written]  # what a call gives, or writes to, shows that it was made
+        if fallible and not showing:
+            raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it may refuse its data, and gives no tensor")
+        if not effectful and not _has_tensor(result):
+            return self._constant_result(result, target)
+        node = self.graph.create_node(op, target, tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()},
+                                      info=NodeInfo(None, self.origin))  # fmt: skip
+        if effectful:
+            self.mutating(None)
+            self.effect_nodes.add(node)
+        if made:
+            self.note_data_call(node)
+        value = self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
+        if fallible:
+            self.fallible[node] = next((self.fakes[id(t)].node for t in showing if id(t) in self.fakes), node)
+        return value
+
+    def _record_alike(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
+        """Once more, sizes that data tells being equal where the call needs that."""
+        self.alike = True
+        try:
+            return self._record(op, target, args, kwargs, run)
+        finally:
+            self.alike = False
+
+    def _constant_result(self, result: Any, target: Any) -> Value:
+        if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size | SymInt | SymFloat):
+            return self.wrap_new(result)  # type: ignore[attr-defined,no-any-return]
+        raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it gives a {type(result).__name__}")
+
+    def _run(self, run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], who: str) -> Any:
+        try:
+            with nullcontext() if self.transforming else self.mode, self.shapes.attempt(), self.shapes.unbacked.assuming(self.alike):
+                return run(*args, **kwargs)
+        except DataDependentError as error:
+            raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{who}: {error}") from None
+        except NotImplementedError as error:
+            raise Unsupported(causes.UNKNOWN_CALL, f"{who}: {error}") from None
+        except Exception as error:  # noqa: BLE001 - raised below, or told
+            failure: Exception = error
+        if isinstance(failure, RuntimeError) and self.grad_mode:
+            self._refuse_other_history((args, kwargs))
+        # A size that data tells may be what failed: it is taken to be at least 2.
+        unasked = self.transforming or self.levels or self.mode.made
+        found: Exception | None = None
+        try:
+            found = failure if unasked else error_in_eager(run, args, kwargs, failure)
+            if found is None:
+                text = f"{who}: its shape rule raises {describe(failure)}, and the call itself does not"
+                logs.warn_once(f"shape-rule {who}", f"compile: {text} (a bug of the compiler); the call runs outside of the graph")
+                raise Unsupported(causes.SHAPE_RULE, text) from failure
+            raise Raised(self.with_context(self.exception_from(found))) from found
+        finally:  # their tracebacks lead here, and on to all that the program holds
+            del failure, found
+
+    def _refuse_other_history(self, given: Any) -> None:
+        """Where a write to an input of a call that failed is forbidden for another reason than one to its fake, the call itself is
+        to raise the error."""
+        storages = {id(t.untyped_storage()) for t in _tensors_in(given)}
+        for v in self.inputs:
+            if id(v.fake.untyped_storage()) in storages and _why_forbidden(v.real) != _why_forbidden(v.fake):
+                _refuse_forbidden(v)
+
+    def depend_on_defaults(self) -> None:
+        """A call without floating tensors may have made one: its dtype may be the default one."""
+        self.guard("is", DEFAULT_DTYPE, eager.get_default_dtype())
+
+    def tensor_effect(self, fn: Any, args: list[Value]) -> None:
+        """fn(*args) as a node that stays, for what it does to its arguments."""
+        both = [self._argument(a) for a in args]
+        self._run(fn, *([f for _, f in both], {}), who=fn.__name__)
+        node = self.graph.call_function(fn, tuple(n for n, _ in both), info=NodeInfo(None, self.origin))
+        self.mutating(None)
+        self.effect_nodes.add(node)
+
+    def arguments(self, args: list[Value], kwargs: dict[str, Value]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """(args and kwargs for a node, args and kwargs for a run on fakes)"""
+        both = [self._argument(a) for a in args]
+        named = {k: self._argument(v) for k, v in kwargs.items()}
+        nodes = tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()}
+        return nodes, (tuple(f for _, f in both), {k: f for k, (_, f) in named.items()})
+
+    def tensor_part(self, result: Tensor, node: Node, i: int) -> TensorValue:
+        """Item i of what a node gives."""
+        return self._tensor_result(result, self.graph.call_function(operator.getitem, (node, i)))
+
+    def _wrote(self, written: list[Tensor]) -> None:
+        if self.levels:
+            self.levels[-1].refuse_writes(written)
+        self.refuse_write_behind_item(written)
+        storages = {id(t.untyped_storage()) for t in written}
+        for v in self.became:
+            if v.became is not None and v.fake.requires_grad and id(v.fake.untyped_storage()) in storages:
+                raise Unsupported(causes.AUTOGRAD, f"a write to {v.describe()}, whose shape was changed in place before")
+        targets = [v for v in self.inputs if id(v.fake.untyped_storage()) in storages]
+        if not targets:
+            return
+        mine = [v.real for v in targets if v.real is not None]
+        for other in self.inputs:
+            if other not in targets and other.real is not None and any(share_memory(other.real, real) for real in mine):
+                raise Unsupported(causes.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
+        if self.grad_mode:
+            for v in targets:
+                _refuse_forbidden(v)
+        self.written += [v for v in targets if v not in self.written]
+        self._refuse_handled_write()
+
+    @property
+    def writes_inputs(self) -> bool:
+        return bool(self.written)
+
+    def _refuse_handled_write(self) -> None:
+        """What the program makes of data that a call refuses is found by running it again: nothing may have been written to."""
+        if self.is_refusal_handled and self.writes_inputs:
+            raise Unsupported(causes.REFUSAL, "a graph with a write to its inputs, and a call whose refusal of its data is handled")
+
+    def _fixed(self, value: Value) -> Value:
+        value = self.realize(value)
+        return Constant(value.value) if isinstance(value, SymbolicValue) else value
+
+    def _argument(self, value: Value) -> tuple[Any, Any]:
+        """(what stands in the node, what the fake run gets)"""
+        value = value_of_scalar(self, value)  # type: ignore[arg-type]
+        if isinstance(value, TensorValue):
+            return self.node_of(value), value.fake
+        if isinstance(value, SymbolicValue):
+            return plain(value.symbolic), value.symbolic
+        if isinstance(value, TupleValue | ListValue):
+            both = [self._argument(v) for v in value.items]
+            nodes, fakes = [n for n, _ in both], [f for _, f in both]
+            cls = value.cls
+            if is_named_tuple(cls):
+                return cls(*nodes), cls(*fakes)
+            return (nodes, fakes) if cls is list else (tuple(nodes), tuple(fakes))
+        if isinstance(value, SliceValue):
+            parts = [self._argument(p) for p in value.parts]
+            return slice(*(n for n, _ in parts)), slice(*(f for _, f in parts))
+        if isinstance(value, DictValue):
+            items = {self.realize(k).as_constant(): self._argument(v) for k, v in value.entries.values()}
+            return {k: n for k, (n, _) in items.items()}, {k: f for k, (_, f) in items.items()}
+        if isinstance(value, RangeValue):
+            return tuple(value.value), tuple(value.value)
+        if self.class_has(value.python_type(), "__index__") and not isinstance(value, Constant):
+            index = self.index_constant(value)
+            return index, index
+        return self._plain_argument(value)
+
+    def _plain_argument(self, value: Value) -> tuple[Any, Any]:
+        try:
+            constant = value.as_constant()
+            if isinstance(constant, np.generic):
+                constant = constant.item()  # to a tensor they are numbers like Python's
+        except NotConstant:
+            real = getattr(value, "real", None)
+            if isinstance(real, eager.Generator):
+                raise Unsupported(causes.UNKNOWN_CALL, "a tensor function with a Generator of its own") from None
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as an argument of a tensor function") from None
+        return constant, constant
+
+    # -- results -----------------------------------------------------------------------------------------------
+    def _result(self, result: Any, node: Node) -> Value:
+        if isinstance(result, Tensor):
+            return self._tensor_result(result, node)
+        node.info = NodeInfo(self.held_specs(result), self.origin)
+        if isinstance(result, dict):
+            made = DictValue()
+            for key, item in result.items():
+                if type(key) not in CONSTANT_TYPES:
+                    raise Unsupported(causes.UNKNOWN_CALL, f"a call that gives a dict with a key of type {type(key).__name__}")
+                made.entries[self.hash_key(Constant(key))] = Constant(key), self._part(item, node, key)
+            return made
+        items = [self._part(item, node, i) for i, item in enumerate(result)]
+        return ListValue(items) if type(result) is list else TupleValue(items, None, type(result))
+
+    def _part(self, item: Any, node: Node, key: Any) -> Value:
+        """What a node gives at an index or key."""
+        if isinstance(item, Tensor | tuple | list | dict) and _has_tensor(item):
+            return self._result(item, self.graph.call_function(operator.getitem, (node, key)))
+        return Constant(item) if type(item) in CONSTANT_TYPES else self.wrap_static(item)
+
+    def _tensor_result(self, result: Tensor, node: Node) -> TensorValue:
+        known = self.fakes.get(id(result))
+        if known is not None:  # an in-place op, or one that gave its argument back
+            node.info = NodeInfo(self.held_specs(result), self.origin)
+            return known
+        if not result.is_fake:
+            result = fake_like(result)
+        node.info = NodeInfo(self.held_specs(result), self.origin)
+        value = TensorValue(node, result)
+        if self.mode.made:
+            self.told_by(node, result)
+        if self.levels:
+            value.born = self.levels[0].step
+        self.fakes[id(result)] = value
+        return value
+
+
+def _refuse_forbidden(v: TensorValue) -> None:
+    """What a view from outside is a view of is nothing that its fake has: a write that this forbids is to raise in its place."""
+    forbidden = _why_forbidden(v.real)
+    if forbidden is not None:
+        raise Unsupported(causes.AUTOGRAD, f"a write to {v.describe()}: {forbidden}")
+
+
+def _why_forbidden(t: Tensor | None) -> str | None:
+    """What forbids a recorded write to a tensor, in the words of the error, or None."""
+    try:
+        if t is not None:
+            check_may_write(t)
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+_nothing: Final = _Nothing()
+
+
+def _is_inexact(t: Tensor) -> bool:
+    return t.dtype.is_floating_point or t.dtype.is_complex
+
+
+def _placeholder_name(source: Source) -> str:
+    if isinstance(source, ConstSource):
+        return "p_" + source.label.replace(".", "_")
+    return source.name
+
+
+def _tensors_in(given: Any) -> Any:
+    if isinstance(given, Tensor):
+        yield given
+    elif isinstance(given, tuple | list):
+        for item in given:
+            yield from _tensors_in(item)
+    elif isinstance(given, dict):
+        for item in given.values():
+            yield from _tensors_in(item)
+    elif isinstance(given, slice):
+        yield from _tensors_in((given.start, given.stop, given.step))
+
+
+def _has_tensor(result: Any) -> bool:
+    return next(iter(_tensors_in(result)), None) is not None
+
+
+def _specs(result: Any) -> Any:
+    if isinstance(result, Tensor):
+        return spec_of(result)
+    parts = result.values() if isinstance(result, dict) else result
+    return tuple(_specs(r) for r in parts if isinstance(r, Tensor | tuple | list | dict))

@@ -1,0 +1,204 @@
+"""The catalogue of graph-break causes, and the record made of each break.
+
+Owns: what can end a graph (`Cause`), what is reported (`BreakRecord`), and printing each site once.
+Must not know how a break is executed.
+"""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from dataclasses import dataclass
+from threading import Lock, local
+from typing import Final
+
+from eager.base import logs
+from eager.base.tracebacks import OURS, owner_of
+
+LOG: Final = logs.artifact("graph_breaks")
+DOCS: Final = "TORCH_LOGS.md#"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason for which a graph can end. hint: what the user may do about it."""
+
+    id: str
+    title: str
+    hint: str
+
+    @property
+    def docs(self) -> str:
+        """Where the documentation treats it."""
+        return DOCS + self.id
+
+
+CAUSES: Final[dict[str, Cause]] = {}
+
+
+def _cause(id_: str, title: str, hint: str) -> Cause:
+    CAUSES[id_] = cause = Cause(id_, title, hint)
+    return cause
+
+
+DATA_DEPENDENT_BRANCH: Final = _cause(
+    "data-dependent-branch",
+    "a branch on the value of a tensor",
+    "write the choice as tensor code (torch.where), or move the branch out of the compiled function",
+)
+DATA_DEPENDENT_VALUE: Final = _cause(
+    "data-dependent-value",
+    "the value of a tensor is needed as a Python number or array",
+    "keep the value a tensor, read it after the compiled function has returned, or set "
+    "torch._dynamo.config.capture_scalar_outputs or capture_dynamic_output_shape_ops",
+)
+UNKNOWN_CALL: Final = _cause(
+    "unknown-call",
+    "a call of something that cannot be captured",
+    "move the call out of the compiled function, or mark the callee with allow_in_graph if it is pure tensor code",
+)
+DISABLED_CALL: Final = _cause(
+    "disabled-call", "a call of a function marked with disable", "remove the mark if the callee can be captured"
+)
+SKIPPED: Final = _cause("skip-frame", "torch._dynamo.skip_frame() was called", "remove the call")
+EXPLICIT: Final = _cause("explicit", "torch._dynamo.graph_break() was called", "remove the call")
+AUTOGRAD: Final = _cause(
+    "autograd-call",
+    "a call into the autograd engine",
+    "compile the forward and the loss; backward() runs the compiled backward by itself",
+)
+GENERATOR: Final = _cause(
+    "generator", "a generator that cannot be followed here", "consume the generator in the function that makes it"
+)
+OPAQUE_OBJECT: Final = _cause(
+    "opaque-object", "an operation on an object that cannot be captured", "pass tensors, numbers or containers instead"
+)
+OPAQUE_ITERATOR: Final = _cause(
+    "opaque-iterator", "iteration over an iterator that began outside the capture", "iterate over a list or a range"
+)
+ATTRIBUTE: Final = _cause(
+    "attribute", "an attribute that cannot be followed", "use a plain attribute, or read it outside the compiled function"
+)
+TENSOR_ATTRIBUTE: Final = _cause(
+    "tensor-attribute", "an attribute write on a tensor", "set it outside the compiled function"
+)
+IMPORT: Final = _cause("import", "an import of a module that is not loaded yet", "import the module at the top of the file")
+INSTRUCTION: Final = _cause(
+    "instruction", "an instruction that capture does not follow", "move this statement out of the compiled function"
+)
+INLINE_DEPTH: Final = _cause(
+    "inline-depth", "calls nested too deep to inline", "raise FRAMEJIT_INLINE_DEPTH, or make the recursion a loop"
+)
+UNROLL_LIMIT: Final = _cause(
+    "unroll-limit", "a loop with too many iterations to unroll", "move the loop out of the compiled function"
+)
+IDENTITY: Final = _cause(
+    "identity", "id() or hash() of a value that exists only in the graph", "avoid identity of intermediate values"
+)
+MUTATION: Final = _cause(
+    "mutation", "a mutation that cannot be replayed exactly", "mutate a container made inside the compiled function"
+)
+FRAME_INTROSPECTION: Final = _cause(
+    "frame-introspection", "a call that looks at the frame (locals, eval, exec, sys._getframe)", "avoid it when compiled"
+)
+FORCED: Final = _cause("forced", "a break forced by a setting", "unset FRAMEJIT_FORCE_BREAK")
+ALIASED_INPUTS: Final = _cause(
+    "aliased-inputs",
+    "an in-place write to one of several inputs that share memory",
+    "clone one of the inputs before the compiled function",
+)
+SHAPE_RULE: Final = _cause(
+    "shape-rule", "a call whose shapes could not be worked out, though it runs", "report it: the op's shape rule is wrong"
+)
+REFUSAL: Final = _cause(
+    "handled-refusal",
+    "a write to an input beside a call in a `try` that may refuse its data (an index, a matrix)",
+    "move the call, or the write, out of the compiled function",
+)
+EXCEPTION: Final = _cause(
+    "exception", "an exception state that cannot be replayed", "handle the exception outside the compiled function"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakRecord:
+    """One graph break: where in the user's code, why, and what to do about it.
+
+    stack: (file, line, function) of the inlined frames, outermost first, the breaking one last.
+    """
+
+    cause: Cause
+    detail: str
+    file: str
+    line: int
+    function: str
+    stack: tuple[tuple[str, int, str], ...] = ()
+
+    @property
+    def source_line(self) -> str:
+        file, line, _ = self._places()[-1]
+        return linecache.getline(file, line).strip()
+
+    def user_stack(self) -> list[traceback.FrameSummary]:
+        """The user's lines that led here, the outermost first: frames of this library are left out, but for the last one."""
+        return [traceback.FrameSummary(file, line, function, lookup_line=False) for file, line, function in self._places()]
+
+    def _places(self) -> list[tuple[str, int, str]]:
+        places = self.stack or ((self.file, self.line, self.function),)
+        theirs = [place for place in places if owner_of(place[0]) != OURS]
+        return theirs or [places[-1]]
+
+    def describe(self) -> str:
+        """The report as printed under TORCH_LOGS=graph_breaks."""
+        *_, (file, line, _) = places = self._places()
+        lines = [f"Graph break in user code at {file}:{line}", f"  Reason: {self.cause.title}: {self.detail}"]
+        if self.source_line:
+            lines.insert(1, f"  {self.source_line}")
+        lines.append(f"  Hint: {self.cause.hint}")
+        lines.append(f"  Docs: {self.cause.docs} [{self.cause.id}]")
+        if len(places) > 1:
+            lines.append("  User stack:")
+            lines += [f"    {file}:{line} in {function}" for file, line, function in places]
+        return "\n".join(lines)
+
+
+class _Forbidden(local):
+    """What `error_on_graph_break` asked for in this thread; None: `fullgraph` decides."""
+
+    value: bool | None = None
+
+
+_forbidden: Final = _Forbidden()
+
+
+def forbidding() -> bool | None:
+    """What this thread has asked for."""
+    return _forbidden.value
+
+
+def forbid(error: bool | None) -> bool | None:
+    """Ask for it; returns what was asked for before. In captured functions: from here on."""
+    before, _forbidden.value = _forbidden.value, error
+    return before
+
+
+_seen: set[tuple[str, int, str]] = set()
+_seen_lock = Lock()
+
+
+def report(record: BreakRecord) -> None:
+    """Log `record`, once per site and cause."""
+    if not LOG.enabled:
+        return
+    key = (record.file, record.line, record.cause.id)
+    with _seen_lock:
+        if key in _seen:
+            return
+        _seen.add(key)
+    LOG.log(record.describe())
+
+
+def forget_sites() -> None:
+    """Let every site report again (after `reset()`)."""
+    with _seen_lock:
+        _seen.clear()

@@ -1,0 +1,39 @@
+"""What arrays and tensors share, and numpy's side of a tensor: what guards and generated code call at each call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eager import Tensor
+from eager.base import dtypes
+
+
+def is_known(dtype: np.dtype[Any]) -> bool:
+    """Whether tensors have elements of this dtype."""
+    try:
+        dtypes.from_numpy(dtype)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def share_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether the memories that two tensors lie in have bytes in common. Each array of numpy's comes as a storage of its own."""
+    one, other = a.untyped_storage().root, b.untyped_storage().root
+    if one is other:
+        return True
+    return one.data_ptr() < other.data_ptr() + other.nbytes() and other.data_ptr() < one.data_ptr() + one.nbytes()
+
+
+def numpy_scalar(t: Tensor) -> Any:
+    """The number of a tensor of no dims, as numpy has it."""
+    return t.numpy()[()]
+
+
+def read_only(t: Tensor) -> Any:
+    """An array over the tensor's memory that may not be written through."""
+    array = t.numpy().view()
+    array.flags.writeable = False
+    return array

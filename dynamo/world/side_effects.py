@@ -1,0 +1,172 @@
+"""What the captured program does to objects that outlive it, until it is replayed in generated code.
+
+Owns the pending writes: attributes (of existing and of new objects), globals, cells, contents of existing containers.
+Nothing outside can watch while the captured part runs, so the state at its end, replayed in order of first write, is
+indistinguishable from the writes one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamo.values.base import Value
+from dynamo.values.functions import CellValue
+from dynamo.values.iterators import Iterator
+from dynamo.values.mappings import DictValue, SetValue
+from dynamo.values.objects import DELETED, ExceptionValue, UserObject
+from dynamo.values.sequences import ListValue
+from eager.nn import Module
+
+if TYPE_CHECKING:
+    from dynamo.builtins.lru_cache import Asked
+    from dynamo.emit.writer import CodeGen
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+def _meet(cap: Any, obj: Value) -> None:
+    """An attribute of `obj` is about to change, and with it the dict of its attributes."""
+    if obj.source is not None and getattr(obj, "real", None) is not None:
+        cap.meet_namespace(obj)
+
+
+class Effects:
+    """Pending writes. Reads go through here first."""
+
+    def __init__(self) -> None:
+        self._attributes: dict[int, tuple[Value, dict[str, Any]]] = {}
+        self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._order: dict[int, Value] = {}  # existing things written, by first write
+        self._asked: list[Asked] = []
+        self._set_again: set[tuple[int, str]] = set()  # attributes deleted and then set, which moves them to the end
+
+    # -- recording ---------------------------------------------------------------------------------------------
+    def touch(self, value: Value) -> None:
+        """Note that `value` is about to change."""
+        if value.source is not None:
+            self._order.setdefault(id(value), value)
+
+    def attributes_of(self, obj: Value) -> dict[str, Any]:
+        """Pending attributes by name; DELETED marks a deletion."""
+        found = self._attributes.get(id(obj))
+        return _NOTHING if found is None else found[1]
+
+    def preset(self, obj: Value, name: str, value: Value) -> None:
+        """An attribute that a new object comes with."""
+        self._attributes.setdefault(id(obj), (obj, {}))[1][name] = value
+
+    def set_attribute(self, cap: Any, obj: Value, name: str, value: Value) -> None:
+        _meet(cap, obj)
+        cap.mutating(obj)
+        pending = self._attributes.setdefault(id(obj), (obj, {}))[1]
+        if pending.get(name) is DELETED:
+            del pending[name]
+            self._set_again.add((id(obj), name))
+        pending[name] = value
+
+    def delete_attribute(self, cap: Any, obj: Value, name: str) -> None:
+        _meet(cap, obj)
+        cap.mutating(obj)
+        pending = self._attributes.setdefault(id(obj), (obj, {}))[1]
+        if obj.source is None:
+            pending.pop(name, None)
+        else:
+            pending[name] = DELETED
+
+    def global_write(self, namespace: dict[str, Any], name: str) -> Any:
+        """The pending value of a global, DELETED, or None."""
+        found = self._globals.get(id(namespace))
+        return None if found is None else found[1].get(name)
+
+    def set_global(self, namespace: dict[str, Any], name: str, value: Any) -> None:
+        """value: a Value or DELETED."""
+        self._globals.setdefault(id(namespace), (namespace, {}))[1][name] = value
+
+    def ask_again(self, asked: Asked) -> None:
+        """Note a question to a cache, which is to be counted at each call."""
+        self._asked.append(asked)
+
+    def any(self) -> bool:
+        """Whether there is anything to replay."""
+        return bool(self._order or self._globals)
+
+    def written(self) -> list[Value]:
+        """Existing values with pending writes, in order of first write."""
+        return list(self._order.values())
+
+    # -- replaying ---------------------------------------------------------------------------------------------
+    def replay(self, cg: CodeGen) -> None:
+        """Emit every pending write to existing objects: first the steps of iterators, over what stands there still."""
+        moved = [v for v in self.written() if isinstance(v, Iterator)]
+        for iterator in sorted(moved, key=lambda v: -v.depth):
+            iterator.replay(cg)
+        for asked in self._asked:
+            cg.statement(f"{cg.helper('ask_again')}({cg.bind(asked, asked.fn.__name__)})")
+        for value in self.written():
+            if isinstance(value, ListValue) and value.mutated:
+                cg.statement(_list(cg, value) if value.cls is list else _deque(cg, value))
+            elif isinstance(value, DictValue) and value.mutated:
+                _dict(cg, value)
+            elif isinstance(value, SetValue) and value.mutated:
+                value.replay(cg)
+            elif isinstance(value, CellValue) and value.written:
+                _cell(cg, value)
+            elif isinstance(value, ExceptionValue) and value.passed:
+                target = cg.source_of(value)
+                cg.statement(f"{target}.__traceback__ = {cg.traceback(value.passed, target + '.__traceback__')}")
+                cg.raised[id(value)] = value
+            for name, pending in self.attributes_of(value).items():
+                if (id(value), name) in self._set_again:
+                    _attribute(cg, value, name, DELETED)
+                _attribute(cg, value, name, pending)
+        for namespace, pending_globals in self._globals.values():
+            where = cg.bind(namespace, "globals")
+            for name, pending in pending_globals.items():
+                if pending is DELETED:
+                    cg.statement(f"{where}.pop({name!r}, None)")
+                else:
+                    cg.statement(f"{where}[{name!r}] = {cg.value(pending)}")
+
+    def fill_new(self, cg: CodeGen, obj: Value, var: str) -> None:
+        """Emit the attributes of an object that the captured program made."""
+        for name, pending in self.attributes_of(obj).items():
+            cg.statement(f"{cg.helper('object_setattr')}({var}, {name!r}, {cg.value(pending)})")
+
+
+def _list(cg: CodeGen, value: ListValue) -> str:
+    new = f"[{', '.join(cg.value(v) for v in value.items)}]"
+    if value.owner is not None:
+        return f"{cg.helper('list_replace')}({cg.source_of(value)}, {new})"
+    return f"{cg.source_of(value)}[:] = {new}"
+
+
+def _deque(cg: CodeGen, value: ListValue) -> str:
+    new = cg.assign(f"[{', '.join(cg.value(v) for v in value.items)}]")
+    if value.version == 0:  # items were replaced, which leaves the deque's iterators alone
+        return f"{cg.helper('deque_replace')}({cg.source_of(value)}, {new})"
+    cg.statement(f"{cg.source_of(value)}.clear()")
+    return f"{cg.source_of(value)}.extend({new})"
+
+
+def _dict(cg: CodeGen, value: DictValue) -> None:
+    """Keep the dict, replace its contents: values computed first, since they may be read from it."""
+    pairs = [(cg.value(k), cg.value(v)) for k, v in value.entries.values()]
+    new = cg.assign(f"[{', '.join(f'({k}, {v})' for k, v in pairs)}]")
+    cg.statement(f"{cg.helper('dict_replace')}({cg.source_of(value)}, {new})")
+
+
+def _cell(cg: CodeGen, value: CellValue) -> None:
+    if value.contents is None:
+        cg.statement(f"{cg.helper('clear_cell')}({cg.source_of(value)})")
+    else:
+        cg.statement(f"{cg.source_of(value)}.cell_contents = {cg.value(value.contents)}")
+
+
+def _attribute(cg: CodeGen, value: Value, name: str, pending: Any) -> None:
+    target = cg.source_of(value)
+    if pending is DELETED:
+        cg.statement(f"{cg.helper('delete_attribute')}({target}, {name!r})")
+    elif isinstance(value, UserObject) and isinstance(value.real, Module):
+        cg.statement(f"setattr({target}, {name!r}, {cg.value(pending)})")
+    else:
+        cg.statement(f"{cg.helper('object_setattr')}({target}, {name!r}, {cg.value(pending)})")

@@ -1,0 +1,7 @@
+"""What every other part of eager stands on. Nothing here knows ops, autograd or the Tensor class.
+
+Data: `dtypes`, `device`, `memory_format`, `scalars`, `float8`, `limits`, `spec` (shape, strides, dtype and device of a tensor),
+`symint` and `symfloat` (symbolic numbers), `fake` (tensors without data), `promotion`, `pytree`.
+Process: `settings` (the only reader of the environment), `logs`, `machine`, `threads`, `thread_state`, `precision`, `flags`,
+`hooks`, `warn`, `tracebacks`.
+"""

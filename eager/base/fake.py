@@ -1,0 +1,48 @@
+"""Fake tensors: metadata, storage identity, versions and autograd history, but no data.
+
+Ops on them run meta rules only, so a whole model can be executed for its shapes. Views of a fake
+share its storage object, which is how aliasing is told.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from eager import _native
+from eager.base.spec import SpecLike, TensorSpec, spec_of
+from eager.base.symint import hint_of, is_symbolic
+
+FAKE_FLAG = 1 << 33
+
+
+class DataDependentError(RuntimeError):
+    """Something asked a fake tensor for its data, or an op's result shape depends on data."""
+
+
+def fake(spec: TensorSpec, requires_grad: bool = False) -> Any:
+    """A fake tensor with this metadata, over a storage of its own. Sizes and strides may be SymInts."""
+    d = spec.device
+    # Nothing reads the length of memory that is not there, so symbolic sizes need not be decided about for it.
+    shape, strides = spec.shape, spec.strides
+    if is_symbolic(shape) or is_symbolic(strides):
+        shape, strides = tuple(map(hint_of, shape)), tuple(map(hint_of, strides))
+    span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    storage = _native.storage_fake(span * spec.dtype.itemsize, d.code, d.index or 0)
+    t = _native.make(None, storage, spec.dtype.code, spec.shape, spec.strides, 0, FAKE_FLAG)
+    if requires_grad:
+        t._requires_grad = True
+    return t
+
+
+def fake_like(t: SpecLike, requires_grad: bool | None = None) -> Any:
+    """A fake leaf with the metadata of `t` (storage offset dropped)."""
+    return fake(spec_of(t), getattr(t, "requires_grad", False) if requires_grad is None else requires_grad)
+
+
+def refuse_data(t: Any, what: str) -> None:
+    """Raise for a tensor without data: RuntimeError or NotImplementedError on the meta device, else DataDependentError."""
+    if t.device.type == "meta":
+        if what == "item()":
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if t.is_fake:
+        raise DataDependentError(f"{what}: the value of a fake tensor was asked for, but it has only metadata")

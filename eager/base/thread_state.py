@@ -1,0 +1,118 @@
+"""What a thread has switched on that changes the meaning of op calls: autocast, the default device, modes of the program.
+
+Owns: the per-thread values, and the number that stands for their combination. That number lies in the upper bits
+of the native mode word, so that the compiler's guards compare all of it in one step, and the short ways through
+native code, which are open only while that word is zero, close by themselves. Zero: nothing is switched on; odd:
+autocast is on. Knows nothing of what the values mean.
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from eager import _native
+
+SHIFT = 16  # bits below: the number of dispatch modes (see `eager.dispatch.calls`)
+AUTOCAST = 1 << SHIFT
+MODES = AUTOCAST - 1
+
+_lock = threading.Lock()
+_words: dict[tuple[Hashable, Hashable, bool], int] = {(None, None, False): 0}  # (autocast, device, intercepting) -> word
+_values: dict[int, tuple[Any, Any, bool]] = {0: (None, None, False)}
+
+
+class _State(threading.local):
+    autocast: Any = None
+    device: Any = None
+    interceptors: int = 0
+
+
+_state = _State()
+_autocasts: list[Hashable] = [None]  # every value that autocast had, by number
+_when_off: list[Callable[[], None]] = []
+
+
+def autocast() -> Any:
+    """What autocast is set to in this thread; None while it is off."""
+    return _state.autocast
+
+
+def device() -> Any:
+    """The default device of this thread; None for the CPU."""
+    return _state.device
+
+
+def set_autocast(value: Hashable) -> Any:
+    """Switch autocast; returns what it was."""
+    before, _state.autocast = _state.autocast, value
+    _publish()
+    return before
+
+
+def number_of(value: Hashable) -> int:
+    """The number that stands for a value of autocast in this process; 0 for None."""
+    with _lock:
+        if value not in _autocasts:
+            _autocasts.append(value)
+        return _autocasts.index(value)
+
+
+def autocast_number() -> int:
+    """The number of what autocast is set to in this thread."""
+    return number_of(_state.autocast)
+
+
+def switch_autocast(number: int) -> int:
+    """Open or close a block of autocast by number, which captured graphs can hold; returns the number before."""
+    before = set_autocast(_autocasts[number])
+    if number == 0:
+        for call in _when_off:
+            call()
+    return number_of(before)
+
+
+def call_when_off(call: Callable[[], None]) -> None:
+    """Call `call` whenever the last block of autocast in a thread ends."""
+    _when_off.append(call)
+
+
+def set_device(value: Hashable) -> Any:
+    """Set the default device; returns what it was."""
+    before, _state.device = _state.device, value
+    _publish()
+    return before
+
+
+def intercepting() -> bool:
+    """Whether a mode of the program sees functions or ops in this thread: compiled code would hide them from it."""
+    return _state.interceptors > 0
+
+
+def count_interceptors(change: int) -> None:
+    """Count a mode in (1) or out (-1)."""
+    _state.interceptors += change
+    _publish()
+
+
+def word() -> int:
+    """The number of this thread's combination; the same in all threads of the process."""
+    key = (_state.autocast, _state.device, _state.interceptors > 0)
+    found = _words.get(key)
+    if found is None:
+        with _lock:
+            found = _words.setdefault(key, 2 * len(_words) + (key[0] is not None))
+            _values[found] = key
+    return found
+
+
+def describe(number: int) -> str:
+    """The combination that a word stands for, for logs."""
+    on, where, intercepting = _values[number]
+    parts = [f"autocast {on}" if on is not None else "no autocast"]
+    parts += [f"default device {where}"] if where is not None else []
+    return ", ".join([*parts, "a mode of the program"] if intercepting else parts)
+
+
+def _publish() -> None:
+    _native.set_mode_depth((_native.mode_depth() & MODES) | word() << SHIFT)

@@ -1,0 +1,167 @@
+"""The one point that every op call goes through: autograd, then a mode, then metadata or a kernel.
+
+Order of a call:
+  1. autocast  - where it is on, the inputs of the ops on its lists are cast (`eager.optable.autocast`);
+  2. autograd  - if gradients are recorded and an input asks for one, the op's formula is noted;
+  3. mode      - the innermost mode on this thread's stack sees the op with its full arguments;
+  4. fake      - with an input that has no data, only the op's meta rule runs;
+  5. kernel    - else the device's kernel runs; an op without one is decomposed.
+In-place ops have a path of their own (`eager.tape.inplace` does the bookkeeping of history).
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from eager import _native
+from eager.base import thread_state
+from eager.tape import inplace, record
+
+if TYPE_CHECKING:
+    from eager.optable.table import Op
+
+Below = Callable[[Any, tuple[Any, ...]], Any]
+_grad_enabled = _native.grad_enabled
+_mode_depth = _native.mode_depth
+TensorBase = _native.TensorBase
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.modes: list[Mode] = []
+        self.level: Level | None = None  # the innermost Level among them
+
+
+_stack = _Stack()
+_cast_inputs: Callable[[Op, tuple[Any, ...]], tuple[Any, ...] | None]
+
+
+def set_caster(cast_inputs: Callable[[Op, tuple[Any, ...]], tuple[Any, ...] | None]) -> None:
+    """Registration by autocast: its arguments for an op, or None for an op that runs as it is."""
+    global _cast_inputs
+    _cast_inputs = cast_inputs
+
+
+def _show_depth() -> None:
+    _stack.level = next((m for m in reversed(_stack.modes) if isinstance(m, Level)), None)
+    _native.set_mode_depth((_mode_depth() & ~thread_state.MODES) | len(_stack.modes))
+
+
+class Mode:
+    """Sees every op call of this thread while it is entered; itself off while it handles one."""
+
+    def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
+        """Handle one op call. `args` is the full positional tuple in schema order."""
+        raise NotImplementedError(f"{type(self).__name__}.dispatch")
+
+    def __enter__(self) -> Mode:
+        _stack.modes.append(self)
+        _show_depth()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _stack.modes.remove(self)
+        _show_depth()
+
+
+class Level(Mode):
+    """A mode with tensors of its own (see `eager.func`): it sees a call before anything is recorded, and
+    records for its own tensors itself. What it passes on is recorded further down, for those that live there."""
+
+    def custom_function(self, cls: Any, args: tuple[Any, ...]) -> Any:
+        """Handle one call of a custom `autograd.Function`."""
+        raise NotImplementedError(f"{type(self).__name__}.custom_function")
+
+
+def active_level() -> Level | None:
+    """The innermost Level of this thread, if there is one."""
+    return _stack.level if _mode_depth() else None
+
+
+def active_modes() -> tuple[Mode, ...]:
+    """Modes of this thread, outermost first."""
+    return tuple(_stack.modes)
+
+
+class modes_off:  # noqa: N801 - used like a function
+    """No mode sees the op calls of this block: for work that is not part of the program, as inferring a spec."""
+
+    def __enter__(self) -> None:
+        self._before = _stack.modes
+        _stack.modes = []
+        _show_depth()
+
+    def __exit__(self, *exc: object) -> None:
+        _stack.modes = self._before
+        _show_depth()
+
+
+class without:  # noqa: N801 - used like a function
+    """Neither `mode` nor what was entered within it sees the op calls of this block."""
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = mode
+
+    def __enter__(self) -> None:
+        self._before = _stack.modes
+        at = max(i for i, m in enumerate(self._before) if m is self._mode)
+        _stack.modes = self._before[:at]
+        _show_depth()
+
+    def __exit__(self, *exc: object) -> None:
+        _stack.modes = self._before
+        _show_depth()
+
+
+def _through_mode(op: Op, args: tuple[Any, ...]) -> Any:
+    mode = _stack.modes.pop()
+    _show_depth()
+    try:
+        return mode.dispatch(op, args)
+    finally:
+        _stack.modes.append(mode)
+        _show_depth()
+
+
+def call(op: Op, args: tuple[Any, ...]) -> Any:
+    """Run `op` on its full positional arguments, recording gradients where asked for."""
+    if _mode_depth() & thread_state.AUTOCAST:
+        cast = _cast_inputs(op, args)
+        if cast is not None:
+            return _without_autocast(op, cast)
+    if _mode_depth() & thread_state.MODES and _stack.level is not None:
+        return _through_mode(op, args)
+    return recorded(op, args, below)
+
+
+def recorded(op: Op, args: tuple[Any, ...], below: Below) -> Any:
+    """Run `op` by `below`, noting its gradient formula if one is asked for."""
+    if op.mutates:
+        return inplace.call(op, args, below)
+    if op.is_view:
+        return record.view(op, args, below)
+    if _grad_enabled() and op.wants_grad(args):
+        if op.vjp:
+            return record.apply(op, args, below)
+        if op.decompose is not None:
+            return record.owned(op.decompose(*args), op.tensors(args))
+        if not op.nondifferentiable:
+            raise NotImplementedError(f"{op.name}: the derivative is not implemented")
+    return below(op, args)
+
+
+def _without_autocast(op: Op, args: tuple[Any, ...]) -> Any:
+    """An op on autocast's lists runs whole in the precision chosen for it."""
+    before = thread_state.set_autocast(None)
+    try:
+        return call(op, args)
+    finally:
+        thread_state.set_autocast(before)
+
+
+def below(op: Op, args: tuple[Any, ...]) -> Any:
+    """Run `op` beneath autograd: mode, meta rule, kernel or decomposition."""
+    if _mode_depth() & thread_state.MODES:
+        return _through_mode(op, args)
+    return op.execute(args)

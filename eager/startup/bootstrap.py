@@ -1,0 +1,262 @@
+"""Where this project's modules are imported from, under which names, and what is said when they cannot be.
+
+Owns: the check that the extensions are built, the check that no file of the user's stands before a package of ours on
+`sys.path`, and the two finders. `OwnPackages` keeps the four packages importable for as long as the process runs, whatever
+comes to stand on `sys.path`. `Aliases` hands out the same module objects under torch's names for them (`eager.fx` is fxir)
+and under other names of `eager` (`framejit.nn` is `eager.nn`). Importing this module runs the checks and adds the finders.
+Imported before everything else.
+"""
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from typing import Any
+
+from eager.startup import absent_names
+from eager.startup.places import EAGER_DIR, ROOT
+
+PACKAGES = ("eager", "fxir", "dynamo", "inductor")
+
+# torch's name of a module -> ours, where it is not the same below `eager`. Their submodules follow them.
+RENAMED = {
+    "torch": "eager",
+    "torch._VF": "eager",
+    "torch.torch": "eager",
+    "torch.fx": "fxir",
+    **{f"torch.fx.{name}": f"fxir.ir.{name}" for name in "_pytree graph graph_module immutable_collections interpreter node".split()},
+    **{f"torch.fx.{name}": f"fxir.torchfx.{name}"
+       for name in "experimental passes proxy subgraph_rewriter tracer transformer".split()},
+    "torch._dynamo": "dynamo",
+    "torch._inductor": "inductor",
+    "torch.export": "fxir.export",
+    "torch.export.graph_signature": "fxir.export.signature",
+    "torch.export.exported_program": "fxir.export.program",
+    "torch.export.dynamic_shapes": "fxir.export.dims",
+    "torch.compiler.config": "dynamo.compiler_config",
+    "torch._functorch.aot_autograd": "dynamo.functorch.compile",
+    "torch._functorch.partitioners": "dynamo.functorch.compile",
+    "torch.ops": "eager._ops.ops",
+    "functorch": "dynamo.functorch",
+    "torch.cpu.amp": "eager.amp.cpu",
+    "torch._logging": "eager.base.logs",
+    "torch.utils.hooks": "eager.base.hooks",
+}
+
+
+def real_name(fullname: str) -> str:
+    """Our name of the module that torch calls `fullname`."""
+    head, tail = fullname, ""
+    while head not in RENAMED:
+        head, _, last = head.rpartition(".")
+        tail = f".{last}{tail}"
+    return RENAMED[head] + tail
+
+
+class NoCollection:
+    """Keeps the garbage collector off until the object dies, then counts everything among the old objects.
+
+    What an import makes stays. Young collections would scan it again and again, for a tenth of the import's time.
+    """
+
+    def __init__(self) -> None:
+        self._was_on = gc.isenabled()
+        gc.disable()
+
+    def __del__(self) -> None:
+        if not gc.get_freeze_count():  # else the program keeps objects frozen, which `unfreeze` would release
+            gc.freeze()
+            gc.unfreeze()  # they go to the oldest generation
+        if self._was_on:
+            gc.enable()
+
+
+_TORCH_NAMES = {"fxir.export": "torch.export", "fxir": "torch.fx", "dynamo.functorch": "functorch", "dynamo": "torch._dynamo",
+                "inductor": "torch._inductor", "eager": "torch"}  # fmt: skip
+# Modules of dynamo and inductor that programs import under torch's names; the others are no faces of torch's.
+_COMPILER_FACES = frozenset("dynamo dynamo.backends dynamo.backends.common dynamo.backends.registry dynamo.exc dynamo.functorch "
+                            "dynamo.functorch.compile dynamo.testing dynamo.utils inductor".split())  # fmt: skip
+# Parts of torch whose modules say why a name of torch's is not here.
+_PARTS = frozenset(
+    "_C _custom_ops _functorch _higher_order_ops _logging _ops _subclasses _tensor _tensor_str _utils accelerator amp ao autograd backends "
+    "compiler cpu cuda distributed distributions export fft func functional futures fx hub jit library linalg multiprocessing nn onnx "
+    "optim overrides profiler random return_types serialization signal sparse special storage testing types utils version xpu".split()
+)
+
+
+def torch_name(real: str) -> str | None:
+    """What torch calls our module, or what stands for a missing one of ours; None if torch has no such part."""
+    renamed = [theirs for theirs, ours in RENAMED.items() if ours == real]
+    if len(renamed) == 1:
+        return renamed[0]
+    for ours, theirs in _TORCH_NAMES.items():
+        if real == ours or real.startswith(f"{ours}."):
+            name = theirs + real[len(ours) :]
+            return name if theirs != "torch" or real == ours or name.split(".")[1] in _PARTS else None
+    return None
+
+
+def spec_of(real: str) -> ModuleSpec | None:
+    """The spec of our module; None if there is no such module, or if something else has its name.
+
+    `torch.tensor` is a function; that `eager/_tensor/tensor.py` exists must not put a module in its place. A package may show a
+    function in the place of the module of its own name that it comes from: both are found, as in torch.
+    """
+    parent, _, child = real.rpartition(".")
+    if parent:
+        try:
+            taken = vars(importlib.import_module(parent)).get(child)
+        except ModuleNotFoundError:
+            return None
+        if taken is not None and not isinstance(taken, types.ModuleType) and getattr(taken, "__module__", None) != real:
+            return None
+    try:
+        return importlib.util.find_spec(real)
+    except ModuleNotFoundError:  # with a reason: see `OwnPackages`
+        return None
+
+
+class SameModule:
+    """Loads a name by importing our module: no second copy, and its own spec stays on it."""
+
+    def __init__(self, real: str) -> None:
+        self.real = real
+        self.own: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        module = importlib.import_module(self.real)
+        self.own = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__ = self.own  # the import system has just put the alias's in its place
+
+
+def alias_spec(fullname: str, real: str) -> ModuleSpec | None:
+    """The spec by which `fullname` is our module `real`; None where there is no such module."""
+    is_renamed = f"torch.{fullname.partition('.')[2]}" in RENAMED
+    own = importlib.util.find_spec(real) if is_renamed else spec_of(real)
+    if own is None:
+        return None
+    loader: Any = SameModule(real)
+    return ModuleSpec(fullname, loader, origin=own.origin, is_package=own.submodule_search_locations is not None)
+
+
+class Aliases:
+    """Answers for `eager.*` where torch's name is not ours, and for all names below the other names of `eager`."""
+
+    def __init__(self) -> None:
+        self.names = {"eager"}  # top-level names that are `eager` itself
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        top, _, rest = fullname.partition(".")
+        if not rest or top not in self.names:
+            return None
+        real = real_name(f"torch.{rest}")
+        return None if real == fullname else alias_spec(fullname, real)
+
+
+_PREFIXES = tuple(f"{package}." for package in PACKAGES)
+
+
+class OwnPackages:
+    """Answers for our four packages with the folder that `eager` came from. A package of that name elsewhere is reported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if path is not None:
+            return _of_package(fullname, path) if fullname.startswith(_PREFIXES) else None
+        if fullname not in PACKAGES:
+            return None
+        for entry in sys.path:
+            other = _other_file(fullname, [entry])
+            if other is not None:
+                warnings.warn(f"import {fullname}: gives {_folder(fullname)}, a package of framejit, and not {other}. {_remedy(other)}",
+                              stacklevel=2)  # fmt: skip
+        return _answering(PathFinder.find_spec(fullname, [ROOT]))
+
+
+def _of_package(fullname: str, path: Sequence[str]) -> ModuleSpec | None:
+    """The spec of a module of ours. Raises: ModuleNotFoundError with the reason for one that only torch has."""
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is None:
+        name = f"torch.{fullname.partition('.')[2]}" if fullname.startswith("eager.") else torch_name(fullname)
+        if name and absent_names.reason(name):
+            raise absent_names.module_error(name, fullname)
+    return _answering(spec)
+
+
+def _answering(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """A spec whose module states why a name of torch's is not there."""
+    if spec is not None and isinstance(spec.loader, SourceFileLoader):
+        is_internal = spec.name.startswith(("dynamo", "inductor")) and spec.name not in _COMPILER_FACES
+        spec.loader = absent_names.OwnLoader(spec.name, spec.loader.path, None if is_internal else torch_name(spec.name))
+    return spec
+
+
+def _folder(package: str) -> str:
+    return os.path.join(ROOT, package)
+
+
+def _remedy(file: str) -> str:
+    return f"Rename {os.path.basename(file)}, or move it into a package of your own."
+
+
+def _other_file(package: str, path: list[str] | None = None) -> str | None:
+    """What an import of `package` would run first on `path` (by default sys.path), where that is not ours; else None.
+
+    Another copy of this project does not count, nor does a folder without `__init__.py`, which no package stands behind.
+    """
+    spec = PathFinder.find_spec(package, path)
+    if spec is None or spec.origin is None:
+        return None
+    other = os.path.dirname(spec.origin) if os.path.basename(spec.origin) == "__init__.py" else spec.origin
+    is_copy = os.path.isfile(os.path.join(os.path.dirname(other), "eager", os.path.relpath(__file__, EAGER_DIR)))
+    return None if is_copy else other
+
+
+def refuse_shadows() -> None:
+    """Raise ImportError if an import of one of our packages would run, or has run, a file that is not ours."""
+    for package in PACKAGES[1:]:
+        loaded = sys.modules.get(package)
+        file = getattr(loaded, "__file__", None) or ""
+        theirs = loaded is not None and os.path.realpath(file) != os.path.realpath(os.path.join(_folder(package), "__init__.py"))
+        other = file or repr(loaded) if theirs else None if loaded else _other_file(package)
+        if other is not None:
+            raise ImportError(f"framejit: {other} shadows {_folder(package)}, a package of framejit that is imported as {package!r}. "
+                              f"{_remedy(other)}", name=package, path=other)  # fmt: skip
+
+
+def require_extensions() -> None:
+    """Raise ImportError where the packages' C extensions are not built for this Python."""
+    for package in ("eager", "dynamo", "inductor"):
+        folder = _folder(package)
+        if any(os.path.exists(os.path.join(folder, f"_native{suffix}")) for suffix in importlib.machinery.EXTENSION_SUFFIXES):
+            continue
+        built = sorted(f for f in os.listdir(folder) if f.startswith("_native.") and f.endswith(".so")) if os.path.isdir(folder) else []
+        others = f" (there are {', '.join(built)}, for another Python)" if built else ""
+        raise ImportError(f"framejit: the C extension of {folder} is not built for Python {sys.version_info.major}."
+                          f"{sys.version_info.minor}{others}. Run `make native` in {ROOT}, or run Python from another folder "
+                          "to import an installed framejit.", name=f"{package}._native", path=folder)  # fmt: skip
+
+
+def add_alias(name: str) -> None:
+    """Make the top-level `name` another name of `eager`, and `name.x` of its modules."""
+    ALIASES.names.add(name)
+    sys.modules[name] = sys.modules["eager"]
+
+
+ALIASES = Aliases()
+require_extensions()
+refuse_shadows()
+sys.meta_path[:0] = [ALIASES, OwnPackages()]

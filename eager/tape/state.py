@@ -1,0 +1,77 @@
+"""What autograd keeps beside the graph: the hooks on saved tensors, anomaly mode, the node being run.
+
+Knows of no tensors and no nodes; everything else of autograd may read it.
+"""
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from eager import _native
+from eager.startup.places import EAGER_DIR
+
+PackHooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+class _PerThread(threading.local):
+    """State of one thread."""
+
+    def __init__(self) -> None:
+        self._saved_hooks: list[PackHooks] = []
+        self.saved_hooks_forbidden: str | None = None  # the message to raise with
+        self.running: Any = None  # the node whose backward is being applied
+        self.roots: Any = ()  # the nodes that the running backward pass started from
+        self.collecting = False  # whether that pass collects gradients (`grad`, `inputs`) rather than adding them into leaves
+        self.callbacks: list[Callable[[], None]] | None = None  # to call when the running backward pass ends
+
+    @property
+    def saved_hooks(self) -> list[PackHooks]:
+        return self._saved_hooks
+
+    @saved_hooks.setter
+    def saved_hooks(self, hooks: list[PackHooks]) -> None:
+        self._saved_hooks = hooks
+        _native.record_in_python(None, bool(hooks))
+
+
+class saved_hooks_off:  # noqa: N801 - used like a function
+    """No hook sees the tensors saved in the block: for graphs that are no part of the program, as a compiler's traces."""
+
+    def __enter__(self) -> None:
+        self._before = per_thread.saved_hooks
+        per_thread.saved_hooks = []
+
+    def __exit__(self, *exc: object) -> None:
+        per_thread.saved_hooks = self._before
+
+
+class _Anomaly:
+    """Anomaly mode, one for the process."""
+
+    def __init__(self) -> None:
+        self._enabled = False
+        self.check_nan = True
+
+    @property
+    def enabled(self) -> bool:
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, on: bool) -> None:
+        self._enabled = on
+        _native.record_in_python(on, None)
+
+    def note(self) -> dict[str, Any]:
+        """Metadata of a node made now: where in the forward, and by which node's backward if by one."""
+        # The last frames are ours: the first that is not is the user's line.
+        stack = traceback.format_list([f for f in traceback.extract_stack() if not f.filename.startswith(EAGER_DIR)])
+        found: dict[str, Any] = {"traceback_": stack}
+        if per_thread.running is not None:
+            found["parent_"] = per_thread.running
+        return found
+
+
+per_thread = _PerThread()
+anomaly = _Anomaly()

@@ -1,0 +1,79 @@
+"""A backward graph for the case that no gradient comes to some of a region's outputs.
+
+Eager does not run what no gradient comes to. A compiled backward fed with zeros would: at a cost, and with 0 * inf = nan
+where eager has no term at all. So what depends on absent tangents alone is absent too, and a sum loses that term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from eager.optable.table import OPS
+from fxir.ir.emit import emit, emit_layout, same_layout, spec
+from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.node import Node
+
+_ZERO_FREE = (OPS["add"], OPS["sub"])
+
+
+def without(graph: Graph, absent: Collection[int], tangents: Collection[int]) -> tuple[Graph, list[int | None]]:
+    """(the graph that does not read the `absent` placeholders, for each output its new position, None if it is absent).
+
+    absent, tangents: positions of placeholders, which all stay; every output is linear in the tangents.
+    """
+    graph = graph.copy()
+    placeholders = graph.placeholders
+    gone = {placeholders[i] for i in absent}
+    _settle(graph, gone, {placeholders[i] for i in tangents})
+    positions: list[int | None] = []
+    left: list[Node] = []
+    for y in graph.outputs:
+        positions.append(None if y in gone else len(left))
+        if y not in gone:
+            left.append(y)  # type: ignore[arg-type]
+    graph.erase_node(graph.output_node)
+    graph.output(tuple(left))
+    graph.signature = GraphSignature(n_user_outputs=len(left))
+    graph.eliminate_dead_code()  # placeholders stay
+    return graph, positions
+
+
+def _settle(graph: Graph, gone: set[Node], linear: set[Node]) -> None:
+    """Add to `gone` what depends on absent tangents only; where they meet others, take them out."""
+    for n in list(graph.nodes):
+        inputs = [i for i in n.inputs if i in linear]
+        if n.op == "output" or not inputs:
+            continue
+        linear.add(n)
+        missing = [i for i in inputs if i in gone]
+        if not missing:
+            continue
+        if len(missing) == len(inputs):
+            gone.add(n)
+            continue
+        with graph.inserting_before(n):
+            term = _other_term(graph, n, gone)
+            if term is not None:
+                n.replace_all_uses_with(term)
+                linear.add(term)
+                continue
+            for i in missing:
+                s = spec(i)
+                zero = emit(graph, OPS["full"], s.shape, 0, s.dtype, s.device)
+                n.replace_input(i, emit_layout(graph, zero, s.strides))
+
+
+def _other_term(graph: Graph, n: Node, gone: set[Node]) -> Node | None:
+    """What a sum of two terms is without the absent one; None if it is no such sum."""
+    if n.target not in _ZERO_FREE:
+        return None
+    x, y = n.args[:2]
+    kept = y if x in gone else x
+    if not isinstance(kept, Node) or not isinstance(x, Node) or not isinstance(y, Node):
+        return None
+    have, want = spec(kept), spec(n)
+    if have.shape != want.shape or have.dtype is not want.dtype:
+        return None
+    if kept is y and n.target is OPS["sub"]:
+        kept = emit(graph, OPS["neg"], kept)
+    return kept if same_layout(want.shape, spec(kept).strides, want.strides) else emit_layout(graph, kept, want.strides)

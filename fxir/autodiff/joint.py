@@ -1,0 +1,82 @@
+"""The joint graph: a program's forward and the gradients of its outputs, in one graph.
+
+Made by taking the gradients on fakes while the trace is still on: the vjp rules call ops, and those are recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eager._tensor.tensor import Tensor
+from eager.autograd import engine
+from eager.base.fake import fake_like
+from eager.base.spec import spec_of
+from eager.optable.table import Kind, Op
+from fxir.ir.graph import Graph
+from fxir.ir.node import Node, NodeInfo
+from fxir.trace.trace import TraceMode
+
+
+@dataclass(slots=True)
+class Joint:
+    """graph: placeholders are primals, then tangents; outputs are forward_outputs, then those grads that are not None.
+
+    forward_outputs: new values of `mutated_inputs` (positions in primals), then the program's results.
+    grads: one per input that wants one, None where the outputs do not depend on it.
+    forward_effects, backward_effects: calls that happen whether or not their value is used, by the pass they belong
+    to. may_write: see GraphSignature.
+    """
+
+    graph: Graph
+    primals: list[Node]
+    tangents: list[Node]
+    forward_outputs: list[Node]
+    grads: list[Node | None]
+    mutated_inputs: tuple[int, ...] = ()
+    parameters: tuple[int, ...] = ()
+    forward_effects: tuple[Node, ...] = ()
+    backward_effects: tuple[Node, ...] = ()
+    may_write: bool = False
+
+    def refresh(self) -> None:
+        """Read outputs and effects again from the graph, after passes have replaced nodes."""
+        n = len(self.forward_outputs)
+        outputs = list(self.graph.outputs)
+        self.forward_outputs = outputs[:n]
+        rest = iter(outputs[n:])
+        self.grads = [None if g is None else next(rest) for g in self.grads]
+        self.forward_effects = tuple(e for e in self.forward_effects if not e._erased)
+        self.backward_effects = tuple(e for e in self.backward_effects if not e._erased)
+
+
+def effects(graph: Graph) -> tuple[Node, ...]:
+    """Calls with an effect beside their result, in order."""
+    return tuple(n for n in graph.nodes if isinstance(n.target, Op) and n.target.kind is Kind.EFFECT)
+
+
+def add_gradients(
+    mode: TraceMode, outputs: Sequence[Tensor], inputs: Sequence[Tensor]
+) -> tuple[list[Node], list[Node | None]]:
+    """Record d(outputs)/d(inputs) into the graph of `mode`: (placeholders of the tangents, gradients).
+
+    The graph of autograd behind `outputs` is freed.
+
+    outputs: traced fakes that require grad. Each gets a tangent of its own spec. A gradient is None where no output
+    depends on the input.
+    Raises: RuntimeError as `backward()` does, e.g. for a saved tensor that was written to.
+    """
+    graph = mode.graph
+    anchor = next((n for n in graph.nodes if n.op != "placeholder"), None)
+    tangents: list[Tensor] = []
+    nodes: list[Node] = []
+    for k, y in enumerate(outputs):
+        tangent = fake_like(y, requires_grad=False)
+        with graph.inserting_before(anchor if anchor is not None else graph._sentinel):
+            node = graph.placeholder(f"tangent{k}", info=NodeInfo(mode.note(spec_of(y))))
+        mode.memory.define(tangent, node)
+        tangents.append(tangent)
+        nodes.append(node)
+    with mode:
+        grads = engine.grad(list(outputs), list(inputs), tangents, allow_unused=True)
+    return nodes, [None if g is None else mode.value(g) for g in grads]

@@ -1,0 +1,295 @@
+"""Cut a joint graph into a forward and a backward graph, keeping as few bytes in between as possible.
+
+What is kept for backward is a minimum cut: every value the backward needs is either kept, at the price of its bytes,
+or computed again from kept ones. Pointwise ops and views are computed again; matmuls, reductions, random draws and
+everything else with a price of its own are not.
+Idea: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016, as a flow problem.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Final
+
+from eager.base.spec import TensorSpec
+from eager.optable.table import OPS, Kind, Op
+from fxir.autodiff.joint import Joint
+from fxir.base.maxflow import INFINITE, FlowNetwork
+from fxir.expr.rules import Sym
+from fxir.ir.emit import emit, emit_reshape, infer, physical_root, spec
+from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.node import Node, NodeInfo
+from fxir.symbols.shapes import ShapeEnv
+
+_RECOMPUTABLE: Final = frozenset({Kind.POINTWISE, Kind.VIEW, Kind.CREATION})
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Where the forward's wrapper finds a value kept for backward: ("input", i), ("output", k) or ("extra", k).
+
+    "output" counts all outputs of the forward graph; "extra" ones are those that it has for this purpose only.
+    """
+
+    place: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """forward: inputs -> outputs and extra ones. backward: kept values and tangents -> gradients.
+
+    grads: for each gradient of the joint graph, the backward output or input it is: ("output", k), ("input", k), or
+    None for an input that gets none. saved: one per leading input of the backward graph; its tangents follow, then an
+    int for each of `symbols`, which its tensors do not tell. saved_bytes: of the extras. states: per effect of the
+    forward the position among `saved` of what it gave, None where no gradient needs it.
+    """
+
+    forward: Graph
+    backward: Graph
+    saved: tuple[Saved, ...]
+    grads: tuple[tuple[str, int] | None, ...]
+    saved_bytes: int
+    symbols: tuple[Sym, ...] = ()
+    states: tuple[int | None, ...] = ()
+
+
+def partition(joint: Joint, *, recompute: bool = True) -> Partition:
+    """Cut `joint`. recompute=False keeps every value that backward reads, as eager does."""
+    cut = _Cut(joint, recompute)
+    kept = cut.choose()
+    forward, saved, by_node, size = _forward(joint, cut, kept)
+    backward, grads, symbols = _backward(joint, by_node)
+    states = tuple(kept.index(n) if n in kept else None for n in joint.forward_effects)
+    return Partition(forward, backward, saved, grads, size, symbols, states)
+
+
+class _Cut:
+    """The roles of the joint graph's nodes, and the choice of what is kept."""
+
+    def __init__(self, joint: Joint, recompute: bool) -> None:
+        self.joint = joint
+        self.recompute = recompute
+        self.backward_only = _backward_only(joint)
+        self.forward = ancestors([*joint.forward_outputs, *joint.forward_effects])
+        gradients = [g for g in joint.grads if g is not None]
+        users = [n for n in joint.graph.nodes if n in self.backward_only]
+        wanted = [n for u in users for n in u.inputs] + gradients
+        self.read_by_backward = {n for n in wanted if n not in self.backward_only}
+        needed = ancestors(self.read_by_backward)
+        self.needed = [n for n in joint.graph.nodes if n in needed]
+        self.primals = {n: i for i, n in enumerate(joint.primals)}
+        self.mutated_inputs = {joint.primals[i] for i in joint.mutated_inputs}
+        self.outputs = {n: i for i, n in enumerate(joint.forward_outputs)}
+        self.output_roots = {physical_root(n) for n in joint.forward_outputs}
+        self.eager_keeps = {physical_root(n) for n in self.read_by_backward}
+
+    def in_place_of(self, node: Node) -> Saved | None:
+        """Where the caller holds `node` anyway, if eager would keep that very tensor (and so watch its version)."""
+        if node not in self.eager_keeps:
+            return None
+        if node in self.primals and node not in self.mutated_inputs:
+            return Saved("input", self.primals[node])
+        position = self.outputs.get(node, -1)
+        return Saved("output", position) if position >= len(self.joint.mutated_inputs) else None
+
+    def shares_memory(self, node: Node) -> bool:
+        """Whether keeping `node` needs a copy, because the caller can write to its memory."""
+        root = physical_root(node)
+        return root.op == "placeholder" or root in self.output_roots or root is not node
+
+    def price(self, node: Node) -> int:
+        """What keeping `node` costs, in bytes."""
+        if not isinstance(node.info.spec, TensorSpec) or node.op == "get_attr":
+            return INFINITE
+        root = physical_root(node)
+        shapes = self.joint.graph.shapes
+        if root is not node and (root.op == "get_attr" or size_bytes(spec(node), shapes) >= size_bytes(spec(root), shapes)):
+            return INFINITE  # computed again from its root, for nothing
+        return 1 if self.in_place_of(node) is not None else 1 + size_bytes(spec(node), shapes)
+
+    def fixed(self, node: Node) -> bool:
+        """Whether the forward pass must compute `node` and backward must not."""
+        if node.op == "placeholder":
+            return True
+        if node not in self.forward or node.op == "get_attr" or node.target is operator.getitem:
+            return False
+        if not self.recompute and not is_view(node):
+            return True
+        return not (isinstance(node.target, Op) and node.target.kind in _RECOMPUTABLE)
+
+    def choose(self) -> list[Node]:
+        """Nodes to keep, in program order."""
+        number = {n: i for i, n in enumerate(self.needed)}
+        source, sink = 2 * len(number), 2 * len(number) + 1
+        network = FlowNetwork(2 * len(number) + 2)
+        for n, i in number.items():
+            network.add_edge(2 * i, 2 * i + 1, self.price(n))
+            if self.fixed(n):
+                network.add_edge(source, 2 * i, INFINITE)
+            for used in n.inputs:
+                network.add_edge(2 * number[used] + 1, 2 * i, INFINITE)
+            if n in self.read_by_backward:
+                network.add_edge(2 * i + 1, sink, INFINITE)
+        network.max_flow(source, sink)
+        late = network.reaching(sink)
+        # A gradient of the gradient computes the forward again from the states that it drew (and asserts nothing again).
+        drawn = {n for n in self.joint.forward_effects if not getattr(n.target, "fallible", False)}
+        return [n for n, i in number.items() if n in drawn or (2 * i not in late and 2 * i + 1 in late)]
+
+
+def size_bytes(s: TensorSpec, shapes: ShapeEnv | None = None) -> int:
+    """Bytes of a dense tensor of this spec; of a symbolic one those it had when it was captured."""
+    sizes = s.shape if shapes is None else [shapes.hint(n) for n in s.shape]
+    return math.prod(sizes) * int(s.dtype.itemsize)
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node is a view op's call."""
+    return isinstance(node.target, Op) and node.target.kind is Kind.VIEW
+
+
+def ancestors(nodes: object) -> set[Node]:
+    """The nodes and all that they are computed from."""
+    seen: set[Node] = set()
+    stack: list[Node] = list(nodes)  # type: ignore[call-overload]
+    while stack:
+        n = stack.pop()
+        if n not in seen:
+            seen.add(n)
+            stack.extend(n.inputs)
+    return seen
+
+
+def _backward_only(joint: Joint) -> set[Node]:
+    """What depends on a tangent, or on an effect that happens during backward."""
+    found: set[Node] = set(joint.tangents)
+    for n in joint.graph.nodes:
+        if n.op == "output":
+            continue
+        if n in joint.backward_effects or any(i in found for i in n.inputs):
+            found.add(n)
+    return found
+
+
+def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Saved, ...], dict[Node, NodeInfo], int]:
+    graph = _like(joint.graph)
+    graph.symbols = {s: source for s, source in joint.graph.symbols.items() if source.is_number}
+    env: dict[Node, Node] = {n: graph.copy_node(n, lambda a: a) for n in joint.primals}
+    wanted = ancestors([*joint.forward_outputs, *joint.forward_effects, *kept])
+    for n in joint.graph.nodes:
+        if n in wanted and n not in env:
+            env[n] = graph.copy_node(n, env.__getitem__)
+    outputs = [env[n] for n in joint.forward_outputs]
+    saved: list[Saved] = []
+    extras: list[Node] = []
+    arrives: dict[Node, NodeInfo] = {}  # a view with gaps is kept without them
+    for n in kept:
+        place = cut.in_place_of(n)
+        if place is None:
+            value = env[n]
+            if cut.shares_memory(n):
+                value = emit(graph, OPS["clone"], value, None, origin=n.info.origin)
+            place = Saved("extra", len(extras))
+            extras.append(value)
+            arrives[n] = n.info.with_(spec=spec(value))
+        saved.append(place)
+        arrives.setdefault(n, n.info)
+    graph.output((*outputs, *extras))
+    n_user = len(outputs) - len(joint.mutated_inputs)
+    graph.signature = GraphSignature(joint.mutated_inputs, n_user, len(extras), joint.parameters, joint.may_write)
+    _drop_unused_constants(graph)
+    if graph.shapes is not None:
+        graph.find_symbols()
+    return graph, tuple(saved), arrives, sum(size_bytes(spec(e), graph.shapes) for e in extras)
+
+
+def _like(graph: Graph) -> Graph:
+    """An empty graph over the same carried values and environment of symbols."""
+    new = Graph(dict(graph.root))
+    new.shapes = graph.shapes
+    return new
+
+
+def _backward(
+    joint: Joint, kept: dict[Node, NodeInfo]
+) -> tuple[Graph, tuple[tuple[str, int] | None, ...], tuple[Sym, ...]]:
+    """Kept values and tangents to gradients; a value computed again stands right before its first reader."""
+    graph = _like(joint.graph)
+    env: dict[Node, Node] = {}
+    inputs: dict[Node, int] = {}
+    for n, info in (*kept.items(), *((t, t.info) for t in joint.tangents)):
+        env[n] = graph.placeholder(n.name, info=info)
+        inputs[env[n]] = len(inputs)
+
+    def place(node: Node) -> None:
+        stack = [node]
+        while stack:
+            n = stack[-1]
+            missing = [i for i in n.inputs if i not in env]
+            if n in env or not missing:
+                stack.pop()
+                if n not in env:
+                    env[n] = graph.copy_node(n, env.__getitem__)
+            else:
+                stack.extend(reversed(missing))
+
+    only = _backward_only(joint)
+    live = ancestors([g for g in joint.grads if g is not None]) | set(joint.backward_effects)
+    for n in joint.graph.nodes:
+        if n in only and n in live and n.op != "placeholder":
+            place(n)
+    outputs: dict[Node, int] = {}
+    grads: list[tuple[str, int] | None] = []
+    for g in joint.grads:
+        if g is None:
+            grads.append(None)
+            continue
+        place(g)
+        new = env[g]
+        grads.append(("input", inputs[new]) if new in inputs else ("output", outputs.setdefault(new, len(outputs))))
+    graph.output(tuple(outputs))
+    graph.signature = GraphSignature(n_user_outputs=len(outputs))
+    _drop_unused_constants(graph)
+    if any(info != n.info for n, info in kept.items()):
+        _infer_again(graph)
+    return graph, tuple(grads), _add_symbols(graph)
+
+
+def _add_symbols(graph: Graph) -> tuple[Sym, ...]:
+    """Int placeholders, after the others, for the symbols that these do not tell."""
+    if graph.shapes is None:
+        return ()
+    missing = tuple(sorted(graph.find_symbols(), key=lambda s: s.name))
+    for s in missing:
+        graph.add_number_input(s, "int")
+    return missing
+
+
+def _infer_again(graph: Graph) -> None:
+    """Specs anew from inputs that came in other strides; a view that these do not allow becomes a reshape."""
+    for n in list(graph.nodes):
+        if n.op != "call_function":
+            continue
+        if n.target is operator.getitem:
+            whole = n.args[0].info.spec
+            n.info = n.info.with_(spec=whole[n.args[1]])
+        elif isinstance(n.target, Op):
+            try:
+                n.info = n.info.with_(spec=infer(n.target, n.args, graph.shapes))
+            except RuntimeError:
+                if n.target is not OPS["view"]:
+                    raise
+                with graph.inserting_before(n):
+                    n.replace_all_uses_with(emit_reshape(graph, n.args[0], tuple(n.args[1])))
+                graph.erase_node(n)
+    graph.touch()
+
+
+def _drop_unused_constants(graph: Graph) -> None:
+    used = {str(n.target) for n in graph.nodes if n.op == "get_attr"}
+    for key in [k for k in graph.root if k not in used]:
+        del graph.root[key]
+    graph.touch()

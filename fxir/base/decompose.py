@@ -1,0 +1,37 @@
+"""Which ops a traced graph holds, and what replaces the others.
+
+Owns the choice only: `fxir.trace.trace` applies it while ops are called, so that a decomposition's own calls are traced
+(and decomposed) in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from eager.optable.table import Kind, Op
+
+
+@dataclass(frozen=True, slots=True)
+class Decompositions:
+    """Composite ops are replaced by their own decomposition, except those in `keep`.
+
+    keep: names of ops a backend takes whole. rules: decompositions by op name that are used before an op's own
+    (also for ops that are no composites).
+    """
+
+    keep: frozenset[str] = frozenset()
+    rules: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def rule(self, op: Op) -> Callable[..., Any] | None:
+        """What to call instead of `op`, or None to record the op itself."""
+        if op.name in self.rules:
+            return self.rules[op.name]
+        if op.kind is Kind.COMPOSITE and op.name not in self.keep:
+            return op.decompose
+        return None
+
+
+DEFAULT: Final = Decompositions()

@@ -1,0 +1,20 @@
+"""Where in the user's program a thing comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The user's line a node comes from. `stack`: outer frames first, as (file, line, function)."""
+
+    file: str
+    line: int
+    source_line: str = ""
+    function: str = ""
+    stack: tuple[tuple[str, int, str], ...] = ()
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}"
+        return f"{where} in {self.function}" if self.function else where

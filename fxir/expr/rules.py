@@ -1,0 +1,677 @@
+"""Integer expressions: interned, simplified as they are built, with bounds.
+
+Owns the node classes, the operators, and the laws of sums and division as tables (`RULES`, `SUM_RULES`).
+Bounds of each kind are in `fxir.expr.bounds`, printing in `fxir.expr.printing`.
+
+Every expression is in one normal form: a sum `const + coef*term + ...` (`Add`) whose terms are symbols, products of
+non-sums (`Mul`), or `FloorDiv`/`Mod`/`Min`/`Max`. Equal normal forms are one object, so `is` compares. Division is
+Python's (floor, and a remainder with the divisor's sign). Bounds hold for all values of the symbols within theirs.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final, TypeAlias
+
+from fxir.expr.bounds import Bound, add_bounds
+from fxir.expr.nodes import (
+    Add,
+    Expr,
+    Extremum,
+    FloorDiv,
+    Int,
+    IntLike,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Sym,
+    as_expr,
+    by_structure,
+    factors_of,
+    integer,
+    intern,
+    sym,
+    terms_of,
+)
+
+__all__ = [
+    "Add",
+    "Bound",
+    "Expr",
+    "FloorDiv",
+    "Int",
+    "IntLike",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Sym",
+    "add",
+    "as_expr",
+    "at_most",
+    "ceildiv",
+    "clear_memo",
+    "evaluate",
+    "factors_of",
+    "floordiv",
+    "integer",
+    "known_le",
+    "known_lt",
+    "linear",
+    "maximum",
+    "minimum",
+    "mod",
+    "mul",
+    "product",
+    "strides_of",
+    "substitute",
+    "sym",
+    "terms_of",
+    "total",
+]
+
+
+_MEMO_LIMIT: Final = 1 << 17
+_memo: dict[tuple[Any, ...], Expr] = {}
+
+
+def clear_memo() -> None:
+    """Forget memoised results (they keep expressions alive). Values and identities do not change."""
+    _memo.clear()
+
+
+def _remember(key: tuple[Any, ...], e: Expr) -> Expr:
+    if len(_memo) >= _MEMO_LIMIT:
+        _memo.clear()
+    _memo[key] = e
+    return e
+
+
+# -- constructors ------------------------------------------------------------------------------------------------
+
+
+def linear(const: int, terms: Iterable[tuple[Expr, int]]) -> Expr:
+    """const + sum of coef*term, normalised. Terms may repeat and be any expressions."""
+    total = const
+    sums: dict[Expr, int] = {}
+    for term, coef in terms:
+        if isinstance(term, Add | Int):
+            inner_const, inner = terms_of(term)
+            total += coef * inner_const
+            for t, c in inner:
+                sums[t] = sums.get(t, 0) + coef * c
+        else:
+            sums[term] = sums.get(term, 0) + coef
+    return _linear(total, sums)
+
+
+def _linear(const: int, sums: dict[Expr, int]) -> Expr:
+    live = {t: c for t, c in sums.items() if c} if 0 in sums.values() else sums
+    if len(live) > 1:
+        for t in live:
+            if t.rank in _DIVISION_RANKS or (t.rank == Mul.rank and any(f.rank in _DIVISION_RANKS for f in factors_of(t))):
+                const, live = _apply_sum_rules(const, live)
+                break
+    if not live:
+        return integer(const)
+    if len(live) == 1:
+        ((term, coef),) = live.items()
+        return term if coef == 1 and const == 0 else intern(Add, (const, ((term, coef),)))
+    return intern(Add, (const, tuple(sorted(live.items(), key=_by_term))))
+
+
+_DIVISION_RANKS: Final = frozenset((FloorDiv.rank, Mod.rank))
+
+
+def _apply_sum_rules(const: int, live: dict[Expr, int]) -> tuple[int, dict[Expr, int]]:
+    for rule in SUM_RULES:
+        while (changed := rule(live)) is not None:
+            more, live = changed
+            const += more
+    return const, live
+
+
+def _by_term(pair: tuple[Expr, int]) -> Any:
+    return by_structure(pair[0])
+
+
+def add(a: IntLike, b: IntLike) -> Expr:
+    """a + b."""
+    if type(a) is int:
+        a, b = b, a
+    key = (Add, a, b)
+    found = _memo.get(key)
+    if found is not None:
+        return found
+    x, y = as_expr(a), as_expr(b)
+    if isinstance(y, Int):
+        # The terms of a normal form stay one: no law of sums looks at the constant.
+        const, terms = terms_of(x)
+        return _remember((Add, x, y.value), _raw(const + y.value, terms))
+    return _remember((Add, x, y), linear(0, ((x, 1), (y, 1))))
+
+
+def _raw(const: int, terms: tuple[tuple[Expr, int], ...]) -> Expr:
+    if not terms:
+        return integer(const)
+    return terms[0][0] if const == 0 and len(terms) == 1 and terms[0][1] == 1 else intern(Add, (const, terms))
+
+
+def total(items: Iterable[IntLike]) -> Expr:
+    """The sum of all items, normalised once."""
+    return linear(0, ((as_expr(i), 1) for i in items))
+
+
+def mul(a: IntLike, b: IntLike) -> Expr:
+    """a * b. Sums are multiplied out."""
+    x, y = as_expr(a), as_expr(b)
+    if isinstance(x, Int):
+        x, y = y, x
+    if isinstance(y, Int):
+        return _scale(x, y.value)
+    key = (Mul, x, y)
+    found = _memo.get(key)
+    if found is not None:
+        return found
+    cx, tx = terms_of(x)
+    cy, ty = terms_of(y)
+    sums: dict[Expr, int] = {}
+    for t, c in tx:
+        for u, d in ty:
+            m = _monomial((*factors_of(t), *factors_of(u)))
+            sums[m] = sums.get(m, 0) + c * d
+        if cy:
+            sums[t] = sums.get(t, 0) + c * cy
+    if cx:
+        for u, d in ty:
+            sums[u] = sums.get(u, 0) + cx * d
+    return _remember(key, _linear(cx * cy, sums))
+
+
+def _scale(e: Expr, k: int) -> Expr:
+    if k == 1:
+        return e
+    key = (Mul, e, k)
+    found = _memo.get(key)
+    if found is not None:
+        return found
+    # The laws of sums look at ratios of coefficients: a multiple of a normal form is one.
+    const, terms = terms_of(e)
+    return _remember(key, _raw(const * k, tuple((t, c * k) for t, c in terms) if k else ()))
+
+
+def _monomial(factors: tuple[Expr, ...]) -> Expr:
+    if len(factors) == 1:
+        return factors[0]
+    return intern(Mul, (tuple(sorted(factors, key=by_structure)),))
+
+
+def product(items: Iterable[IntLike]) -> Expr:
+    """The product of all items (1 for none)."""
+    e: Expr = integer(1)
+    for i in items:
+        e = mul(e, i)
+    return e
+
+
+def floordiv(a: IntLike, b: IntLike) -> Expr:
+    """floor(a / b). Raises: ZeroDivisionError for a constant 0 divisor."""
+    return _divide(FloorDiv, as_expr(a), as_expr(b))
+
+
+def mod(a: IntLike, b: IntLike) -> Expr:
+    """a modulo b, with b's sign. Raises: ZeroDivisionError for a constant 0 divisor."""
+    return _divide(Mod, as_expr(a), as_expr(b))
+
+
+def _divide(cls: type[Expr], a: Expr, b: Expr) -> Expr:
+    key = (cls, a, b)
+    found = _memo.get(key)
+    if found is not None:
+        return found
+    if isinstance(b, Int) and (b.value == 0 or isinstance(a, Int)):
+        op = operator.floordiv if cls is FloorDiv else operator.mod
+        return integer(op(a.value if isinstance(a, Int) else 1, b.value))
+    if isinstance(a, Int) and a.value == 0:
+        return a  # of any divisor but 0, which no size or step is
+    for rule in RULES[cls]:
+        e = rule.apply(a, b)
+        if e is not None:
+            return _remember(key, e)
+    return _remember(key, intern(cls, (a, b)))
+
+
+def ceildiv(a: IntLike, b: IntLike) -> Expr:
+    """ceil(a / b)."""
+    return -floordiv(-as_expr(a), b)
+
+
+def minimum(*items: IntLike) -> Expr:
+    """The least item. Raises: TypeError for none."""
+    return _extremum(Min, items)
+
+
+def maximum(*items: IntLike) -> Expr:
+    """The greatest item. Raises: TypeError for none."""
+    return _extremum(Max, items)
+
+
+def _extremum(cls: type[Extremum], items: tuple[IntLike, ...]) -> Expr:
+    if not items:
+        raise TypeError(f"{cls.__name__.lower()}imum: no item was given; allowed: one or more")
+    flat: list[Expr] = []
+    for i in items:
+        e = as_expr(i)
+        flat.extend(e.args if type(e) is cls else (e,))
+    keep: list[Expr] = []
+    for e in dict.fromkeys(flat):
+        if any(_beats(cls, k, e) for k in keep):
+            continue
+        keep = [k for k in keep if not _beats(cls, e, k)]
+        keep.append(e)
+    if len(keep) == 1:
+        return keep[0]
+    return intern(cls, (tuple(sorted(keep, key=by_structure)),))
+
+
+def _beats(cls: type[Extremum], winner: Expr, other: Expr) -> bool:
+    return known_le(winner, other) if cls is Min else known_le(other, winner)
+
+
+def known_le(a: IntLike, b: IntLike) -> bool:
+    """Whether a <= b is provable from the bounds. False means "not known"."""
+    x, y = as_expr(a), as_expr(b)
+    if x is y or x.hi <= y.lo:
+        return True
+    less = x - y
+    return less.hi <= 0 or (_is_related(less) and (most := at_most(less)) is not None and most.hi <= 0)
+
+
+def known_lt(a: IntLike, b: IntLike) -> bool:
+    """Whether a < b is provable from the bounds."""
+    return known_le(as_expr(a) + 1, b)
+
+
+# -- symbols whose limit is an expression --------------------------------------------------------------------------
+
+
+def _is_limited(e: Expr) -> bool:
+    """Whether a loop variable is in it: a symbol with a `below`, or one that counts from 0 to a number."""
+    return any(s.below is not None or (s.lo == 0 and s.hi < inf) for s in e.symbols)
+
+
+def _is_related(e: Expr) -> bool:
+    """Whether bounds of its terms, taken one by one, may say less of it than `at_most`."""
+    return any(isinstance(t, Mul) for t, _ in terms_of(e)[1]) or any(s.below is not None for s in e.symbols)
+
+
+def at_most(e: Expr) -> Expr | None:
+    """An expression that `e` never exceeds, free of loop variables (see `_is_limited`); None where none is known."""
+    if not _is_limited(e):
+        return e
+    if isinstance(e, Sym):
+        return integer(int(e.hi)) if e.below is None else at_most(e.below - 1)
+    if isinstance(e, Add):
+        parts = [(at_most(t) if c > 0 else _at_least(t), c) for t, c in e.terms]
+        known = [(t, c) for t, c in parts if t is not None]
+        return linear(e.const, known) if len(known) == len(parts) else None
+    if isinstance(e, Mul):
+        tops = [at_most(f) for f in e.factors]
+        return None if any(f.lo < 0 for f in e.factors) or None in tops else product(t for t in tops if t is not None)
+    if isinstance(e, Mod) and e.b.lo >= 1:
+        return at_most(e.b - 1)
+    if isinstance(e, FloorDiv) and e.b.lo >= 1 and not _is_limited(e.b):
+        top = at_most(e.a)
+        return None if top is None else floordiv(top, e.b)
+    return None
+
+
+def _at_least(e: Expr) -> Expr | None:
+    """An expression that `e` is never below, free of loop variables."""
+    if not _is_limited(e):
+        return e
+    return integer(int(e.lo)) if e.lo > -inf else None
+
+
+# -- laws --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A law of division: `apply(a, b)` is what `a op b` equals (as `statement` says), or None where it says nothing."""
+
+    statement: str
+    apply: Callable[[Expr, Expr], Expr | None]
+
+
+_NEAR: Final = 1 << 53  # a bound beyond it is no fact about sizes, and its multiples would not fit into 64 bits
+
+
+def _split(a: Expr, d: int) -> tuple[Expr, Expr]:
+    """a = d*q + r, with every coefficient of r in (-d, d), and r not negative if that is provable from a near bound."""
+    const, terms = terms_of(a)
+    whole: list[tuple[Expr, int]] = []
+    rest: list[tuple[Expr, int]] = []
+    for t, c in terms:
+        k = c // d if c > 0 else -(-c // d)
+        if k:
+            whole.append((t, k))
+        if c != k * d:
+            rest.append((t, c - k * d))
+    lo, _ = add_bounds(const, rest)
+    k = const // d
+    if -_NEAR < lo < k * d:
+        k = int(lo) // d
+    return linear(k, whole), linear(const - k * d, rest)
+
+
+def _div_split(a: Expr, b: Expr) -> Expr | None:
+    if not isinstance(b, Int):
+        return None
+    q, r = _split(a, b.value)
+    return None if r is a else q + floordiv(r, b)
+
+
+def _mod_split(a: Expr, b: Expr) -> Expr | None:
+    if not isinstance(b, Int):
+        return None
+    const, terms = terms_of(a)
+    kept: list[tuple[Expr, int]] = []
+    for t, c in terms:
+        if c * t.multiple_of % b.value == 0:
+            continue
+        drop = isinstance(t, Mod) and c * t.b.multiple_of % b.value == 0
+        kept.append((t.a, c) if drop and isinstance(t, Mod) else (t, c))
+    _, r = _split(linear(const, kept), b.value)
+    return None if r is a else mod(r, b)
+
+
+def _low_part(a: Expr, d: int) -> tuple[int, Expr, Expr] | None:
+    """(g, p, s) with a = g*p + s, g > 1 dividing d, 0 <= s < g; the largest such g, or None."""
+    const, terms = terms_of(a)
+    sizes = {math.gcd(c, d) for _, c in terms} | {d}
+    sizes |= {math.gcd(x, y) for x in sizes for y in sizes}
+    for g in sorted(sizes, reverse=True):
+        if g == 1:
+            break
+        low = [(t, c) for t, c in terms if c % g]
+        lo, hi = add_bounds(const, low)
+        if abs(lo) == inf or abs(hi) == inf or lo // g != hi // g:
+            continue
+        k = int(lo) // g
+        return g, linear(k, [(t, c // g) for t, c in terms if c % g == 0]), linear(const - k * g, low)
+    return None
+
+
+def _scaled_divisor(b: Expr) -> int:
+    """The constant factor of a divisor that is a constant, or a multiple of one term and at least 1; else 1."""
+    if isinstance(b, Int):
+        return b.value
+    const, terms = terms_of(b)
+    return terms[0][1] if const == 0 and len(terms) == 1 and b.lo >= 1 else 1
+
+
+def _without_factor(b: Expr, g: int) -> Expr:
+    const, terms = terms_of(b)
+    return _raw(const // g, tuple((t, c // g) for t, c in terms))
+
+
+def _div_low_part(a: Expr, b: Expr) -> Expr | None:
+    part = _low_part(a, d) if (d := _scaled_divisor(b)) > 1 else None
+    return None if part is None else floordiv(part[1], _without_factor(b, part[0]))
+
+
+def _mod_low_part(a: Expr, b: Expr) -> Expr | None:
+    part = _low_part(a, d) if (d := _scaled_divisor(b)) > 1 else None
+    if part is None:
+        return None
+    g, p, s = part
+    return mod(p, _without_factor(b, g)) * g + s
+
+
+def _div_known_multiple(a: Expr, b: Expr) -> Expr | None:
+    if not isinstance(b, Int):
+        return None
+    const, terms = terms_of(a)
+    whole = [(t, c) for t, c in terms if c * t.multiple_of % b.value == 0]
+    low = const % b.value
+    if not whole or (len(whole) == len(terms) and low == 0):
+        return None
+    rest = [(t, c) for t, c in terms if c * t.multiple_of % b.value]
+    return floordiv(linear(const - low, whole), b) + floordiv(linear(low, rest), b)
+
+
+def _div_nested(a: Expr, b: Expr) -> Expr | None:
+    const, terms = terms_of(a)
+    if len(terms) != 1 or terms[0][1] != 1 or not isinstance(terms[0][0], FloorDiv) or b.lo < 1:
+        return None
+    inner = terms[0][0]
+    return floordiv(inner.a + inner.b * const, inner.b * b) if inner.b.lo >= 1 else None
+
+
+def _div_of_mod(a: Expr, b: Expr) -> Expr | None:
+    if isinstance(a, Mod) and isinstance(b, Int) and isinstance(a.b, Int) and a.b.value % b.value == 0:
+        return mod(floordiv(a.a, b), a.b.value // b.value)
+    return None
+
+
+def _cancel(a: Expr, b: Expr) -> tuple[Expr, Expr] | None:
+    """a = b*q + r, q not 0."""
+    if a is b:
+        return integer(1), integer(0)
+    const, terms = terms_of(b)
+    if const or len(terms) != 1:
+        return _cancel_sum(a, b)
+    (_, scale), factors = terms[0], factors_of(terms[0][0])
+    a_const, a_terms = terms_of(a)
+    whole: list[tuple[Expr, int]] = []
+    rest: list[tuple[Expr, int]] = []
+    for t, c in a_terms:
+        left = list(factors_of(t))
+        if c % scale == 0 and all(left.count(f) >= factors.count(f) for f in set(factors)):
+            for f in factors:
+                left.remove(f)
+            whole.append((product(left), c // scale))
+        else:
+            rest.append((t, c))
+    return (linear(0, whole), linear(a_const, rest)) if whole else None
+
+
+def _cancel_sum(a: Expr, b: Expr) -> tuple[Expr, Expr] | None:
+    """a = b*q + r for a divisor that is a sum, where terms of `a` are together b*q multiplied out, q not 0."""
+    lead, scale = max(terms_of(b)[1], key=lambda term: len(factors_of(term[0])))
+    factors = factors_of(lead)
+    const, terms = terms_of(a)
+    left = dict(terms)
+    whole: list[tuple[Expr, int]] = []
+    for t, c in terms:
+        others = list(factors_of(t))
+        if c % scale or any(others.count(f) < factors.count(f) for f in factors):
+            continue
+        for f in factors:
+            others.remove(f)
+        q = product(others)
+        multiple, parts = terms_of(mul(mul(q, c // scale), b))
+        if (multiple == 0 or isinstance(q, Int)) and all(left.get(u) == d for u, d in parts):
+            const -= multiple
+            left = {u: d for u, d in left.items() if (u, d) not in parts}
+            whole.append((q, c // scale))
+    return (linear(0, whole), linear(const, left.items())) if whole else None
+
+
+def _div_symbolic(a: Expr, b: Expr) -> Expr | None:
+    if isinstance(b, Int):
+        return None
+    if a.lo >= 0 and known_lt(a, b):
+        return integer(0)
+    parts = _cancel(a, b)
+    return None if parts is None else parts[0] + floordiv(parts[1], b)
+
+
+def _mod_symbolic(a: Expr, b: Expr) -> Expr | None:
+    if isinstance(b, Int):
+        return None
+    if a.lo >= 0 and known_lt(a, b):
+        return a
+    parts = _cancel(a, b)
+    return None if parts is None else mod(parts[1], b)
+
+
+def _negative(b: Expr) -> bool:
+    return isinstance(b, Int) and b.value < 0
+
+
+# Tried in order; the first that says something wins. d, m, g are positive constants.
+RULES: Final[dict[type[Expr], tuple[Rule, ...]]] = {
+    FloorDiv: (
+        Rule("x // -d = -x // d", lambda a, b: floordiv(-a, -b) if _negative(b) else None),
+        Rule("(d*q + r) // d = q + r // d", _div_split),
+        Rule("(g*p + s) // (g*d) = p // d where 0 <= s < g", _div_low_part),
+        Rule("(x + y) // d = x // d + y // d where x is a multiple of d", _div_known_multiple),
+        Rule("(x // c + k) // d = (x + c*k) // (c*d)", _div_nested),
+        Rule("(x % (d*m)) // d = (x // d) % m", _div_of_mod),
+        Rule("(s*q + r) // s = q + r // s; x // s = 0 where 0 <= x < s", _div_symbolic),
+    ),
+    Mod: (
+        Rule("x % -d = -(-x % d)", lambda a, b: -mod(-a, -b) if _negative(b) else None),
+        Rule("(d*q + r) % d = r % d; (y + x % (d*m)) % d = (y + x) % d", _mod_split),
+        Rule("(g*p + s) % (g*d) = g*(p % d) + s where 0 <= s < g", _mod_low_part),
+        Rule("(s*q + r) % s = r % s; x % s = x where 0 <= x < s", _mod_symbolic),
+    ),
+}
+
+_Changed: TypeAlias = "tuple[int, dict[Expr, int]] | None"  # (constant to add, the new coefficients)
+
+
+def _plus(sums: dict[Expr, int], e: Expr, k: int) -> tuple[int, dict[Expr, int]]:
+    const, terms = terms_of(e)
+    for t, c in terms:
+        sums[t] = sums.get(t, 0) + c * k
+    return const * k, {t: c for t, c in sums.items() if c}
+
+
+def _sum_whole(sums: dict[Expr, int]) -> _Changed:
+    """c*f*(m*(x // m) + x % m) = c*f*x."""
+    for t, c in sums.items():
+        for i, part in enumerate(factors := factors_of(t)):
+            if not isinstance(part, Mod):
+                continue
+            others = product((*factors[:i], *factors[i + 1 :]))
+            const, parts = terms_of(mul(others, mul(floordiv(part.a, part.b), part.b)))
+            if const == 0 and all(sums.get(u) == c * d for u, d in parts):
+                gone = {t, *(u for u, _ in parts)}
+                rest = {u: d for u, d in sums.items() if u not in gone}
+                return _plus(rest, mul(others, part.a), c)
+    return None
+
+
+def _sum_remainder(sums: dict[Expr, int]) -> _Changed:
+    """c*(x - m*(x // m)) = c*(x % m), for a single term x."""
+    for t, c in sums.items():
+        if isinstance(t, FloorDiv) and isinstance(t.b, Int) and c % t.b.value == 0:
+            k = -c // t.b.value
+            if sums.get(t.a) == k:
+                return _plus({u: d for u, d in sums.items() if u is not t and u is not t.a}, mod(t.a, t.b), k)
+    return None
+
+
+SUM_RULES: Final = (_sum_whole, _sum_remainder)
+
+
+# -- use ---------------------------------------------------------------------------------------------------------
+def substitute(e: IntLike, values: Mapping[Any, IntLike]) -> Expr:
+    """`e` with every sub-expression that is a key of `values` replaced, simplified again."""
+    table = {as_expr(k): as_expr(v) for k, v in values.items()}
+    return _substitute(as_expr(e), table, frozenset(s for k in table for s in k.symbols), {})
+
+
+def _substitute(e: Expr, table: dict[Expr, Expr], touched: frozenset[Sym], done: dict[Expr, Expr]) -> Expr:
+    if e in table:
+        return table[e]
+    if touched.isdisjoint(e.symbols):
+        return e
+    found = done.get(e)
+    if found is None:
+        found = _REBUILD[type(e)](e, lambda c: _substitute(c, table, touched, done))
+        done[e] = found
+    return found
+
+
+_REBUILD: Final[dict[type[Expr], Callable[[Any, Callable[[Expr], Expr]], Expr]]] = {
+    Int: lambda e, f: e,
+    Sym: lambda e, f: e,
+    Add: lambda e, f: linear(e.const, [(f(t), c) for t, c in e.terms]),
+    Mul: lambda e, f: product(f(x) for x in e.factors),
+    FloorDiv: lambda e, f: floordiv(f(e.a), f(e.b)),
+    Mod: lambda e, f: mod(f(e.a), f(e.b)),
+    Min: lambda e, f: minimum(*(f(x) for x in e.args)),
+    Max: lambda e, f: maximum(*(f(x) for x in e.args)),
+}
+
+
+def evaluate(e: IntLike, values: Mapping[Any, int]) -> int:
+    """The value of `e`; `values` maps symbols, or their names, to ints. Raises: KeyError for a missing one."""
+    x = as_expr(e)
+    if isinstance(x, Int):
+        return x.value
+    if isinstance(x, Sym):
+        return values[x] if x in values else values[x.name]
+    inner = [evaluate(c, values) for c in x.children]
+    if isinstance(x, Add):
+        return x.const + sum(v * c for v, (_, c) in zip(inner, x.terms, strict=True))
+    return _EVALUATE[type(x)](inner)
+
+
+_EVALUATE: Final[dict[type[Expr], Callable[[list[int]], int]]] = {
+    Mul: math.prod,
+    FloorDiv: lambda v: v[0] // v[1],
+    Mod: lambda v: v[0] % v[1],
+    Min: min,
+    Max: max,
+}
+
+
+def strides_of(e: IntLike, symbols: Iterable[Expr]) -> tuple[dict[Expr, Expr], Expr] | None:
+    """Write `e` as rest + sum of stride*symbol: ({symbol: stride}, rest), strides and rest free of `symbols`.
+
+    Symbols that do not occur get stride 0. None when `e` is not linear in them.
+    """
+    wanted = list(symbols)
+    strides: dict[Expr, Expr] = {s: integer(0) for s in wanted}
+    inside = frozenset(s for s in wanted if isinstance(s, Sym))
+    rest: list[tuple[Expr, int]] = []
+    const, terms = terms_of(as_expr(e))
+    for term, coef in terms:
+        if inside.isdisjoint(term.symbols):
+            rest.append((term, coef))
+            continue
+        hits = [f for f in factors_of(term) if not inside.isdisjoint(f.symbols)]
+        if len(hits) != 1 or hits[0] not in inside:
+            return None
+        others = product(f for f in factors_of(term) if f is not hits[0])
+        strides[hits[0]] = strides[hits[0]] + others * coef
+    return strides, linear(const, rest)
+
+
+# -- operators ---------------------------------------------------------------------------------------------------
+def _reversed(op: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, IntLike], Expr]:
+    return lambda self, other: op(as_expr(other), self)
+
+
+for _name, _op in {
+    "__add__": add,
+    "__radd__": add,
+    "__sub__": lambda self, other: add(self, mul(other, -1)),
+    "__rsub__": lambda self, other: add(mul(self, -1), other),
+    "__neg__": lambda self: mul(self, -1),
+    "__mul__": mul,
+    "__rmul__": mul,
+    "__floordiv__": floordiv,
+    "__rfloordiv__": _reversed(floordiv),
+    "__mod__": mod,
+    "__rmod__": _reversed(mod),
+}.items():
+    setattr(Expr, _name, _op)

@@ -1,0 +1,271 @@
+"""A graph one can call: `GraphModule` compiles the printed source once and again after each edit."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import os
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import MethodType
+from typing import Any, Final
+
+from eager._tensor.tensor import Tensor
+from eager.nn import Module, Parameter
+from fxir.ir.codegen import CodeGen
+from fxir.ir.folder import write_folder
+from fxir.ir.graph import Graph
+from fxir.ir.pickling import pack, unpack
+from fxir.ir.printer import PythonCode, print_python
+from fxir.ir.verifier import verify
+
+_serial = itertools.count()
+
+
+class _Carried(dict[str, Any]):
+    """The values of a graph over a Module: whatever name the module has for a key."""
+
+    def __init__(self, owner: Module) -> None:
+        super().__init__()
+        self._owner = weakref.ref(owner)
+
+    def __missing__(self, key: str) -> Any:
+        value: Any = self._owner()
+        for part in key.split("."):
+            value = getattr(value, part, None)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            self[key]  # type: ignore[index]
+        except KeyError:
+            return False
+        return True
+
+
+class _Parts(Module):
+    """The parts of a GraphModule over a Module, for a pickle."""
+
+    def __init__(self, owner: Module) -> None:
+        super().__init__()
+        for registry in ("_modules", "_parameters", "_buffers"):
+            getattr(self, registry).update(getattr(owner, registry))
+        kept = {k: v for k, v in vars(owner).items() if k not in vars(self) and k not in _OWN}
+        self.__dict__.update(kept, training=owner.training)
+
+
+_OWN: Final = frozenset("_graph name _code _forward _version".split())
+
+
+def _unpickled(root: Any, nodes: Any, name: str, codegen: CodeGen | None = None) -> GraphModule:
+    graph = unpack(nodes, {} if isinstance(root, Module) else root)
+    if codegen is not None:
+        graph.set_codegen(codegen)
+    return GraphModule(root, graph, name)
+
+
+class GraphModule(Module):
+    """A graph with the values it carries, callable with one argument per placeholder.
+
+    root: what get_attr and call_module nodes name, by key (then it is the same dict as `graph.root`), or a Module that
+    has it, whose parts become this module's. The printed source is in `code` (and in linecache, so that tracebacks
+    show it); an edit of the graph shows at once, `recompile()` need not be called.
+    """
+
+    def __init__(self, root: dict[str, Any] | Module, graph: Graph, class_name: str = "GraphModule") -> None:
+        super().__init__()
+        # Past Module.__setattr__: what is kept here changes no compiled function that runs this module.
+        self.__dict__.update(_graph=graph, name=class_name, _code=None, _forward=None, _version=-1)
+        if isinstance(root, Module):
+            self._adopt(root)
+            graph.root = _Carried(self)
+        else:
+            graph.root = root
+
+    def _adopt(self, root: Module) -> None:
+        for node in self._graph.nodes:
+            if node.op not in ("get_attr", "call_module"):
+                continue
+            name = str(node.target).partition(".")[0]
+            for registry in ("_modules", "_parameters", "_buffers"):
+                entries = getattr(root, registry)
+                if name in entries:
+                    getattr(self, registry)[name] = entries[name]
+                    break
+            else:
+                self.__dict__[name] = getattr(root, name)
+        self.__dict__["training"] = root.training
+
+    @property
+    def graph(self) -> Graph:
+        return self.__dict__["_graph"]  # type: ignore[no-any-return]
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        if "_graph" not in self.__dict__:  # of a subclass that makes its parts itself
+            self.__dict__.update(_graph=graph, name=type(self).__name__, _code=None, _forward=None)
+            graph.root = _Carried(self)
+        carried = self.graph.root
+        graph.root = _Carried(self) if isinstance(carried, _Carried) else {**carried, **graph.root}
+        self.__dict__.update(_graph=graph, _version=-1)
+
+    @property
+    def root(self) -> dict[str, Any]:
+        return self.graph.root
+
+    @property
+    def code(self) -> str:
+        """The source that runs."""
+        self._compiled()
+        return self._code.source  # type: ignore[no-any-return]
+
+    @property
+    def forward(self) -> Callable[..., Any]:  # type: ignore[override]
+        """The compiled function, bound: one argument per placeholder."""
+        return MethodType(self._compiled(), self)
+
+    def _compiled(self) -> Callable[..., Any]:
+        if self._forward is None or self._version != self.graph.version:
+            self.recompile()
+        return self._forward  # type: ignore[no-any-return]
+
+    def recompile(self) -> PythonCode:
+        """Print and compile the graph as it is now."""
+        code = print_python(self.graph, free=True)
+        filename = f"<{self.name}.{next(_serial)}>"
+        linecache.cache[filename] = (len(code.source), None, code.source.splitlines(True), filename)
+        namespace: dict[str, Any] = dict(code.globals)
+        exec(compile(code.source, filename, "exec"), namespace)
+        forward = namespace["forward"]
+        self.__dict__.update(_code=code, _forward=forward, _version=self.graph.version)
+        weakref.finalize(forward, linecache.cache.pop, filename, None).atexit = False
+        return code
+
+    def readable(self) -> str:
+        """The source with specs and the user's lines as comments."""
+        return print_python(self.graph, annotate=True).source
+
+    def print_readable(self, print_output: bool = True, **style: Any) -> str:
+        """Print `readable()` (unless print_output is False), and return it. style: torch's, with no meaning here."""
+        text = f"# {self.name}\n{self.readable()}"
+        if print_output:
+            print(text)
+        return text
+
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Write the module as a package: `from folder import FxModule` gives its class, which loads the values it carries.
+
+        Warns of the submodules that are stored as pickles. Raises: NotImplementedError if the source reads a value that
+        has no importable name.
+        """
+        code = print_python(self.graph, attributes=isinstance(self.graph.root, _Carried))
+        write_folder(self, code, None if isinstance(self.graph.root, _Carried) else dict(self.graph.root), Path(folder), module_name)
+
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Put `m` under the dotted name `target`, where call_module nodes find it; False where the way is barred."""
+        if not isinstance(self.graph.root, _Carried):
+            self.graph.root[target] = m
+            return True
+        *path, name = target.split(".")
+        owner: Any = self
+        for part in path:
+            owner = owner._modules.setdefault(part, Module()) if isinstance(owner, Module) else None
+        if not isinstance(owner, Module):
+            return False
+        owner.add_module(name, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Take the submodule of that dotted name away; False where there is none."""
+        if not isinstance(self.graph.root, _Carried):
+            return isinstance(self.graph.root.get(target), Module) and self.graph.root.pop(target) is not None
+        parent, _, name = target.rpartition(".")
+        try:
+            owner = self.get_submodule(parent)
+        except AttributeError:
+            return False
+        if not isinstance(owner._modules.get(name), Module):
+            return False
+        delattr(owner, name)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Take every submodule away that no node names, and that holds nothing that a node names."""
+        used = [str(n.target) for n in self.graph.nodes if n.op in ("call_module", "get_attr")]
+        for name in [n for n, _ in self.named_modules() if n]:
+            if not any(f"{target}.".startswith(f"{name}.") or f"{name}.".startswith(f"{target}.") for target in used):
+                self.delete_submodule(name)
+
+    def lint(self) -> None:
+        """Raise GraphError where the graph is not well formed."""
+        verify(self.graph)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            root = self.__dict__["_graph"].root if "_graph" in self.__dict__ else {}
+            if isinstance(root, _Carried) or name not in root:
+                raise
+            return root[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        root = self.__dict__["_graph"].root if "_graph" in self.__dict__ else None
+        if name == "graph":
+            object.__setattr__(self, name, value)
+        elif root is None or isinstance(root, _Carried) or not isinstance(value, Module | Parameter):
+            super().__setattr__(name, value)
+        else:
+            root[name] = value
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
+        new = GraphModule(dict(self.graph.root), self.graph.copy(), self.name)
+        if isinstance(self.graph.root, _Carried):
+            new._adopt(self)
+            new.graph.root = _Carried(new)
+        return new
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the nodes and what they name. The module's own parts, where it has any, go with it."""
+        root = self.graph.root
+        carried: Any = _Parts(self) if isinstance(root, _Carried) else dict(root)
+        codegen = self.graph._codegen
+        own = () if type(codegen) is CodeGen and codegen._body_transformer is None else (codegen,)
+        return _unpickled, (carried, pack(self.graph), self.name, *own)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled()(self, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"GraphModule({self.name}, {len(self.graph)} nodes, {len(self.root)} carried values)"
+
+
+# torch.fx's names for what subclasses elsewhere build on.
+
+_USER_PRESERVED_ATTRIBUTES_KEY: Final = "_user_preserved_attributes"  # of `meta`: attributes that a copy keeps
+
+
+class _CodeOnlyModule(Module):
+    """A module that has these attributes and nothing else: what a GraphModule is copied from."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
+
+
+def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
+    """Give `to_module` what `from_module` has as `target`, "part.of.it", with empty modules on the way to it."""
+    *path, name = target.split(".")
+    for part in path:
+        from_module = getattr(from_module, part)
+        if not isinstance(getattr(to_module, part, None), Module):
+            setattr(to_module, part, Module())
+        to_module = getattr(to_module, part)
+    value = getattr(from_module, name)
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        to_module.register_buffer(name, value)
+    else:
+        setattr(to_module, name, value)

@@ -1,0 +1,330 @@
+"""One node of a graph: what is called, with what, and who uses the result.
+
+Owns `Node`, its typed facts (`NodeInfo`) and the walk over nested arguments (`map_nodes`).
+Knows nothing of what targets mean: that is the interpreter's and the backends' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from eager.base.fake import fake
+from fxir.base.origin import Origin
+from fxir.ir.leaves import has_side_effect  # noqa: F401 - torch.fx.node has it
+
+if TYPE_CHECKING:
+    from eager.base.spec import TensorSpec
+    from fxir.ir.graph import Graph
+
+T = TypeVar("T")
+
+OP_KINDS: Final = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+
+Spec: TypeAlias = "TensorSpec | tuple[Spec, ...] | None"
+Argument: TypeAlias = Any  # Node | scalar | str | dtype | device | None | tuple/list/dict/slice of Argument
+Target: TypeAlias = "Callable[..., Any] | str"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """What is known about a node's value: the spec of its tensor(s) and where the user wrote it."""
+
+    spec: Spec = None
+    origin: Origin | None = None
+
+    def with_(self, **changes: Any) -> NodeInfo:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+
+NO_INFO: Final = NodeInfo()
+
+
+def map_nodes(arg: Argument, fn: Callable[[Node], Argument]) -> Argument:
+    """Rebuild `arg` with every Node in it (in nested tuples, lists, dicts and slices) replaced by fn(node)."""
+    return map_instances(arg, Node, fn)
+
+
+def map_instances(arg: Any, kind: type[T], fn: Callable[[T], Any]) -> Any:
+    """`map_nodes` for what stands in the place of nodes: everything of the class `kind`."""
+    if isinstance(arg, kind):
+        return fn(arg)
+    if isinstance(arg, tuple):
+        items = [map_instances(a, kind, fn) for a in arg]
+        return type(arg)(*items) if hasattr(arg, "_fields") else tuple(items)
+    if isinstance(arg, list):
+        return [map_instances(a, kind, fn) for a in arg]
+    if isinstance(arg, dict):
+        return {k: map_instances(v, kind, fn) for k, v in arg.items()}
+    if isinstance(arg, slice):
+        return slice(*(map_instances(a, kind, fn) for a in (arg.start, arg.stop, arg.step)))
+    return arg
+
+
+def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
+    """Rebuild `a` with every value in its tuples, lists, dicts and slices replaced by fn(value)."""
+    if isinstance(a, tuple):
+        items = [map_aggregate(item, fn) for item in a]
+        return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+    if isinstance(a, list):
+        return [map_aggregate(item, fn) for item in a]
+    if isinstance(a, dict):
+        return {key: map_aggregate(value, fn) for key, value in a.items()}
+    if isinstance(a, slice):
+        return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
+    return fn(a)
+
+
+def walk_nodes(arg: Argument) -> Iterator[Node]:
+    """The Nodes inside `arg`, in order, repeats included."""
+    if isinstance(arg, Node):
+        yield arg
+    elif isinstance(arg, tuple | list):
+        for a in arg:
+            yield from walk_nodes(a)
+    elif isinstance(arg, dict):
+        for a in arg.values():
+            yield from walk_nodes(a)
+    elif isinstance(arg, slice):
+        for a in (arg.start, arg.stop, arg.step):
+            yield from walk_nodes(a)
+
+
+class Node:
+    """One step of a graph.
+
+    op is one of
+    - "placeholder": an input; target is its name, args may hold a default;
+    - "get_attr": a value the graph carries; target is its key in `graph.root`;
+    - "call_function": target(*args, **kwargs), target a callable (an Op in functional graphs);
+    - "call_method": args[0].target(*args[1:], **kwargs), target a str;
+    - "call_module": graph.root[target](*args, **kwargs);
+    - "output": args[0] is what the graph returns.
+
+    `args` and `kwargs` are read-only values: assign a new one to change them, which keeps `users` right.
+    `type` is the annotation that whoever made the node gave it, or None; nothing here reads it.
+    `users` is an insertion-ordered dict of the nodes that read this one.
+    """
+
+    __slots__ = (  # "__dict__" for the marks that rewriters of graphs put on nodes
+        "__dict__",
+        "__weakref__",
+        "_args",
+        "_erased",
+        "_inputs",
+        "_kwargs",
+        "_meta",
+        "_next",
+        "_prev",
+        "graph",
+        "info",
+        "name",
+        "op",
+        "target",
+        "type",
+        "users",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        info: NodeInfo = NO_INFO,
+    ) -> None:
+        if op not in OP_KINDS:
+            raise ValueError(f"Node {name}: op={op!r}; allowed: {', '.join(OP_KINDS)}")
+        if op == "call_function" and not callable(target):
+            raise ValueError(f"Node {name}: call_function needs a callable target, got {target!r}")
+        if op != "call_function" and not isinstance(target, str):
+            raise ValueError(f"Node {name}: {op} needs a str target, got {target!r}")
+        self.graph = graph
+        self.name = name
+        self.op = op
+        self.target = target
+        self.type: Any = None
+        self.users: dict[Node, None] = {}
+        self.info = info
+        self._args: tuple[Argument, ...] = ()
+        self._kwargs: dict[str, Argument] = {}
+        self._inputs: tuple[Node, ...] = ()
+        self._prev: Node = self
+        self._next: Node = self
+        self._erased = False
+        self._meta: dict[str, Any] | None = None
+        self._set_arguments(args, kwargs)
+
+    # -- arguments ---------------------------------------------------------------------------------------------
+    @property
+    def args(self) -> tuple[Argument, ...]:
+        return self._args
+
+    @args.setter
+    def args(self, value: tuple[Argument, ...]) -> None:
+        self._set_arguments(value, self._kwargs)
+
+    @property
+    def kwargs(self) -> dict[str, Argument]:
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, value: dict[str, Argument]) -> None:
+        self._set_arguments(self._args, value)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes this one reads, each once, in order of first appearance."""
+        return self._inputs
+
+    def _set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
+        for old in self._inputs:
+            old.users.pop(self, None)
+        # map_nodes copies every container, so a list the caller keeps and changes cannot change the graph.
+        self._args = map_nodes(tuple(args), lambda n: n)
+        self._kwargs = map_nodes(dict(kwargs), lambda n: n)
+        self._inputs = tuple(dict.fromkeys(walk_nodes((self._args, self._kwargs))))
+        for new in self._inputs:
+            new.users[self] = None
+        self.graph.touch()
+
+    # -- rewriting ---------------------------------------------------------------------------------------------
+    def replace_input(self, old: Node, new: Argument) -> None:
+        """Read `new` wherever this node reads `old`."""
+
+        def swap(n: Node) -> Argument:
+            return new if n is old else n
+
+        self._set_arguments(map_nodes(self._args, swap), map_nodes(self._kwargs, swap))
+
+    def replace_all_uses_with(
+        self,
+        replace_with: Argument,
+        delete_user_cb: Callable[[Node], bool] | None = None,
+        *,
+        propagate_meta: bool = False,
+        except_: Node | None = None,
+    ) -> list[Node]:
+        """Make every user of this node (but `except_`) read `replace_with`; returns the users changed.
+
+        delete_user_cb: asked for each user whether to change it. propagate_meta: `replace_with`, a node whose `meta` is
+        empty, gets a copy of this node's. Raises: ValueError if it is not empty.
+        """
+        if propagate_meta:
+            if not isinstance(replace_with, Node) or replace_with._meta:
+                raise ValueError(f"Node.replace_all_uses_with: propagate_meta needs a node without meta, got {replace_with!r}")
+            replace_with.meta = dict(self.meta)
+        changed = [u for u in self.users if u is not except_ and u is not replace_with]
+        if delete_user_cb is not None:
+            changed = [u for u in changed if delete_user_cb(u)]
+        for user in changed:
+            user.replace_input(self, replace_with)
+        return changed
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """torch.fx's name of `replace_input`."""
+        self.replace_input(old_input, new_input)
+
+    def update_arg(self, idx: int, arg: Argument) -> None:
+        """Set positional argument `idx`."""
+        self.args = (*self._args[:idx], arg, *self._args[idx + 1 :])
+
+    def update_kwarg(self, key: str, arg: Argument) -> None:
+        """Set keyword argument `key`."""
+        self.kwargs = {**self._kwargs, key: arg}
+
+    def prepend(self, x: Node) -> None:
+        """Move `x` directly before this node."""
+        self.graph.move_before(x, self)
+
+    def append(self, x: Node) -> None:
+        """Move `x` directly after this node."""
+        if x is not self:
+            self.graph.move_before(x, self._next)
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """torch.fx's form of `inputs`."""
+        return list(self._inputs)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """A dict for whoever rewrites the graph from outside; this project's own passes use `info`.
+
+        It begins with what torch puts there: "example_value" and "val", fakes of the node's value, where its spec is
+        known, and "stack_trace", the user's line.
+        """
+        if self._meta is None:
+            self._meta = {}
+            if self.info.spec is not None:
+                self._meta["example_value"] = self._meta["val"] = _fakes(self.info.spec)
+            if self.stack_trace is not None:
+                self._meta["stack_trace"] = self.stack_trace
+        return self._meta
+
+    @meta.setter
+    def meta(self, value: dict[str, Any]) -> None:
+        self._meta = value
+
+    @property
+    def stack_trace(self) -> str | None:
+        """The user's line as a traceback shows it, or None where it is not known."""
+        origin = self.info.origin
+        if origin is None:
+            return None
+        return f'  File "{origin.file}", line {origin.line}, in {origin.function}\n    {origin.source_line}\n'
+
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """Whether dead code elimination keeps this node if it has no users. impure_random: random ops count."""
+        kind = getattr(getattr(self.target, "kind", None), "name", None)
+        return (impure_random and kind == "RANDOM") or self.graph.is_effectful(self)
+
+    def format_node(self) -> str:
+        """One line: `%name : [num_users=n] = op[target=...](args = ..., kwargs = ...)`, as torch.fx prints it."""
+        if self.op == "placeholder":
+            return f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]"
+        if self.op == "output":
+            return f"return {_percent(self._args[0])}"
+        target = self.target if isinstance(self.target, str) else getattr(self.target, "__name__", str(self.target))
+        call = f"(args = {_percent(self._args)}, kwargs = {_percent(self._kwargs)})"
+        return f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]{call}"
+
+    @property
+    def spec(self) -> Spec:
+        """Shorthand for `info.spec`."""
+        return self.info.spec
+
+    @property
+    def next(self) -> Node:
+        return self._next
+
+    @property
+    def prev(self) -> Node:
+        return self._prev
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+map_arg = map_nodes  # torch.fx's name
+
+
+def _fakes(spec: Any) -> Any:
+    return tuple(map(_fakes, spec)) if isinstance(spec, tuple) else fake(spec) if spec is not None else None
+
+
+def _percent(arg: Argument) -> str:
+    """An argument as torch.fx prints it: nodes as %name."""
+    if isinstance(arg, Node):
+        return f"%{arg.name}"
+    if isinstance(arg, tuple):
+        return f"({', '.join(map(_percent, arg))}{',' if len(arg) == 1 else ''})"
+    if isinstance(arg, list):
+        return f"[{', '.join(map(_percent, arg))}]"
+    if isinstance(arg, dict):
+        return "{" + ", ".join(f"{k}: {_percent(v)}" for k, v in arg.items()) + "}"
+    return str(arg)

@@ -1,0 +1,32 @@
+"""Passes over functional graphs. Each is a function `graph -> number of changes`, editing the graph in place.
+
+`run_passes` is the pipeline; its order is in `PIPELINE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from fxir.ir.graph import Graph
+from fxir.ir.passes.canonicalise import canonicalise
+from fxir.ir.passes.constant_fold import constant_fold
+from fxir.ir.passes.cse import cse
+from fxir.ir.passes.dce import dce
+from fxir.ir.verifier import verify
+
+Pass = Callable[[Graph], int]
+
+PIPELINE: Final[tuple[Pass, ...]] = (dce, canonicalise, cse, constant_fold, canonicalise, dce)
+
+
+def run_passes(graph: Graph, pipeline: tuple[Pass, ...] = PIPELINE, *, check: bool = False) -> Graph:
+    """Run every pass in order. check: verify the graph after each. Returns `graph`."""
+    for step in pipeline:
+        step(graph)
+        if check:
+            verify(graph)
+    return graph
+
+
+__all__ = ["PIPELINE", "Pass", "canonicalise", "constant_fold", "cse", "dce", "run_passes"]

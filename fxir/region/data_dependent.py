@@ -1,0 +1,287 @@
+"""Graphs whose sizes depend on data, as a chain of graphs whose sizes do not.
+
+A call that makes a size or a number out of data (`x.nonzero()`, `n.item()`) runs as it is, between compiled graphs. For
+the graphs after it, its results are inputs, whose sizes are symbols like any other: an unbacked symbol (`fxir.symbols.unbacked`)
+is a size of an input of the next stage. So whatever compiles graphs of symbolic sizes compiles these, and gradients,
+writes and aliasing are those of calls made one after another.
+
+Owns the cut (`staged`) and running the chain (`Staged`). What was assumed about a symbol is checked as soon as the
+symbol is known; AssumptionFailed then tells the caller to run the program uncompiled.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import thread_state
+from eager.base.logs import component
+from eager.base.spec import TensorSpec
+from fxir.base.safe_repr import text
+from fxir.expr.rules import Sym
+from fxir.ir.graph import Graph
+from fxir.ir.graph_module import GraphModule
+from fxir.ir.node import Node, map_nodes, walk_nodes
+from fxir.symbols.shapes import MOST, NeedsStatic, ShapeEnv, SymbolSource, bound
+from fxir.symbols.unbacked import AssumptionFailed, GuardOnDataDependentSymNode
+
+LOG: Final = component("dynamic")
+Compile = Callable[[GraphModule, list[Any]], Callable[..., Any]]
+
+
+class CannotStage(Exception):
+    """A graph cannot be cut at its data-dependent calls: the capture has to break there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Where the value of an unbacked symbol is: size `dim` of what `node` gives; dim None: that itself, a number."""
+
+    node: Node
+    dim: int | None = None
+
+    def read(self, value: Any) -> Any:
+        return value if self.dim is None else value.shape[self.dim]
+
+
+@dataclass(slots=True)
+class DataCalls:
+    """The calls of a graph that make sizes or numbers out of data. fakes: the tensors that they give, by node."""
+
+    nodes: set[Node] = field(default_factory=set)
+    told: dict[Sym, Told] = field(default_factory=dict)
+    fakes: dict[Node, Tensor] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Step:
+    """A run of nodes. graph: what they were compiled to; None: they are run one by one.
+
+    inputs, symbols: what the compiled graph is called with. outputs: nodes whose values it returns. dead: nodes that nobody
+    reads after it. grad, autocast: the modes to run in, None for those of the caller. checks: what must hold after it.
+    """
+
+    nodes: list[Node]
+    data: bool
+    grad: bool | None
+    autocast: int | None
+    graph: Callable[..., Any] | None = None
+    inputs: list[Node] = field(default_factory=list)
+    symbols: list[Sym] = field(default_factory=list)
+    outputs: list[Node] = field(default_factory=list)
+    dead: list[Node] = field(default_factory=list)
+    told: list[tuple[Sym, Told]] = field(default_factory=list)
+    checks: list[Any] = field(default_factory=list)
+
+
+def staged(
+    gm: GraphModule, examples: Sequence[Any], calls: DataCalls, compile_: Compile, faking: Callable[[], AbstractContextManager[Any]]
+) -> Staged:  # fmt: skip
+    """`gm` cut at its data-dependent calls, what lies between compiled by `compile_(gm, examples)`.
+
+    examples: as for a backend. faking: a context in which ops give fakes. Raises: what compile_ raises; CannotStage.
+    """
+    cut = _Cut(gm, calls)
+    env: dict[Node, Any] = dict(zip(gm.graph.placeholders, examples, strict=True))
+    shapes = gm.graph.shapes
+    assert shapes is not None
+    values: dict[Sym, Any] = {s: shapes.argument(s) for s in shapes.symbols}
+    for step in cut.steps:
+        if step.data:
+            env.update((n, calls.fakes[n]) for n in step.nodes if n in calls.fakes)
+            continue
+        with _modes(step), shapes.unbacked.assuming():
+            inner = cut.graph(step)
+            given = [*(env[n] for n in step.inputs), *(shapes.argument(s) for s in step.symbols)]
+            step.graph = _compiled(inner, given, compile_, shapes)
+            with faking():
+                for n in step.nodes:
+                    env[n] = _run(n, env, values, gm.root)
+    cut.place_checks(shapes)
+    return Staged(gm, cut.steps, cut.sources(shapes))
+
+
+def _compiled(inner: GraphModule, given: list[Any], compile_: Compile, shapes: ShapeEnv) -> Callable[..., Any]:
+    try:
+        return compile_(inner, given)
+    except (NotImplementedError, GuardOnDataDependentSymNode) as refusal:
+        # What is between two calls may share memory in ways that inputs do not; a stage may want the number itself.
+        LOG.log(f"a part of the graph runs uncompiled: {refusal}")
+        return inner.forward
+    except NeedsStatic as refusal:
+        if shapes.unbacked.symbols.isdisjoint(refusal.symbols):
+            raise
+        LOG.log(f"a part of the graph runs uncompiled: {refusal}")
+        return inner.forward
+
+
+class _Cut:
+    """The steps of a graph, in order."""
+
+    def __init__(self, gm: GraphModule, calls: DataCalls) -> None:
+        self.gm, self.calls = gm, calls
+        self.steps: list[_Step] = []
+        self.results = list(walk_nodes(gm.graph.output_node.args))
+        parts = set(calls.nodes)
+        grad, autocast = None, None
+        for n in gm.graph.nodes:
+            if n.op in ("placeholder", "output", "get_attr"):
+                continue
+            data = n in parts or (n.target is operator.getitem and n.args[0] in parts and not _is_tensor(n.args[0]))
+            if data:
+                parts.add(n)
+            if not self.steps or self.steps[-1].data != data:
+                self.steps.append(_Step([], data, grad, autocast))
+            self.steps[-1].nodes.append(n)
+            if n.target is _native.set_grad_enabled:
+                grad = n.args[0]  # type: ignore[assignment]
+            elif n.target is thread_state.switch_autocast:
+                autocast = n.args[0]  # type: ignore[assignment]
+        self._connect()
+
+    def _connect(self) -> None:
+        """Which values steps take and give, and when each is dropped."""
+        last: dict[Node, int] = {}
+        for k, step in enumerate(self.steps):
+            inside = set(step.nodes)
+            for n in step.nodes:
+                for used in walk_nodes((n.args, n.kwargs)):
+                    last[used] = k
+                    if used not in inside and used.op != "get_attr" and used not in step.inputs:
+                        step.inputs.append(used)
+        kept = set(self.results)
+        for k, step in enumerate(self.steps):
+            inside = set(step.nodes)
+            step.outputs = [n for n in step.nodes if n in kept or last.get(n, -1) > k]
+            step.dead = [n for n, at in last.items() if at == k and n not in kept and (n not in inside or step.data)]
+            step.told = [(s, t) for s, t in self.calls.told.items() if t.node in inside]
+
+    def graph(self, step: _Step) -> GraphModule:
+        """The nodes of a step as a graph of their own."""
+        graph = Graph(self.gm.root)
+        graph.shapes = self.gm.graph.shapes
+        env: dict[Node, Node] = {n: graph.placeholder(n.name, info=n.info) for n in step.inputs}
+        for n in step.nodes:
+            for used in walk_nodes((n.args, n.kwargs)):
+                if used not in env:
+                    env[used] = graph.copy_node(used, env.__getitem__)
+            env[n] = graph.copy_node(n, env.__getitem__)
+        graph.output(tuple(env[n] for n in step.outputs))
+        step.symbols = sorted(graph.settle_symbols(), key=lambda s: s.name)
+        assert graph.shapes is not None
+        for s in step.symbols:
+            graph.add_number_input(s, "float" if isinstance(graph.shapes.hints[s], float) else "int")
+        return GraphModule(graph.root, graph, self.gm.name)
+
+    def place_checks(self, shapes: ShapeEnv) -> None:
+        """Every assumption behind the step that tells the last of its symbols. A size that nothing tells never leaves the call
+        that makes it, which runs as it is."""
+        at = {s: k for k, step in enumerate(self.steps) for s, _ in step.told}
+        for r in shapes.unbacked.assumed:
+            unbacked = r.symbols & shapes.unbacked.symbols
+            if unbacked <= at.keys():
+                self.steps[max(at[s] for s in unbacked)].checks.append(r)
+
+    def sources(self, shapes: ShapeEnv) -> dict[Sym, SymbolSource]:
+        """How to read the other symbols that are needed."""
+        told = self.gm.graph.told_symbols()
+        needed = {s for step in self.steps for r in step.checks for s in r.symbols}
+        missing = needed - told.keys() - shapes.unbacked.symbols
+        if missing:
+            raise CannotStage(f"no input tells {', '.join(s.name for s in missing)}")
+        return told
+
+
+@dataclass(slots=True, eq=False)
+class Staged:
+    """A chain of compiled graphs and data-dependent calls. Called as `gm` is."""
+
+    gm: GraphModule
+    steps: list[_Step]
+    sources: dict[Sym, SymbolSource]
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return self._run(args)
+        except AssumptionFailed as failed:
+            LOG.log(f"runs uncompiled: {failed}")
+            raise
+
+    def _run(self, args: tuple[Any, ...]) -> Any:
+        env: dict[Node, Any] = dict(zip(self.gm.graph.placeholders, args, strict=True))
+        values: dict[Sym, Any] = {s: source.read(args) for s, source in self.sources.items()}
+        for step in self.steps:
+            with _modes(step):
+                if step.graph is None:
+                    for n in step.nodes:
+                        env[n] = _run(n, env, values, self.gm.root)
+                    _learn(step, env, values)
+                else:
+                    numbers = [values[s] for s in step.symbols]
+                    found = step.graph(*(env[n] for n in step.inputs), *numbers)
+                    env.update(zip(step.outputs, found, strict=True))
+            for n in step.dead:
+                env.pop(n, None)
+        return map_nodes(self.gm.graph.output_node.args[0], env.__getitem__)
+
+
+def _learn(step: _Step, env: Mapping[Node, Any], values: dict[Sym, Any]) -> None:
+    """The values of the symbols that a step tells, and whether all is as it was assumed to be."""
+    for s, told in step.told:
+        value = values[s] = told.read(env[told.node])
+        if isinstance(value, int) and not s.lo <= value <= s.hi:
+            raise AssumptionFailed(f"{s.name} = {text(value)}, which is not in {s.lo}..{s.hi}")
+    for n in step.nodes:
+        if _is_tensor(n) and n in env:
+            t, wanted = env[n], bound(n.info.spec, values)
+            if t.shape != wanted.shape or t.stride() != wanted.strides or t.dtype is not wanted.dtype:
+                raise AssumptionFailed(f"{n.name} is {list(t.shape)} with strides {t.stride()}, not {wanted}")
+    for r in step.checks:
+        if not r.holds(values):
+            raise AssumptionFailed(f"{r} does not hold" + (f", needed at {r.origin}" if r.origin else ""))
+
+
+def _run(n: Node, env: Mapping[Node, Any], values: Mapping[Sym, Any], root: Mapping[str, Any]) -> Any:
+    def value(x: Node) -> Any:
+        return root[str(x.target)] if x.op == "get_attr" else env[x]
+
+    args = map_nodes(bound(n.args, values), value)
+    kwargs = map_nodes(bound(n.kwargs, values), value)
+    if n.op == "call_method":
+        return getattr(args[0], str(n.target))(*args[1:], **kwargs)
+    return n.target(*args, **kwargs)  # type: ignore[operator]
+
+
+@contextmanager
+def _switched(step: _Step) -> Any:
+    grad, autocast = _native.grad_enabled(), thread_state.autocast_number()
+    try:
+        if step.grad is not None:
+            _native.set_grad_enabled(step.grad)
+        if step.autocast is not None:
+            thread_state.switch_autocast(step.autocast)
+        yield
+    finally:
+        _native.set_grad_enabled(grad)
+        thread_state.switch_autocast(autocast)
+
+
+def _modes(step: _Step) -> AbstractContextManager[Any]:
+    """The modes of a step. One that switches them, or runs in others than the caller's, leaves the caller's behind."""
+    return _switched(step) if step.grad is not None or step.autocast is not None or _switches(step) else nullcontext()
+
+
+def _switches(step: _Step) -> bool:
+    return any(n.target in (_native.set_grad_enabled, thread_state.switch_autocast) for n in step.nodes)
+
+
+def _is_tensor(n: Any) -> bool:
+    return isinstance(n, Node) and isinstance(n.info.spec, TensorSpec)
+
+
+__all__ = ["MOST", "CannotStage", "DataCalls", "Staged", "Told", "staged"]

@@ -1,0 +1,69 @@
+"""Bounds of symbols that follow from what a capture relies on: `1 < s // 8` says that s is at least 16.
+
+Index arithmetic divides by sizes like `s // 8`; only where these are known to be at least 1 do its laws hold, so code made
+with the bounds of the inputs alone would carry divisions that every call cancels. Knows nothing of guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from fxir.expr.rules import Expr, FloorDiv, Int, Mul, Sym, as_expr, evaluate, terms_of
+from fxir.symbols.shapes import Relation
+
+_FAR: Final = 1 << 40  # no bound is looked for beyond
+
+
+def tightened(symbols: Iterable[Sym], relations: Iterable[Relation]) -> dict[Sym, tuple[int, int]]:
+    """(lo, hi) of each symbol: its own bounds, made closer by relations of that symbol alone where it is bounded below."""
+    found = {s: (int(s.lo), int(s.hi)) for s in symbols if s.lo >= 0 and s.hi < float("inf")}
+    for r in relations:
+        d = _not_negative(r)
+        if d is None or len(d.symbols) != 1:
+            continue
+        (s,) = d.symbols
+        if s in found:
+            found[s] = _narrowed(d, s, *found[s])
+    return found
+
+
+def _not_negative(r: Relation) -> Expr | None:
+    """An expression that is >= 0 exactly where `r` holds."""
+    if r.op == "!=" and isinstance(r.right, Int) and r.right.value == 0 and r.left.lo >= 0:
+        return r.left - 1
+    return r.right - r.left - (r.op == "<") if r.op in ("<", "<=") else None
+
+
+def _narrowed(d: Expr, s: Sym, lo: int, hi: int) -> tuple[int, int]:
+    """The part of lo..hi where d >= 0, a law in s that only rises or only falls; lo..hi where it is neither, or no part is left."""
+    if _rises(d):
+        first = _first(lambda n: evaluate(d, {s: n}) >= 0, lo, min(hi, _FAR))
+        return (lo, hi) if first is None or first >= hi else (first, hi)
+    if _rises(-d):
+        past = _first(lambda n: evaluate(d, {s: n}) < 0, lo, min(hi, _FAR))
+        return (lo, hi) if past is None or past - 1 <= lo else (lo, past - 1)
+    return lo, hi
+
+
+def _first(holds: Callable[[int], bool], lo: int, hi: int) -> int | None:
+    """The least n in lo..hi where `holds`, which stays true from there on; None for none."""
+    if not holds(hi):
+        return None
+    while lo < hi:
+        middle = (lo + hi) // 2
+        lo, hi = (lo, middle) if holds(middle) else (middle + 1, hi)
+    return lo
+
+
+def _rises(e: Expr) -> bool:
+    """Whether `e` never falls as its symbol, which is not negative, grows."""
+    return all(c > 0 and _term_rises(t) for t, c in terms_of(as_expr(e))[1])
+
+
+def _term_rises(t: Expr) -> bool:
+    if isinstance(t, Sym):
+        return True
+    if isinstance(t, FloorDiv):
+        return isinstance(t.b, Int) and t.b.value > 0 and _rises(t.a)
+    return isinstance(t, Mul) and all(f.lo >= 0 and _term_rises(f) for f in t.factors)

@@ -1,0 +1,268 @@
+"""Symbolic floats: expressions over float arguments and symbolic sizes, and what was decided about them.
+
+Owns `FloatExpr` (computed by Python's own arithmetic at every call, so that results are eager's to the bit), `Floats`
+(one per capture, beside its `ShapeEnv`; the `env` of every `eager.base.symfloat.SymFloat` in it), the record of a decision
+(`FloatRelation`) and of a float whose value is relied upon. What Python would raise for some values (a division by 0) is
+decided about first, so that an expression never raises. Knows nothing of guards' form.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from eager.base.symfloat import SymFloat
+from eager.base.symint import SymInt
+from fxir.base.origin import Origin
+from fxir.expr.printing import PYTHON, to_source
+from fxir.expr.rules import Expr, Sym, evaluate, substitute
+
+if TYPE_CHECKING:
+    from fxir.symbols.shapes import ShapeEnv
+
+Operand: TypeAlias = "FloatExpr | float"
+
+
+@dataclass(frozen=True, slots=True)
+class FloatExpr:
+    """op: a key of OPERATIONS; or "symbol", of a float argument; or "int", a symbolic int where a float is meant.
+
+    args: operands; for the last two the symbol or the integer expression.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+
+    @property
+    def symbols(self) -> frozenset[Sym]:
+        return frozenset().union(*(a.symbols for a in self.args if isinstance(a, FloatExpr | Expr)))
+
+    def __repr__(self) -> str:
+        return to_text(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """run: Python's function. text: its source. checked: the guards' native check can compute it too."""
+
+    run: Callable[..., Any]
+    text: str
+    checked: bool = False
+
+
+OPERATIONS: Final = {
+    "add": Operation(operator.add, "({} + {})", checked=True),
+    "sub": Operation(operator.sub, "({} - {})", checked=True),
+    "mul": Operation(operator.mul, "({} * {})", checked=True),
+    "div": Operation(operator.truediv, "({} / {})", checked=True),
+    "neg": Operation(operator.neg, "(-{})", checked=True),
+    "abs": Operation(abs, "abs({})"),
+    "pow": Operation(operator.pow, "({} ** {})"),
+    "sqrt": Operation(math.sqrt, "math.sqrt({})"),
+}
+TRUTH: Final[dict[str, Callable[[float, float], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_SWAPPED: Final = {">": "<", ">=": "<="}
+_POWERS: Final = 4.0  # powers of bases in 1/_BASES .. _BASES up to this one neither overflow nor raise
+_BASES: Final = 1e60
+
+
+@dataclass(frozen=True, slots=True)
+class FloatRelation:
+    """That `left op right` (== != < <=) is `truth`. For a nan neither a comparison nor its opposite holds."""
+
+    op: str
+    left: Operand
+    right: Operand
+    truth: bool
+    origin: Origin | None = None
+
+    def __str__(self) -> str:
+        return f"{'' if self.truth else 'not '}{to_text(self.left)} {self.op} {to_text(self.right)}"
+
+    @property
+    def symbols(self) -> frozenset[Sym]:
+        return frozenset().union(*(e.symbols for e in (self.left, self.right) if isinstance(e, FloatExpr)))
+
+    def holds(self, values: Mapping[Any, Any]) -> bool:
+        """Whether it is so for these values of the symbols."""
+        return TRUTH[self.op](compute(self.left, values), compute(self.right, values)) is self.truth
+
+
+def compute(e: Operand, values: Mapping[Any, Any]) -> float:
+    """The value of `e` for these values of the symbols."""
+    if not isinstance(e, FloatExpr):
+        return e
+    if e.op == "symbol":
+        return values[e.args[0]]  # type: ignore[no-any-return]
+    if e.op == "int":
+        return evaluate(e.args[0], values)  # Python's operators convert it, and exactly so
+    return OPERATIONS[e.op].run(*(compute(a, values) for a in e.args))  # type: ignore[no-any-return]
+
+
+def rebuilt(e: Operand, at_leaf: Callable[[FloatExpr], Operand]) -> Operand:
+    """`e` with its leaves replaced, computed where nothing symbolic is left."""
+    if not isinstance(e, FloatExpr):
+        return e
+    if e.op in ("symbol", "int"):
+        return at_leaf(e)
+    args = tuple(rebuilt(a, at_leaf) for a in e.args)
+    return FloatExpr(e.op, args) if any(isinstance(a, FloatExpr) for a in args) else OPERATIONS[e.op].run(*args)  # type: ignore[no-any-return]
+
+
+def to_text(e: Operand, name: Callable[[Sym], str] = lambda s: s.name) -> str:
+    """Python source of `e`, for a namespace that has `math`."""
+    if not isinstance(e, FloatExpr):
+        return (f"({e!r})" if math.copysign(1, e) < 0 else repr(e)) if math.isfinite(e) else f"float({str(e)!r})"
+    if e.op == "symbol":
+        return name(e.args[0])
+    if e.op == "int":
+        text = to_source(e.args[0], PYTHON.with_symbols(name))
+        return text if isinstance(e.args[0], Sym) else f"({text})"
+    return OPERATIONS[e.op].text.format(*(to_text(a, name) for a in e.args))
+
+
+def is_checked(e: Operand) -> bool:
+    """Whether the guards' native check can compute `e`."""
+    if not isinstance(e, FloatExpr) or e.op in ("symbol", "int"):
+        return True
+    return OPERATIONS[e.op].checked and all(map(is_checked, e.args))
+
+
+@dataclass(slots=True)
+class Floats:
+    """The symbolic floats of one capture. relations: in the order made. fixed: arguments whose very value is relied upon."""
+
+    shapes: ShapeEnv
+    relations: list[FloatRelation] = field(default_factory=list)
+    fixed: dict[Sym, Origin | None] = field(default_factory=dict)
+    _known: dict[tuple[str, Operand, Operand], bool] = field(default_factory=dict)
+
+    # -- making ------------------------------------------------------------------------------------------------
+    def symbol(self, s: Sym, hint: float) -> SymFloat:
+        """The float argument that `s` stands for."""
+        return SymFloat(FloatExpr("symbol", (s,)), hint, self)
+
+    def wrap(self, e: Operand) -> float | SymFloat:
+        """An expression as a value: a float where it is constant."""
+        e = self.simplify(e)
+        return SymFloat(e, compute(e, self.shapes.hints), self) if isinstance(e, FloatExpr) else e
+
+    def simplify(self, e: Operand) -> Operand:
+        """`e` with numbers for what was fixed."""
+
+        def leaf(x: FloatExpr) -> Operand:
+            if x.op == "symbol":
+                return self.shapes.hints[x.args[0]] if x.args[0] in self.fixed else x
+            i = self.shapes.simplify(x.args[0])
+            return FloatExpr("int", (i,)) if i.symbols else evaluate(i, {})
+
+        return rebuilt(e, leaf)
+
+    def compute(self, op: str, *operands: Any) -> Any:
+        """What Python's operator gives, as an expression where it cannot raise."""
+        args = [self._operand(x) for x in operands]
+        if op == "float":
+            return self._as_float(args[0])
+        if op == "div" and not self._divides(operands[1]):
+            return operands[0] / 0  # raises, with Python's words
+        if (op == "sqrt" and not self.decide("<=", 0.0, operands[0])) or (op == "pow" and not self._is_tame(*operands)):
+            return OPERATIONS[op].run(*(self._number(x) for x in operands))
+        return self.wrap(FloatExpr(op, tuple(args)))
+
+    def _divides(self, x: Any) -> bool:
+        """Whether `x` is not 0; of a number that data tells that is assumed."""
+        e = self._operand(x)
+        if not self.shapes.unbacked.concerns(e):
+            return self.decide("!=", x, 0)
+        if is_checked(e):
+            self.shapes.refuse_late(f"{to_text(e)} != 0")
+            self.shapes.unbacked.assumed.append(FloatRelation("!=", e, 0, True, self.shapes.origin()))
+            return True
+        raise self.shapes.unbacked.refusal(f"{to_text(e)} != 0")
+
+    def _as_float(self, e: Operand) -> Any:
+        if isinstance(e, FloatExpr) and e.op == "int":
+            e = FloatExpr("mul", (e, 1.0))  # whoever prints or compares it sees a float
+        return self.wrap(e) if isinstance(e, FloatExpr) else float(e)
+
+    def _is_tame(self, base: Any, power: Any) -> bool:
+        """Whether base ** power is a real float for all values that the guards let through."""
+        if not isinstance(power, int | float) or not -_POWERS <= power <= _POWERS:
+            return False
+        return self.decide("<", 1 / _BASES, base) and self.decide("<", base, _BASES)
+
+    def _operand(self, x: Any) -> Operand:
+        if isinstance(x, SymFloat):
+            return self.simplify(x.expr)
+        if isinstance(x, SymInt):
+            e = self.shapes.simplify(x.expr)
+            return FloatExpr("int", (e,)) if e.symbols else evaluate(e, {})
+        return x  # type: ignore[no-any-return]
+
+    def _number(self, x: Any) -> Any:
+        return float(x) if isinstance(x, SymFloat) else int(x) if isinstance(x, SymInt) else x
+
+    # -- deciding ----------------------------------------------------------------------------------------------
+    def decide(self, op: str, left: Any, right: Any) -> bool:
+        """Whether `left op right` holds (any comparison of Python's), as it does now, and noted."""
+        if op in _SWAPPED:
+            op, left, right = _SWAPPED[op], right, left
+        a, b = self._operand(left), self._operand(right)
+        if not (is_checked(a) and is_checked(b)):
+            a, b = self._fixed(a), self._fixed(b)
+        hints = self.shapes.hints
+        if not isinstance(a, FloatExpr) and not isinstance(b, FloatExpr):
+            return TRUTH[op](a, b)
+        if self.shapes.unbacked.concerns(a, b):
+            raise self.shapes.unbacked.refusal(f"{to_text(a)} {op} {to_text(b)}")
+        key = (op, a, b)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = TRUTH[op](compute(a, hints), compute(b, hints))
+            self.shapes.refuse_late(f"{to_text(a)} {op} {to_text(b)}")
+            self.relations.append(FloatRelation(op, a, b, found, self.shapes.origin()))
+        return found
+
+    def specialise(self, x: SymFloat) -> float:
+        """The value of `x` now, which from here on is relied upon."""
+        value = self._fixed(x.expr)
+        assert not isinstance(value, FloatExpr)
+        return float(value)
+
+    def _fixed(self, e: Operand) -> Operand:
+        if self.shapes.unbacked.concerns(e):
+            raise self.shapes.unbacked.refusal(f"the value of {to_text(e)}")
+        for s in e.symbols if isinstance(e, FloatExpr) else ():
+            if not isinstance(self.shapes.hints[s], float):
+                self.shapes.specialise(s)
+            elif s not in self.fixed:
+                self.shapes.refuse_late(f"the value of {s.name}")
+                self.fixed[s] = self.shapes.origin()
+        return self.simplify(e)
+
+
+def bound_float(e: FloatExpr, values: Mapping[Sym, Any]) -> Any:
+    """`e` computed from `values` of its symbols: numbers, or SymInts and SymFloats of one environment."""
+    env = next((v.env for s in e.symbols if isinstance(v := values[s], SymFloat)), None)
+    if env is None:
+        env = next((v.env.floats for s in e.symbols if isinstance(v := values[s], SymInt)), None)
+    if env is None:
+        return compute(e, values)
+    assert isinstance(env, Floats)
+
+    def leaf(x: FloatExpr) -> Operand:
+        if x.op == "symbol":
+            v = values[x.args[0]]
+            return v.expr if isinstance(v, SymFloat) else v  # type: ignore[no-any-return]
+        i = substitute(x.args[0], {s: v.expr if isinstance(v := values[s], SymInt) else v for s in x.symbols})
+        return FloatExpr("int", (i,)) if i.symbols else evaluate(i, {})
+
+    return env.wrap(rebuilt(e, leaf))

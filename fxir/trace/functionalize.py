@@ -1,0 +1,280 @@
+"""Mutation and aliasing out of a program: which node holds the value of which tensor, write by write.
+
+A `Memory` follows the fake storages of a program being traced. Every storage is a buffer with a base (the tensor it
+was made with) and a generation that grows with each write. A tensor is found by its geometry over its storage, so two
+tensor objects over the same elements are one value. A write through a view puts the new part into the base
+(`slice_scatter` and its like); other views are computed again from the base when they are next read.
+Knows nothing of modes or autograd: `fxir.trace.trace` calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.optable.table import OPS, Op
+from fxir.base.origin import Origin
+from fxir.ir.emit import emit, emit_layout, emit_reshape, physical_root, spec
+from fxir.ir.graph import Graph
+from fxir.ir.node import Node
+from fxir.symbols.shapes import lifted, plain, simplified
+
+# dtype code, sizes, strides, offset; expressions where these are symbolic, which compare by their normal form
+Geometry: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], int]
+
+
+def geometry(t: Tensor) -> Geometry:
+    """Where the elements of `t` lie in its storage, and as what."""
+    return t.dtype.code, tuple(t.shape), tuple(t.stride()), t.storage_offset()
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """One way to look at a buffer: `op` of the parent view, or the base itself (op None)."""
+
+    geometry: Geometry
+    parent: View | None
+    op: Op | None
+    args: tuple[Any, ...]
+    node: Node | None
+    generation: int
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """One storage. `storage` is held so that its id stays its own."""
+
+    storage: object
+    base: Tensor
+    root: View
+    views: dict[Geometry, View]
+    placed: bool = False  # counted from the start of the storage
+    generation: int = 0
+    settled: int = 0  # version of the symbols' environment that the geometries are written in
+
+
+@dataclass(slots=True)
+class Derivation:
+    """How a tensor object came to be: `op(parent, *args)`, a view. Holds both, so that ids stay unique."""
+
+    tensor: Tensor
+    parent: Tensor
+    op: Op
+    args: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Memory:
+    """Values of the tensors of one traced program, as nodes of `graph`."""
+
+    graph: Graph
+    origin: Origin | None = None
+    _buffers: dict[int, Buffer] = field(default_factory=dict)
+    _derivations: dict[int, Derivation] = field(default_factory=dict)
+
+    # -- asking ------------------------------------------------------------------------------------------------
+    def buffer(self, t: Tensor) -> Buffer | None:
+        """The buffer `t` lies in, or None for a tensor this memory has not seen the storage of."""
+        return self._buffers.get(id(t.untyped_storage().root))
+
+    def value(self, t: Tensor) -> Node:
+        """The node that holds t's elements as they are now. Raises KeyError for an unknown storage."""
+        buffer = self.buffer(t)
+        if buffer is None:
+            raise KeyError(f"fxir: a tensor of {list(t.shape)} over a storage that is not part of the program")
+        return self._read(buffer, self._find(buffer, t))
+
+    def is_placed(self, t: Tensor) -> bool:
+        """Whether the program counted elements of `t` from the start of its storage (absolute as_strided)."""
+        buffer = self.buffer(t)
+        return buffer is not None and buffer.placed
+
+    def writes(self, t: Tensor) -> int:
+        """How often the storage of `t` was written to."""
+        buffer = self.buffer(t)
+        return 0 if buffer is None else buffer.generation
+
+    def derivation(self, t: Tensor) -> tuple[Tensor, list[Derivation]]:
+        """(tensor that is no view, steps from it to `t`)."""
+        steps: list[Derivation] = []
+        while id(t) in self._derivations:
+            step = self._derivations[id(t)]
+            steps.append(step)
+            t = step.parent
+        return t, steps[::-1]
+
+    # -- telling -----------------------------------------------------------------------------------------------
+    def define(self, t: Tensor, node: Node) -> None:
+        """`t` is a new tensor over a storage of its own, holding `node`."""
+        storage = t.untyped_storage().root
+        root = View(self._geometry(t), None, None, (), node, 0)
+        self._buffers[id(storage)] = Buffer(storage, t, root, {root.geometry: root})
+
+    def view(self, result: Tensor, parent: Tensor, op: Op, args: tuple[Any, ...]) -> None:
+        """`result` is the view `op(parent, *args)`."""
+        buffer = self.buffer(parent)
+        assert buffer is not None
+        if op is OPS["as_strided"] and args[2] is not None:
+            buffer.placed = True
+        self._derivations[id(result)] = Derivation(result, parent, op, args)
+        source = self._find(buffer, parent)
+        at = self._geometry(result)
+        if at not in buffer.views:
+            buffer.views[at] = View(at, source, op, args, None, -1)
+
+    def write(self, t: Tensor, node: Node) -> None:
+        """The elements of `t` become `node` (of t's shape and dtype), and everything that shares them with it."""
+        buffer = self.buffer(t)
+        assert buffer is not None
+        view: View = self._find(buffer, t)
+        chain = [(view, node)]  # from t to the base, with the new values
+        while (parent := view.parent) is not None and view.op is not None:
+            inverse = _INVERSE.get(view.op.name) if _all_invert(parent) else None
+            if inverse is None:
+                view, node = buffer.root, self._write_strided(buffer, view, node)
+            else:
+                view, node = parent, inverse(self, buffer, view, node)
+            chain.append((view, node))
+        buffer.generation += 1
+        for v, value in chain:
+            v.node, v.generation = value, buffer.generation
+
+    # -- inside ------------------------------------------------------------------------------------------------
+    def emit(self, op: Op, *args: Any) -> Node:
+        return emit(self.graph, op, *args, origin=self.origin)
+
+    def _settle(self, buffer: Buffer) -> None:
+        """Write the geometries anew after symbols were found equal to something."""
+        shapes = self.graph.shapes
+        if shapes is None or buffer.settled == shapes.version:
+            return
+        buffer.settled = shapes.version
+        for view in buffer.views.values():
+            view.geometry = simplified(view.geometry, shapes)
+        views: dict[Geometry, View] = {}
+        for view in buffer.views.values():  # of two that turn out to be one, the one with a value
+            known = views.setdefault(view.geometry, view)
+            if known is not view and known is not buffer.root and (known.generation, view is buffer.root) < (view.generation, True):
+                views[view.geometry] = view
+        buffer.views = views
+
+    def _geometry(self, t: Tensor) -> Geometry:
+        at: Geometry = geometry(t)
+        return at if self.graph.shapes is None else plain(at)  # type: ignore[no-any-return]
+
+    def _find(self, buffer: Buffer, t: Tensor) -> View:
+        self._settle(buffer)
+        at = self._geometry(t)
+        found = buffer.views.get(at)
+        if found is None:
+            found = buffer.views[at] = self._strided(buffer, at)
+        return found
+
+    def _strided(self, buffer: Buffer, at: Geometry) -> View:
+        """A view known by its geometry only."""
+        code, sizes, strides, offset = at
+        if code != buffer.root.geometry[0]:
+            raise NotImplementedError("fxir: a view of other dtype that no recorded op made")
+        return View(at, buffer.root, OPS["as_strided"], (sizes, strides, offset), None, -1)
+
+    def _read(self, buffer: Buffer, view: View) -> Node:
+        if view.node is not None and view.generation == buffer.generation:
+            return view.node
+        assert view.op is not None and view.parent is not None
+        if view.op is OPS["as_strided"]:
+            node = self._read_strided(buffer, view)
+        else:
+            x = self._read(buffer, view.parent)
+            if view.op is OPS["view"]:
+                node = emit_reshape(self.graph, x, view.geometry[1])
+            else:
+                node = self.emit(view.op, x, *view.args)
+        view.node, view.generation = node, buffer.generation
+        return node
+
+    def _read_strided(self, buffer: Buffer, view: View) -> Node:
+        """Strides over memory, so what they are taken of must lie in memory as it did in the program."""
+        _, sizes, strides, offset = view.geometry
+        parent = view.parent
+        assert parent is not None
+        if parent.geometry[3] == offset:  # begins where its parent does: right wherever that lies
+            x = self._read(buffer, parent)
+            if spec(x).strides == parent.geometry[2]:
+                return self.emit(OPS["as_strided"], x, sizes, strides, None)
+        x = self._in_layout(buffer, self._read(buffer, buffer.root))
+        relative = self._relative(buffer, offset)
+        if relative and physical_root(x).op in ("placeholder", "get_attr"):
+            # The op counts from the start of the storage, where an input need not begin; a copy does.
+            x = self._in_layout(buffer, self.emit(OPS["clone"], x, None))
+        return self.emit(OPS["as_strided"], x, sizes, strides, relative or None)
+
+    def _relative(self, buffer: Buffer, offset: int) -> int:
+        found = offset - buffer.root.geometry[3]
+        if lifted(found, self.graph.shapes) < 0:
+            raise NotImplementedError("fxir: as_strided reaches in front of the tensor its storage was traced with")
+        return found
+
+    def _in_layout(self, buffer: Buffer, base_value: Node) -> Node:
+        """The base's value laid out as the base is, so that positions in its memory mean what they say."""
+        return emit_layout(self.graph, base_value, buffer.root.geometry[2])
+
+    def _write_strided(self, buffer: Buffer, view: View, node: Node) -> Node:
+        code, sizes, strides, offset = view.geometry
+        if code != buffer.root.geometry[0]:
+            raise NotImplementedError(f"fxir: a write through a view of other dtype ({view.op})")
+        base = self._in_layout(buffer, self._read(buffer, buffer.root))
+        return self.emit(OPS["as_strided_scatter"], base, node, sizes, strides, self._relative(buffer, offset))
+
+
+def _reshape_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
+    assert view.parent is not None
+    return emit_reshape(memory.graph, new, view.parent.geometry[1])
+
+
+def _read_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
+    assert view.parent is not None
+    of = dtypes.ALL[view.parent.geometry[0]]
+    if of.itemsize != spec(new).dtype.itemsize:  # then only neighbours in memory are one element
+        new = emit_layout(memory.graph, new, view.geometry[2])
+    return memory.emit(OPS["view_dtype"], new, of)
+
+
+def _permute_back(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
+    n = len(view.geometry[1])
+    dims = [d % n for d in view.args[0]]
+    return memory.emit(OPS["permute"], new, tuple(dims.index(d) for d in range(n)))
+
+
+def _scatter(name: str) -> Callable[[Memory, Buffer, View, Node], Node]:
+    def put(memory: Memory, buffer: Buffer, view: View, new: Node) -> Node:
+        assert view.parent is not None
+        return memory.emit(OPS[name], memory._read(buffer, view.parent), new, *view.args)
+
+    return put
+
+
+def _all_invert(view: View | None) -> bool:
+    """Whether the value of `view` leads to its base's. It may have elements over one place (`expand`, `unfold`): were only some
+    of them written, the others would say that the place has kept its value.
+    """
+    while view is not None and view.op is not None:
+        if view.op.name not in _INVERSE:
+            return False
+        view = view.parent
+    return True
+
+
+# New value of the parent from that of the view. An op that is not here is written as strides over the base.
+_INVERSE: Final[dict[str, Callable[[Memory, Buffer, View, Node], Node]]] = {
+    "view": _reshape_back,
+    "unsqueeze": _reshape_back,
+    "squeeze": _reshape_back,
+    "permute": _permute_back,
+    "view_dtype": _read_back,
+    "slice": _scatter("slice_scatter"),
+    "select": _scatter("select_scatter"),
+    "diagonal": _scatter("diagonal_scatter"),
+}

@@ -1,0 +1,409 @@
+"""Run a program on fake tensors and write down the ops it calls, as a functional graph.
+
+Owns `TraceMode` (a dispatch mode beneath autograd, so gradients taken inside are traced too) and `trace`.
+In-place ops never reach the graph: `fxir.trace.functionalize` turns them into new values.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from eager import _native
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.device import device
+from eager.base.fake import DataDependentError, fake, fake_like
+from eager.base.spec import TensorSpec, is_dense, spec_of
+from eager.base.symfloat import SymFloat
+from eager.base.symint import SymInt
+from eager.dispatch.calls import Mode
+from eager.optable.table import OPS, Kind, Op
+from fxir.base.decompose import DEFAULT, Decompositions
+from fxir.base.origin import Origin
+from fxir.expr.rules import Sym
+from fxir.ir.emit import emit, emit_layout, infer, physical_root, spec
+from fxir.ir.graph import FRESH, Graph, GraphSignature
+from fxir.ir.graph_module import GraphModule
+from fxir.ir.interpreter import Interpreter
+from fxir.ir.node import Node, NodeInfo, Target
+from fxir.symbols.floats import FloatExpr
+from fxir.symbols.shapes import NeedsStatic, environment_of, plain
+from fxir.trace.functionalize import Memory
+
+
+class CapturedTensorError(RuntimeError):
+    """A tensor that is neither an input nor made by the program is written to, or wants a gradient.
+
+    `tensor` is that tensor; making it an input is the way out.
+    """
+
+    def __init__(self, text: str, tensor: Tensor) -> None:
+        super().__init__(text)
+        self.tensor = tensor
+
+
+class TraceMode(Mode):
+    """Records op calls into `graph`. While it is entered, ops give fakes, whatever they are given.
+
+    decompositions: what is recorded whole. external: tensors the program reads beside its inputs, by root key.
+    owns_constants: every other real tensor that is met was made by the program while tracing (`eager.tensor([1, 2])`),
+    so writes to it are its own affair; else a write to one raises CapturedTensorError.
+    `origin` is put on the nodes made while it is set.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        decompositions: Decompositions = DEFAULT,
+        external: Mapping[str, Any] | None = None,
+        owns_constants: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.owns_constants = owns_constants
+        self.memory = Memory(graph)
+        self.decompositions = decompositions
+        self._external = {id(t): key for key, t in (external or {}).items()}
+        self._twins: dict[int, tuple[Tensor, Tensor]] = {}  # real tensor (held) and its fake
+        self.float_arguments: dict[Sym, int] = {}  # which argument of the program each symbol is
+        self.float_inputs: dict[FloatExpr, Tensor] = {}  # the 0-d inputs that hold floats, behind all others, in order
+        self._last_input: Node | None = None
+
+    @property
+    def origin(self) -> Origin | None:
+        return self.memory.origin
+
+    @origin.setter
+    def origin(self, value: Origin | None) -> None:
+        self.memory.origin = value
+
+    # -- inputs and values -------------------------------------------------------------------------------------
+    def add_input(self, t: Tensor, name: str) -> Node:
+        """A placeholder before all other nodes' use; `t` (a fake over a storage of its own) holds it."""
+        if self.graph.shapes is None:
+            self.graph.shapes = environment_of(spec_of(t))
+        node = self.graph.placeholder(name, info=NodeInfo(self.note(spec_of(t))))
+        self.memory.define(t, node)
+        self._last_input = node
+        return node
+
+    def add_symbol(self, n: SymInt) -> Node:
+        """A placeholder for an int argument of the program that is a symbol."""
+        self.graph.shapes = environment_of(n)
+        self._last_input = self.graph.add_number_input(n.expr, "int")
+        return self._last_input
+
+    def add_float(self, x: SymFloat, argument: int) -> None:
+        """Note that a float argument of the program is a symbol. It becomes an input where an op computes with it."""
+        self.graph.shapes = environment_of(x)
+        self.float_arguments[x.expr.args[0]] = argument
+
+    def float_input(self, x: SymFloat) -> Tensor | float:
+        """A 0-d float64 input of the graph that holds `x`: whoever calls the graph computes it, in Python."""
+        e = plain(x)
+        if not isinstance(e, FloatExpr):
+            return e  # type: ignore[no-any-return]
+        if e not in self.float_inputs:
+            t: Tensor = fake(TensorSpec((), dtypes.float64, (), device("cpu")))
+            first = next(iter(self.graph.nodes), self.graph._sentinel)
+            with self.graph.inserting_before(first if self._last_input is None else self._last_input.next):
+                self._last_input = self.graph.placeholder("number", info=NodeInfo(spec_of(t)))
+            self.memory.define(t, self._last_input)
+            self.float_inputs[e] = t
+        return self.float_inputs[e]
+
+    def note(self, x: Any) -> Any:
+        """`x` (a spec, arguments) as the graph holds it: expressions for SymInts. Symbols come with inputs only."""
+        return x if self.graph.shapes is None else plain(x)
+
+    def value(self, t: Tensor) -> Node:
+        """The node that holds `t` now; a tensor from outside becomes a constant."""
+        return self.memory.value(self.twin(t))
+
+    def twin(self, t: Tensor) -> Tensor:
+        """`t` itself if the program knows it, else the fake that stands for this tensor from outside."""
+        if self.memory.buffer(t) is not None:
+            return t
+        if t.is_fake:
+            raise RuntimeError(
+                f"trace: a fake tensor of shape {list(t.shape)} is used that is neither an input nor made by an op"
+            )
+        found = self._twins.get(id(t))
+        if found is None:
+            if t._requires_grad:
+                raise CapturedTensorError("trace: a tensor that requires grad is used but is no input", t)
+            key = self._external.get(id(t))
+            if key is None:
+                # Another object over the same data: `t` itself may become a fake, see _take_over.
+                alias = _native.alias(t, tuple(t.shape), tuple(t.stride()), t.storage_offset())
+                key = self.graph.add_constant(alias, FRESH)
+            else:
+                self.graph.root[key] = t
+            stand_in = fake_like(t)
+            self.memory.define(stand_in, self.graph.get_attr(key, info=NodeInfo(spec_of(t))))
+            found = self._twins[id(t)] = (t, stand_in)
+        return found[1]
+
+    def is_external(self, t: Tensor) -> bool:
+        """Whether a real tensor belongs to someone outside the program."""
+        return id(t) in self._external
+
+    # -- dispatch ----------------------------------------------------------------------------------------------
+    def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
+        if op.mutates:
+            return self._inplace(op, args)
+        return self._functional(op, args)
+
+    def _functional(self, op: Op, args: tuple[Any, ...]) -> Any:
+        rule = self.decompositions.rule(op)
+        if rule is not None:
+            with self:
+                result = rule(*args)
+            return self._owned(op, args, result if op.kernel is None else self._as_stated(op, args, result))
+        if op.dynamic_output:
+            raise DataDependentError(f"{op.name}: the shape of its result depends on the data; it cannot be traced")
+        args = self._map_tensors(op, args, self.twin)
+        if op.kind is Kind.VIEW:
+            result = op.alias(*args)
+            self.memory.view(result, args[0], op, self.note(args[1:]))
+            return result
+        return self._record(op, args)
+
+    def _as_stated(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
+        """A decomposition's result as the op's kernel gives it: in its layout, in memory of its own."""
+        args = self._map_tensors(op, args, self.twin)
+        given = {id(self.memory.buffer(t)) for t in op.tensors(args)}
+        wanted = op.infer(*args)
+        if isinstance(wanted, TensorSpec):
+            return self._laid_out(result, wanted, given)
+        return tuple(self._laid_out(t, w, given) for t, w in zip(result, wanted, strict=True))
+
+    def _owned(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
+        """A decomposition's result as autograd above it will know it: no view of memory made inside the decomposition.
+
+        Autograd gives its history to the result, not to that memory, which other views of the result would lead back to.
+        """
+        if isinstance(result, tuple | list):
+            return type(result)(self._owned(op, args, t) for t in result)
+        if not isinstance(result, Tensor) or result._requires_grad or not self.memory.derivation(result)[1]:
+            return result
+        buffer = self.memory.buffer(result)
+        if buffer is None or any(buffer is self.memory.buffer(self.twin(t)) for t in op.tensors(args)):
+            return result
+        return self._new(spec_of(result), self.value(result))
+
+    def _laid_out(self, t: Tensor, wanted: TensorSpec, given: set[int]) -> Tensor:
+        shared = id(self.memory.buffer(self.twin(t))) in given
+        if self.note(spec_of(t)) == self.note(wanted) and not shared:
+            return t
+        node = self.value(t)
+        if shared:
+            node = self.memory.emit(OPS["clone"], node, None)
+        return self._new(wanted, emit_layout(self.graph, node, self.note(wanted.strides)))
+
+    def _record(self, op: Op, args: tuple[Any, ...]) -> Any:
+        if any(a.__class__ is SymFloat for a in args):
+            op, args = self._with_float_inputs(op, args)
+        specs = op.infer(*args)
+        nodes = self.note(self._map_tensors(op, args, self.memory.value))
+        same = all(spec(n) == self.note(spec_of(t)) for t, n in self._pairs(op, args, nodes))
+        held = self.note(specs) if same else infer(op, nodes, self.graph.shapes)
+        node = self.graph.call_function(op, nodes, info=NodeInfo(held, self.origin))
+        if isinstance(specs, TensorSpec):
+            return self._new(specs, node)
+        results = []
+        for i, s in enumerate(specs):
+            info = NodeInfo(node.info.spec[i], self.origin)  # type: ignore[index]
+            results.append(self._new(s, self.graph.call_function(operator.getitem, (node, i), info=info)))
+        return tuple(results)
+
+    def _with_float_inputs(self, op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
+        """Inputs in place of symbolic floats where the op computes with tensors and nothing else changes; else their values."""
+        on_cpu = all(t.device.type == "cpu" for t in op.tensors(args))
+        compute = op.compute_dtype(*args) if op.kind is Kind.POINTWISE and on_cpu and op.promotion != "raw" else None
+        out = list(args)
+        for i, a in enumerate(args):
+            if a.__class__ is SymFloat:
+                given = None if compute is None or i not in op._tensor_at else self._as_operand(op, args, i, compute)
+                out[i] = float(a) if given is None else given
+        if op is OPS["pow"] and args[1].__class__ is SymFloat and op.takes_as_given(0.5, op.compute_dtype(*out)):
+            op = OPS["pow_of_symbol"]
+        return op, tuple(out)
+
+    def _as_operand(self, op: Op, args: tuple[Any, ...], i: int, compute: dtypes.dtype) -> Any:
+        """The input for the float `args[i]`, in a dtype that promotes as the float does; None where there is none."""
+        x = self.float_input(args[i])
+        for d in (dtypes.float64, compute.to_real()):
+            if d.itemsize == 2 or not d.is_floating_point:
+                continue  # eager computes with the float itself, not rounded
+            given = x if d is dtypes.float64 or not isinstance(x, Tensor) else self.dispatch(OPS["to_dtype"], (x, d))
+            if op.compute_dtype(*args[:i], given, *args[i + 1 :]) is compute:
+                return given
+        return None
+
+    def _new(self, s: TensorSpec, node: Node) -> Tensor:
+        t: Tensor = fake(s)
+        self.memory.define(t, node)
+        return t
+
+    def _inplace(self, op: Op, args: tuple[Any, ...]) -> Any:
+        target: Tensor = args[0]
+        base = op.base
+        assert base is not None
+        stand_in = self.twin(target)
+        if stand_in is not target:
+            self._take_over(op, target, stand_in)
+        new = self._copied(stand_in, args[1]) if base is OPS["copy"] else None
+        if new is None:
+            new = self.memory.value(self._functional(base, (stand_in, *args[1:])))
+        if new.info.spec.dtype is not stand_in.dtype:  # type: ignore[union-attr]
+            new = self.memory.emit(OPS["to_dtype"], new, stand_in.dtype)
+        self.memory.write(stand_in, new)
+        target._bump_version()
+        return target
+
+    def _take_over(self, op: Op, target: Tensor, stand_in: Tensor) -> None:
+        """Before the first write to a real tensor: one made while tracing becomes the fake that stands for it."""
+        if not self.owns_constants or self.is_external(target):
+            raise CapturedTensorError(f"trace: {op.name} writes to a tensor that is no input", target)
+        target._set_impl(stand_in)
+
+    def _copied(self, target: Tensor, src: Any) -> Node | None:
+        """The value `target` has after `copy_(src)`, without reading the old one where that is possible."""
+        if not isinstance(src, Tensor) or src.device is not target.device:
+            return None
+        node = self.value(src)
+        if tuple(src.shape) != tuple(target.shape):
+            node = self.memory.emit(OPS["expand"], node, self.note(tuple(target.shape)))
+        if src.dtype is not target.dtype:
+            return self.memory.emit(OPS["to_dtype"], node, target.dtype)
+        return self.memory.emit(OPS["clone"], node, None)  # memory of its own, as the target is
+
+    def _map_tensors(self, op: Op, args: tuple[Any, ...], fn: Callable[[Tensor], Any]) -> tuple[Any, ...]:
+        mapped = list(args)
+        for i, p in enumerate(op.schema.params):
+            a = args[i]
+            if isinstance(a, Tensor):
+                mapped[i] = fn(a)
+            elif p.is_tensor_list and a is not None:
+                mapped[i] = [fn(t) if isinstance(t, Tensor) else t for t in a]
+        return tuple(mapped)
+
+    def _pairs(self, op: Op, args: tuple[Any, ...], nodes: tuple[Any, ...]) -> Any:
+        for a, n in zip(args, nodes, strict=True):
+            if isinstance(a, Tensor):
+                yield a, n
+            elif isinstance(n, list):
+                yield from ((t, m) for t, m in zip(a, n, strict=True) if isinstance(m, Node))
+
+
+class TracingInterpreter(Interpreter):
+    """Runs a captured graph under a TraceMode, passing each node's user line on to the nodes traced for it."""
+
+    def __init__(self, gm: GraphModule, mode: TraceMode) -> None:
+        super().__init__(gm)
+        self.mode = mode
+
+    def call_function(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._mark()
+        return super().call_function(target, args, kwargs)
+
+    def call_method(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._mark()
+        return super().call_method(target, args, kwargs)
+
+    def call_module(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._mark()
+        return super().call_module(target, args, kwargs)
+
+    def _mark(self) -> None:
+        self.mode.origin = None if self.node is None else self.node.info.origin
+
+
+def run_traced(fn: Callable[..., Any], args: Sequence[Any], mode: TraceMode) -> Any:
+    """fn(*args) under `mode`."""
+    runner = TracingInterpreter(fn, mode).run if isinstance(fn, GraphModule) else fn
+    with mode, _told_by(mode):
+        result = runner(*args)
+    mode.origin = None
+    return result
+
+
+@contextmanager
+def _told_by(mode: TraceMode) -> Iterator[None]:
+    """What is decided about symbols in the block is noted with the user's line that is being traced."""
+    shapes = mode.graph.shapes
+    if shapes is None:
+        yield
+        return
+    before, shapes.origin = shapes.origin, lambda: mode.origin
+    try:
+        yield
+    finally:
+        shapes.origin = before
+
+
+class OutputBuilder:
+    """Collects the output nodes of a functional graph: each in memory of its own, in the layout asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self._taken: set[Node] = set()
+
+    def add(self, node: Node, strides: tuple[int, ...] | None = None) -> int:
+        """Append `node` (copied where it is an input, a constant or lies in another output); its position."""
+        if self.graph.shapes is not None:
+            strides = plain(strides)
+        if strides is not None:
+            node = emit_layout(self.graph, node, strides)
+        root = physical_root(node)
+        if root.op in ("placeholder", "get_attr") or root in self._taken:
+            node = emit(self.graph, OPS["clone"], node, None, origin=node.info.origin)
+            if strides is not None:
+                node = emit_layout(self.graph, node, strides)
+            root = physical_root(node)
+        if strides is not None and spec(node).strides != strides:  # of dims of size 1, which the layout leaves open
+            node = emit(self.graph, OPS["as_strided"], node, spec(node).shape, strides, None)
+        self._taken.add(root)
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+
+def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Decompositions = DEFAULT) -> Graph:
+    """The functional graph of `fn(*inputs)`; `inputs` are fakes, fn returns a tensor or a flat tuple of them.
+
+    Outputs: the new values of the inputs that fn writes to (see `graph.signature`), then fn's results, each in memory
+    of its own, with its strides where they are dense. Aliasing among inputs and results is not expressed: `fxir.region.aot`
+    does that.
+    Raises: DataDependentError where fn asks for data; CapturedTensorError; whatever fn raises.
+    """
+    graph = Graph()
+    external = fn.root if isinstance(fn, GraphModule) else None
+    mode = TraceMode(graph, decompositions, external, owns_constants=isinstance(fn, GraphModule))
+    names = [p.name for p in fn.graph.placeholders] if isinstance(fn, GraphModule) else []
+    for i, t in enumerate(inputs):
+        mode.add_input(t, names[i] if i < len(names) else f"arg{i}")
+    result = run_traced(fn, inputs, mode)
+    outs = list(result) if isinstance(result, tuple | list) else [result]
+    built = OutputBuilder(graph)
+    mutated = tuple(i for i, t in enumerate(inputs) if mode.memory.writes(t))
+    for i in mutated:
+        built.add(mode.value(inputs[i]))
+    for t in outs:
+        strides = tuple(t.stride())
+        built.add(mode.value(t), strides if is_dense(tuple(t.shape), strides) else None)
+    graph.output(tuple(built.nodes))
+    graph.signature = GraphSignature(mutated, len(outs))
+    graph.eliminate_dead_code()
+    settle_symbols(graph)
+    return graph
+
+
+def settle_symbols(graph: Graph) -> None:
+    """After a trace, and after passes: see `Graph.settle_symbols`. Raises: NeedsStatic for symbols that no input tells."""
+    missing = graph.settle_symbols()
+    if missing:
+        raise NeedsStatic(missing, "a symbol is used that is neither the size of an input nor one itself")

@@ -1,0 +1,458 @@
+"""Compiled artifacts on disk, found by what they were made from.
+
+Owns: the key, the folder layout, integrity, the size limit. Must not know: what a plan means, or any
+compiler stage; a hit imports neither.
+
+    <dir>/entries/<digest>/manifest.json   key parts, sizes and SHA-256 of the files below
+                           plan.json       the ArtifactPlan
+                           <digest>.so     its code (absent if the plan has none)
+                           *.cpp           its sources, for reading
+                           notes.txt       the compiler's remarks
+    <dir>/objects/                         object files of reusable units (inductor.base.toolchain)
+    <dir>/toolchains/, autotune/           compiler probes, measured winners (inductor.base.records)
+
+An entry is written under a temporary name and renamed, so that it is whole or absent; two processes
+that race make the same entry and the second drops its own. What cannot be trusted (truncated,
+tampered with, of another version) counts as absent: it is removed, logged and made again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from eager.base import logs
+from eager.base import settings as _settings
+from eager.startup.places import ROOT
+from inductor.artifact.format import ABI_VERSION, ArtifactPlan, SourceUnit
+
+__all__ = ["Cache", "Entry", "Key", "current", "source_digest"]
+
+_LOG = logs.artifact("cache")
+FORMAT = 5
+_MANIFEST, _PLAN, _LIBRARY, _NOTES = "manifest.json", "plan.json", ".so", "notes.txt"
+_STALE_S = 3600.0  # a temporary folder this old belongs to a process that died
+_COMPARED = 64  # how many entries a miss is compared with
+_RULES = ("dtypes", "float8", "memory_format", "promotion", "scalars", "spec")  # of `eager.base`: rules of the op table
+_RULES = ("dtypes", "float8", "memory_format", "promotion", "scalars", "spec")  # of `eager.base`: rules of the op table
+_SHRINK_TO = 0.8  # of the limit: removing one by one at the limit would rescan at each store
+
+
+# --------------------------------------------------------------------------- keys
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What an artifact was made from, by part: ("graph", digest), ("inputs", "float32[8]"), ...
+
+    Values are digests or short readable text; a miss names the parts in which the nearest entry differs.
+    """
+
+    parts: tuple[tuple[str, str], ...]
+
+    @staticmethod
+    def of(parts: Mapping[str, str]) -> Key:
+        """A key of these parts and of the artifact format itself."""
+        return Key((*parts.items(), ("abi", f"{ABI_VERSION}.{FORMAT}")))
+
+    @property
+    def digest(self) -> str:
+        """The entry's folder name."""
+        return hashlib.sha256(json.dumps(self.parts).encode()).hexdigest()[:40]
+
+    def differing(self, other: Iterable[Sequence[str]]) -> list[tuple[str, str, str]]:
+        """(part, ours, theirs) wherever the two differ."""
+        theirs = {part[0]: part[1] for part in other}
+        return [(name, value, theirs.get(name, "absent")) for name, value in self.parts if theirs.get(name) != value]
+
+
+@lru_cache(maxsize=1)
+def source_digest() -> str:
+    """A digest of the source files that decide what code is generated: a changed compiler misses.
+
+    They are the compiler, the passes, the op table, and the modules of `eager` that decide dtypes, layouts and casts.
+    """
+    root = Path(ROOT)
+    packages = [path for name in ("inductor", "fxir", "eager/optable") for path in sorted((root / name).rglob("*.py"))]
+    total = hashlib.sha256()
+    for path in (*packages, *(root / "eager" / "base" / f"{name}.py" for name in _RULES)):
+        total.update(path.relative_to(root).as_posix().encode())
+        total.update(path.read_bytes())
+    return total.hexdigest()[:32]
+
+
+# --------------------------------------------------------------------------- entries
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A whole artifact on disk. library: None if the plan has no native code."""
+
+    folder: Path
+    plan: ArtifactPlan
+    library: Path | None
+
+    def sources(self) -> dict[str, str]:
+        """File name -> text of the generated sources."""
+        return {path.name: path.read_text(errors="replace") for path in sorted(self.folder.glob("*.cpp"))}
+
+    def notes(self) -> list[str]:
+        """The compiler's remarks, one a line."""
+        path = self.folder / _NOTES
+        return path.read_text(errors="replace").splitlines() if path.exists() else []
+
+
+class _Untrusted(Exception):
+    """Why an entry is not used."""
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _read_entry(folder: Path, key: Key | None) -> Entry:
+    """Raises: FileNotFoundError if there is none, _Untrusted if it is not what it should be."""
+    raw = (folder / _MANIFEST).read_bytes()
+    try:
+        manifest = json.loads(raw)
+        if manifest["format"] != FORMAT:
+            raise _Untrusted(f"it has format {manifest['format']!r}, this version writes {FORMAT}")
+        parts = tuple((name, value) for name, value in manifest["key"])
+        files = {name: (size, digest) for name, size, digest in manifest["files"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _Untrusted(f"its manifest cannot be read ({type(error).__name__}: {error})") from None
+    if key is not None and parts != key.parts:
+        raise _Untrusted("its manifest is of another key")
+    if _PLAN not in files:
+        raise _Untrusted("it has no plan")
+    content = {}
+    for name, (size, digest) in files.items():
+        try:
+            data = (folder / name).read_bytes()
+        except FileNotFoundError:
+            raise _Untrusted(f"{name} is missing") from None
+        if len(data) != size:
+            raise _Untrusted(f"{name} has {len(data)} bytes instead of {size}")
+        if _digest(data) != digest:
+            raise _Untrusted(f"{name} does not have the checksum of its manifest")
+        content[name] = data
+    try:
+        plan = ArtifactPlan.from_json(content[_PLAN].decode())
+    except (ValueError, TypeError, KeyError) as error:
+        raise _Untrusted(f"its plan cannot be read ({error})") from None
+    library = next((folder / name for name in files if name.endswith(_LIBRARY)), None)
+    return Entry(folder, plan, library)
+
+
+def _write_entry(
+    folder: Path,
+    key: Key,
+    plan: ArtifactPlan,
+    library: Path | None,
+    units: Sequence[SourceUnit],
+    notes: Sequence[str],
+) -> None:
+    content = {_PLAN: plan.to_json().encode()}
+    if library is not None:
+        code = library.read_bytes()
+        # The loader takes a library of the same path for the same library, even if the file is another by now.
+        content[_digest(code)[:16] + _LIBRARY] = code
+    files = [[name, len(data), _digest(data)] for name, data in content.items()]
+    manifest = {"format": FORMAT, "key": [list(p) for p in key.parts], "files": files, "made": time.time()}
+    content[_MANIFEST] = json.dumps(manifest).encode()
+    content.update({f"{unit.name}.cpp": unit.text.encode() for unit in units})
+    content[_NOTES] = "\n".join(notes).encode()
+    for name, data in content.items():
+        (folder / name).write_bytes(data)
+
+
+# --------------------------------------------------------------------------- the cache
+
+
+class Cache:
+    """A folder of artifacts. Safe for any number of threads and processes at once.
+
+    dir: made when first needed. limit_bytes: past it, the entries used longest ago are removed.
+    behind: a folder that can only be read, asked for what `dir` does not have.
+    """
+
+    def __init__(self, dir: Path, limit_bytes: int, behind: Path | None = None) -> None:
+        self.dir = dir
+        self.limit_bytes = limit_bytes
+        self.behind = behind
+        self._lock = threading.Lock()
+        self._size_bytes: int | None = None  # estimate; None: not measured yet
+
+    @property
+    def entries(self) -> Path:
+        return self.dir / "entries"
+
+    @property
+    def objects(self) -> Path:
+        return self.dir / "objects"
+
+    def lookup(self, key: Key) -> Entry | None:
+        """The entry of that key, checked, or None. Never raises for what stands on the disk."""
+        folder = self.entries / key.digest
+        if self.behind is not None and not folder.exists():
+            folder = self.behind / "entries" / key.digest
+        try:
+            entry = _read_entry(folder, key)
+        except FileNotFoundError:
+            if _LOG.enabled:
+                _LOG.log(f"miss {key.digest}: {self._explain_miss(key)}")
+            return None
+        except (_Untrusted, OSError) as error:
+            _LOG.log(f"miss {key.digest}: the entry is not used: {error}; compiling again")
+            self._discard(folder)
+            return None
+        _LOG.log(f"hit {key.digest} in {folder}")
+        try:
+            os.utime(folder / _MANIFEST)  # used now: the limit removes what was used longest ago
+        except OSError as error:
+            _LOG.log(f"the time of use of {folder} cannot be noted: {error}")
+        return entry
+
+    def store(
+        self,
+        key: Key,
+        plan: ArtifactPlan,
+        library: Path | None,
+        units: Sequence[SourceUnit],
+        notes: Sequence[str] = (),
+    ) -> Entry:
+        """Keep an artifact and return it as it lies on the disk. Raises: OSError if it cannot be written."""
+        folder = self.entries / key.digest
+        self.entries.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self.entries))
+        try:
+            _write_entry(fresh, key, plan, library, units, notes)
+            self._publish(fresh, folder, key)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+        _LOG.log(f"stored {key.digest} in {folder}")
+        self._keep_limit(folder)
+        try:
+            return _read_entry(folder, key)  # what is there: another process may have been first
+        except _Untrusted as error:
+            raise OSError(f"the entry {folder} that was just stored cannot be read: {error}") from None
+
+    def _publish(self, fresh: Path, folder: Path, key: Key) -> None:
+        """Rename `fresh` to its place, unless another process has put a sound entry there."""
+        for _ in range(8):
+            try:
+                os.rename(fresh, folder)
+                return
+            except OSError:
+                if not folder.exists():
+                    raise
+            try:
+                _read_entry(folder, key)
+            except (_Untrusted, OSError):
+                self._discard(folder)
+                continue
+            shutil.rmtree(fresh, ignore_errors=True)
+            _LOG.log(f"{key.digest} was stored by another process meanwhile; its entry is used")
+            return
+        raise OSError(f"{folder} cannot be replaced")
+
+    def discard(self, key: Key) -> None:
+        """Forget the entry of that key, for instance because its library cannot be loaded."""
+        self._discard(self.entries / key.digest)
+
+    def _discard(self, folder: Path) -> None:
+        # Renamed first, so that no other process sees half of it while it is being removed.
+        grave = folder.with_name(f".old-{folder.name}-{os.getpid()}-{time.monotonic_ns()}")
+        try:
+            os.rename(folder, grave)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                _LOG.log(f"{folder} cannot be removed: {error}")
+            return
+        shutil.rmtree(grave, ignore_errors=True)
+
+    # -- misses ------------------------------------------------------------------------
+
+    def _explain_miss(self, key: Key) -> str:
+        best: list[tuple[str, str, str]] | None = None
+        nearest = ""
+        for folder, _ in self._by_use()[-_COMPARED:]:
+            try:
+                parts = json.loads((folder / _MANIFEST).read_bytes())["key"]
+                differing = key.differing(parts)
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+                continue
+            if best is None or len(differing) < len(best):
+                best, nearest = differing, folder.name
+        if best is None:
+            return "the cache holds no entry"
+        changes = "; ".join(f"{name} is {ours}, there {theirs}" for name, ours, theirs in best)
+        return f"the nearest entry, {nearest}, differs in {changes}"
+
+    def _by_use(self) -> list[tuple[Path, float]]:
+        """Entries and when they were used last, the latest last."""
+        found = []
+        for folder in self._folders():
+            try:
+                found.append((folder, (folder / _MANIFEST).stat().st_mtime))
+            except OSError:
+                continue  # being made or removed by another process
+        return sorted(found, key=lambda item: item[1])
+
+    def _folders(self) -> Iterator[Path]:
+        try:
+            names = os.listdir(self.entries)
+        except OSError:
+            return
+        yield from (self.entries / name for name in names if not name.startswith("."))
+
+    # -- the limit ---------------------------------------------------------------------
+
+    def size_bytes(self) -> int:
+        """Bytes in all files of the cache."""
+        return sum(_folder_bytes(top) for top in (self.entries, self.objects))
+
+    def _keep_limit(self, new: Path) -> None:
+        with self._lock:
+            if self._size_bytes is None:
+                self._remove_stale()
+                self._size_bytes = self.size_bytes()
+            else:
+                self._size_bytes += _folder_bytes(new)
+            if self._size_bytes <= self.limit_bytes:
+                return
+            self._size_bytes = self.size_bytes()  # the estimate knows nothing of other processes
+            if self._size_bytes > self.limit_bytes:
+                self._evict(new)
+
+    def _evict(self, new: Path) -> None:
+        assert self._size_bytes is not None
+        target = int(self.limit_bytes * _SHRINK_TO)
+        removed = 0
+        for path, _ in sorted([*self._by_use(), *self._object_files()], key=lambda item: item[1]):
+            if self._size_bytes <= target:
+                break
+            if path == new:
+                continue  # an artifact larger than the limit is still the one in use
+            self._size_bytes -= _folder_bytes(path) if path.is_dir() else _file_bytes(path)
+            if path.is_dir():
+                self._discard(path)
+            else:
+                path.unlink(missing_ok=True)
+            removed += 1
+        _LOG.log(f"removed {removed} entries used longest ago to stay under {self.limit_bytes} bytes")
+
+    def _object_files(self) -> list[tuple[Path, float]]:
+        found = []
+        for path in self.objects.glob("*.*"):
+            try:
+                found.append((path, path.stat().st_mtime))
+            except OSError:
+                continue
+        return found
+
+    def _remove_stale(self) -> None:
+        """Temporary folders of processes that died while writing."""
+        now = time.time()
+        for path in self.entries.glob(".*"):
+            try:
+                if now - path.stat().st_mtime > _STALE_S:
+                    shutil.rmtree(path, ignore_errors=True)
+            except OSError:
+                continue
+
+
+def _file_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _folder_bytes(folder: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(folder):
+        total += sum(_file_bytes(Path(parent, name)) for name in names)
+    return total
+
+
+# --------------------------------------------------------------------------- the one in use
+
+_temporary: Path | None = None
+_temporary_lock = threading.Lock()
+
+
+def current() -> Cache:
+    """The cache of the current settings; a temporary one, with one warning, if its folder cannot be written."""
+    settings = _settings.current().cache
+    if not settings.enabled:
+        return Cache(_temporary_folder(), settings.limit_bytes)
+    return _cache_in(settings.dir, settings.limit_bytes)
+
+
+def keep(
+    store: Cache, key: Key, plan: ArtifactPlan, library: Path | None, units: Sequence[SourceUnit], notes: Sequence[str]
+) -> Entry:
+    """`store.store`, or, where the disk takes no more, the same in the temporary cache, with one warning.
+
+    Raises: OSError if that cannot be written either.
+    """
+    try:
+        return store.store(key, plan, library, units, notes)
+    except OSError as error:
+        _warn_temporary(store.dir, error.strerror or str(error))
+        return Cache(_temporary_folder(), store.limit_bytes).store(key, plan, library, units, notes)
+
+
+def _warn_temporary(folder: Path, problem: str) -> None:
+    logs.warn_once(
+        f"cache folder {folder}",
+        f"the cache folder {folder} cannot be written ({problem}): compiled code is kept until this process ends, "
+        "in a temporary folder; set FRAMEJIT_CACHE_DIR to a folder that can be written",
+        component="inductor",
+    )
+
+
+@lru_cache(maxsize=8)
+def _cache_in(folder: Path, limit_bytes: int) -> Cache:
+    problem = _unwritable(folder)
+    if problem is None:
+        return Cache(folder, limit_bytes)
+    _warn_temporary(folder, problem)
+    return Cache(_temporary_folder(), limit_bytes, behind=folder)
+
+
+def _unwritable(folder: Path) -> str | None:
+    """Why no file can be made in `folder`, or None. Asked by trying: permission bits do not tell all
+    (root, read-only mounts, quotas)."""
+    try:
+        (folder / "entries").mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder / "entries"):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _temporary_folder() -> Path:
+    global _temporary
+    with _temporary_lock:
+        if _temporary is None or not _temporary.is_dir():
+            _temporary = Path(tempfile.mkdtemp(prefix="framejit-cache-"))
+            atexit.register(_remove_temporary, _temporary, os.getpid())
+        return _temporary
+
+
+def _remove_temporary(folder: Path, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child that exits must leave its parent's folder alone
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,398 @@
+"""What a compiled graph is, as data: the seam between the compiler and the runtime.
+
+Owns: the frozen dataclasses below, their JSON form, and the native ABI. The compiler (`inductor.driver.compile`)
+produces an `ArtifactPlan` and `SourceUnit`s; the runtime (`inductor.runtime`) loads the plan and the `.so`
+without importing the compiler. Must not know: loop IR, scheduling, g++, the disk cache.
+
+Buffers. Every memory area of a graph is one entry of a flat table, `char** bufs`, in this fixed order:
+
+    [ inputs... | new outputs... | constants... | packed... | arena | sizes ]
+
+* inputs: data pointers of the input tensors (storage offset already added), described by `plan.inputs`.
+* new outputs: fresh memory from the caching allocator, `plan.allocations[i].nbytes` bytes, 64-byte aligned.
+* constants: tensors lifted into the graph, bound by name when the artifact is loaded.
+* packed: `plan.packs`, weights in the layout that a kernel wants. The runtime fills them before the first step
+  that may read them, and again only when the tensor behind them has changed.
+* arena: one block of `plan.arena_bytes` for every intermediate; offsets into it are baked into the code. It may
+  be handed to the next call once this one has returned; nothing in it outlives a call.
+* sizes: only where the plan has symbols. An array of int64, made for each call: the values of `plan.symbols`, which the
+  runtime reads from the inputs, then those of `plan.derived`, which `extern "C" void fj_sizes(int64_t *sizes)` of the
+  library computes from them before anything else runs.
+
+A plan with symbols serves every value of them within their bounds. Wherever a field below is a `Size`, it is an int or
+an expression over the symbols; each such expression is one of `plan.symbols` or of `plan.derived`.
+
+Steps run in order. A `NativeSegment` is `extern "C" void symbol(char** bufs, const Runtime* rt)`; an `ExternCall`
+runs an op of the eager table from Python on views of the buffers. Most graphs are exactly one native segment.
+
+The native ABI (`RUNTIME_ABI`, the text below) is included verbatim by the generated code's prelude and by the
+prebuilt runtime; its version is part of every cache key.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from fxir.expr import nodes as E
+from fxir.expr.nodes import Expr, Sym
+
+Size: TypeAlias = int | Expr
+
+# Ends the prelude in a generated unit; logs show what stands after it.
+PRELUDE_END = "/* ---- end of the prelude ---- */\n"
+
+ABI_VERSION = 3
+
+RUNTIME_ABI = r"""
+typedef struct Runtime Runtime;
+/* One matrix product c = alpha * op(a) @ op(b) + beta * c, row-major like cblas. op transposes where trans_* is 1.
+   dtype: 0 float32, 1 float64. lda/ldb/ldc are row pitches in elements; batch products step by stride_* elements. */
+typedef struct {
+  int dtype, trans_a, trans_b;
+  long batch, m, n, k;
+  long lda, ldb, ldc;
+  long stride_a, stride_b, stride_c;
+  double alpha, beta;
+  const void *a, *b;
+  void *c;
+} GemmCall;
+/* Runs [begin, end) of a loop. Calls of one loop are disjoint, cover 0..n, and may run on several threads. */
+typedef void (*LoopFn)(void *ctx, long begin, long end);
+struct Runtime {
+  int version;     /* == ABI_VERSION */
+  int threads;     /* how many threads parallel_for can use, >= 1 */
+  /* Calls fn over 0..n, in blocks of at least `grain` iterations; returns when all are done. Runs serially when
+     n <= grain, inside another parallel loop, and while another Python thread's loop has the workers. */
+  void (*parallel_for)(const Runtime *rt, LoopFn fn, void *ctx, long n, long grain);
+  /* Runs one (batched) product, threaded as it likes. `threads` 1 inside a parallel_for body. */
+  void (*gemm)(const Runtime *rt, const GemmCall *call, int threads);
+  /* 64-byte aligned memory of the calling thread, kept between calls; `slot` 0 or 1 are two separate areas.
+     Its contents are lost at the thread's next call with the same slot. NULL: out of memory. */
+  void *(*scratch)(const Runtime *rt, int slot, long nbytes);
+  /* Notes, on the calling thread of a segment, that `value` fails plan.checks[check]. The segment goes on, memory-safe;
+     once it has returned the call raises. */
+  void (*fail)(const Runtime *rt, int check, long value);
+};
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """Layout of a tensor: sizes, element strides, dtype name ("float32") and device ("cpu", "cuda:0")."""
+
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    dtype: str
+    device: str = "cpu"
+
+    def fixed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(shape, strides) of a layout without symbols. TypeError for another one."""
+        if any(isinstance(n, Expr) for n in (*self.shape, *self.strides)):
+            raise TypeError(f"{self} has symbolic sizes; allowed: a layout without symbols")
+        return self.shape, self.strides  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class IntInput:
+    """An input that is a Python int: one of the plan's symbols."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """Where a call's value of `symbol` is read: a size, stride (of dim `dim`) or the storage offset of input `input`, or
+    that input itself. kind: "size", "stride", "offset" or "int"."""
+
+    symbol: Sym
+    kind: str
+    input: int
+    dim: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Fresh memory for one graph output buffer. Several outputs may be views of it."""
+
+    nbytes: Size
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A tensor bound when the artifact is loaded: `name` in the GraphModule's root."""
+
+    name: str
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class BufferView:
+    """A strided view of buffer `buffer` (index into `bufs`) starting `offset_bytes` in."""
+
+    buffer: int
+    offset_bytes: Size
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class NewOutput:
+    """A tensor over its own fresh memory: allocation `allocation`, at `offset` elements."""
+
+    allocation: int
+    spec: Spec
+    offset: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class InputAlias:
+    """The very tensor passed as input `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantAlias:
+    """The very tensor bound as constant `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOf:
+    """A view sharing storage with input `index` (`of="input"`), constant `index`, or output `index` of this
+    graph (`of="output"`); `offset` is in elements from that tensor's first element."""
+
+    of: str
+    index: int
+    spec: Spec
+    offset: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """An output that is not a tensor: None, a number, a bool or a string."""
+
+    value: bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IntOutput:
+    """An int that depends on the symbols."""
+
+    value: Expr
+
+
+Output = NewOutput | InputAlias | ConstantAlias | ViewOf | Literal | IntOutput
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSegment:
+    """`extern "C" void symbol(char** bufs, const Runtime* rt)` in the graph's shared object.
+
+    cost_ns: a rough estimate of its time on one thread. From it the runtime decides whether releasing the
+    interpreter lock pays, and whether the workers of the thread pool should stay awake for it.
+    """
+
+    symbol: str
+    cost_ns: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExternCall:
+    """Runs `eager.optable.table.OPS[op]` on `args` and leaves its result(s) in `outputs`.
+
+    args: the op's full positional arguments; a tensor is a `BufferView`, nested tuples are kept; the others are
+    None, bool, Size, float, complex, str, `DtypeArg` or `DeviceArg`.
+    outputs: one view per result, None for one that nobody reads. Where a view's strides are the op's own law the
+    runtime lets the kernel write straight into it, otherwise it copies.
+    node: the number of the call's node in the graph (see `inductor.base.user_lines`); -1 if it has none.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    outputs: tuple[BufferView | None, ...]
+    node: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Weights brought into a kernel's layout: `extern "C" void symbol(const void* source, void* target)`.
+
+    source: the buffer of an input or a constant. nbytes: of the packed form, which gets a buffer of its own.
+    """
+
+    symbol: str
+    source: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition on data that native code tests: on failure the call raises builtin exception `error` with `text`,
+    in which {} is the offending value and {size} is `size`."""
+
+    error: str
+    text: str
+    size: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeArg:
+    """An `eager.dtype` argument of an extern call, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArg:
+    """An `eager.device` argument of an extern call, by its text."""
+
+    text: str
+
+
+Step = NativeSegment | ExternCall
+
+
+@dataclass(frozen=True, slots=True)
+class SourceUnit:
+    """One C++ translation unit of the graph's shared object.
+
+    reusable: other graphs will ask for exactly this text (the GEMM cores), so its object file is kept and compiled
+    once per machine; its name and symbols depend on nothing but the text. vector_bits: preferred SIMD width, 0 for the
+    widest there is.
+    """
+
+    name: str
+    text: str
+    reusable: bool = False
+    vector_bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactPlan:
+    """Everything needed to run a compiled graph besides its shared object.
+
+    inputs: layouts the code was compiled for; the caller has checked them (guards).
+    outputs: how each output of the graph is made, in graph order.
+    written_inputs: inputs whose memory the graph writes (their version counters must be bumped).
+    checks: what `rt->fail` may report, by number. symbols, derived: see "sizes" above.
+    """
+
+    inputs: tuple[Spec | IntInput, ...]
+    outputs: tuple[Output, ...]
+    allocations: tuple[Allocation, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    packs: tuple[Pack, ...] = ()
+    arena_bytes: Size = 0
+    steps: tuple[Step, ...] = ()
+    written_inputs: tuple[int, ...] = ()
+    device: str = "cpu"
+    checks: tuple[Check, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    derived: tuple[Expr, ...] = ()
+    abi: int = field(default=ABI_VERSION)
+
+    def input_buffer(self, i: int) -> int:
+        """Index in `bufs` of input i."""
+        return i
+
+    def output_buffer(self, i: int) -> int:
+        """Index in `bufs` of allocation i."""
+        return len(self.inputs) + i
+
+    def constant_buffer(self, i: int) -> int:
+        """Index in `bufs` of constant i."""
+        return len(self.inputs) + len(self.allocations) + i
+
+    def packed_buffer(self, i: int) -> int:
+        """Index in `bufs` of the packed form that packs[i] makes."""
+        return self.constant_buffer(len(self.constants)) + i
+
+    @property
+    def arena_buffer(self) -> int:
+        """Index in `bufs` of the arena."""
+        return self.packed_buffer(len(self.packs))
+
+    @property
+    def sizes_buffer(self) -> int:
+        """Index in `bufs` of the sizes, where there are symbols."""
+        return self.arena_buffer + 1
+
+    @property
+    def sizes(self) -> tuple[Expr, ...]:
+        """What stands in the sizes of a call, in order."""
+        return (*(s.symbol for s in self.symbols), *self.derived)
+
+    def to_json(self) -> str:
+        """One line of JSON that `from_json` reads back to an equal plan (floats exact, inf and nan kept)."""
+        return json.dumps(_encode(self), separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> ArtifactPlan:
+        """Reads what `to_json` wrote. ValueError: not a plan, or of another ABI version."""
+        plan = _decode(json.loads(text))
+        if not isinstance(plan, ArtifactPlan):
+            raise ValueError(f"ArtifactPlan.from_json: the text holds a {type(plan).__name__}, not a plan; "
+                             "delete the cache entry and compile again")
+        if plan.abi != ABI_VERSION:
+            raise ValueError(f"ArtifactPlan.from_json: ABI {plan.abi}, this build has {ABI_VERSION}; compile again")
+        return plan
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What the compiler hands to the runtime: `inductor.driver.compile.compile_graph(graph, kind, request)` returns it.
+
+    notes: decisions worth showing (fusions refused, kernels chosen), one a line, for `explain` and the logs.
+    """
+
+    plan: ArtifactPlan
+    units: tuple[SourceUnit, ...]
+    notes: tuple[str, ...] = ()
+
+
+_CLASSES: dict[str, type] = {
+    c.__name__: c
+    for c in (Spec, IntInput, Symbol, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
+              IntOutput, NativeSegment, ExternCall, Pack, Check, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
+}
+_EXPRESSIONS: dict[str, type[Expr]] = {
+    c.__name__: c for c in (E.Int, E.Sym, E.Mul, E.FloorDiv, E.Mod, E.Min, E.Max, E.Add)
+}
+
+
+def _encode(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, tuple):
+        return [_encode(v) for v in value]
+    if isinstance(value, complex):
+        return {"": "complex", "re": value.real, "im": value.imag}
+    name = type(value).__name__
+    if isinstance(value, Expr):
+        # A normal form, stored as it is: `intern` with its fields is how it was made.
+        return {"": name, "expr": [_encode(field) for field in value.__reduce__()[1][1]]}
+    if _CLASSES.get(name) is not type(value):
+        raise TypeError(f"ArtifactPlan.to_json: cannot store a {name} ({value!r}); allowed: numbers, strings, None, "
+                        "tuples and the classes of inductor.artifact.format")
+    return {"": name, **{f: _encode(getattr(value, f)) for f in value.__dataclass_fields__}}  # type: ignore[attr-defined]
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(v) for v in value)
+    if not isinstance(value, dict):
+        return value
+    name = value.get("")
+    if name == "complex":
+        return complex(value["re"], value["im"])
+    if name in _EXPRESSIONS:
+        try:
+            return E.intern(_EXPRESSIONS[name], tuple(_decode(v) for v in value["expr"]))
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"ArtifactPlan.from_json: {value!r} is no expression ({error})") from None
+    cls = _CLASSES.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise ValueError(f"ArtifactPlan.from_json: unknown record {name!r}; delete the cache entry and compile again")
+    return cls(**{k: _decode(v) for k, v in value.items() if k})

@@ -1,0 +1,74 @@
+"""The switches of `compile(options=...)`: torch's names of settings, for one compilation.
+
+Owns what is accepted. The names and types are those of `inductor.config`; a setting of the whole process cannot be
+another one for one compilation, which is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from eager.utils._config_module import Config, Only, Setting, Values
+from inductor import config as _config
+
+# What a compilation can have otherwise than the process. `packing`: keep weights packed between calls.
+_AUTOTUNE: Final = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
+_OWN: Final = {"packing": True}
+config: Final = cast(Config, _config)
+
+_MODES: Final[dict[str, dict[str, Any]]] = {
+    "default": {},
+    "reduce-overhead": {"triton.cudagraphs": True},
+    "max-autotune-no-cudagraphs": {"max_autotune": True, "coordinate_descent_tuning": True},
+    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True, "coordinate_descent_tuning": True},
+}
+
+
+def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict[str, Any]:
+    """The options that a mode stands for, under torch's names; without `mode`, those of every mode.
+
+    Raises: RuntimeError for an unknown mode.
+    """
+    if mode is None:
+        return {name: dict(options) for name, options in _MODES.items()}
+    if mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    return dict(_MODES[mode])
+
+
+def list_options() -> list[str]:
+    """Every name that `options` may have."""
+    return sorted({*config.names(), *_OWN})
+
+
+def _name(given: str) -> str:
+    return given.replace("-", "_")
+
+
+def is_autotuned(options: Mapping[str, Any]) -> bool:
+    """Whether options ask for measured kernels."""
+    return any(value for given, value in options.items() if _name(given) in _AUTOTUNE)
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raises: RuntimeError for an unknown name or a value of another type; NotImplementedError for a value that has no effect here."""
+    for given, value in options.items():
+        name = _name(given)
+        if name not in config.names() and name not in _OWN:
+            raise RuntimeError(f"Unexpected optimization option {given}, known options are {list_options()}")
+        present = _OWN[name] if name in _OWN else config.read(name)
+        accepted = Values(present, (type(present),)) if name in _OWN else config.entry(name).values()
+        try:
+            accepted.check(given, value)
+        except (TypeError, ValueError) as error:
+            raise RuntimeError(f"Unexpected type of attr {given}, got {type(value).__name__} should be "
+                               f"{type(present).__name__}: {error}") from None  # fmt: skip
+        if name in _OWN or name in _AUTOTUNE:
+            continue
+        entry = config.entry(name)
+        if isinstance(entry, Setting) and value != present:
+            raise NotImplementedError(f"compile: options={{{given!r}: {value!r}}}: this is a setting of the process; "
+                                      f"set torch._inductor.config.{name}")  # fmt: skip
+        if isinstance(entry, Only):
+            entry.check(f"options[{given!r}]", value)

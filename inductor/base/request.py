@@ -1,0 +1,42 @@
+"""What the compiler is asked for, besides the graph: machine, mode and tuning knobs.
+
+Owns no behaviour. The backend makes one `Request` per compilation and passes it down; no stage reads settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fxir.base.options import CompileOptions
+from inductor.base.toolchain import Toolchain
+
+__all__ = ["Knobs", "Request"]
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What autotuning may vary; a plan made with other knobs computes the same values.
+
+    vector_bits: preferred SIMD width of loops, 0 for the widest there is; a compiler flag, not a matter of the code.
+    parallel_ns: least estimated time of a loop that is given to several threads.
+    """
+
+    vector_bits: int = 0
+    parallel_ns: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One compilation: `inductor.driver.compile.compile_graph(graph, kind, request) -> artifact.Compiled`.
+
+    tools: the C++ compiler and what it can do. options: what the user asked for. threads: of the pool that will
+    run the code. has_blas: whether `rt->gemm` is fast. packing: whether weights may be kept packed between calls
+    (inference). `GraphSignature.parameters` and lifted constants are the candidates.
+    """
+
+    tools: Toolchain
+    options: CompileOptions = field(default_factory=CompileOptions)
+    threads: int = 1
+    has_blas: bool = True
+    packing: bool = False
+    knobs: Knobs = field(default_factory=Knobs)

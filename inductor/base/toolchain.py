@@ -1,0 +1,378 @@
+"""The C++ compiler: which one it is, what it can do, and turning source units into one shared library.
+
+Owns: finding and probing the compiler, its flags, running it, reading its errors. Knows nothing of
+what the sources compute, nor of where artifacts are kept.
+
+Generated sources include nothing, so a kernel costs 20-50 ms; half of what is left is starting
+processes, and the link runs with -nostdlib because the driver's default libraries cost 30 ms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from eager.base import logs
+from eager.base import settings as _settings
+from inductor.base import records
+
+__all__ = ["CompileError", "Toolchain", "Unit", "build", "cpu_id", "toolchain"]
+
+_COMPONENT = logs.component("inductor")
+_CANDIDATES = ("g++", "c++", "clang++")
+_LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "env"})
+_PROBE_FORMAT = 3
+_ERROR_LINES = 12
+
+# -fno-math-errno and -fno-trapping-math let sqrt, floor and comparisons vectorise without
+# -ffast-math; contraction is off because generated code says where it wants an fma. Without -fno-builtin the compiler
+# replaces calls of libm depending on their surroundings: pow(x, 0.5) by sqrt(x), sin and cos of one argument by sincos.
+_BASE_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-stack-protector",
+    "-fopenmp-simd",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fno-builtin",
+    "-w",
+)
+# GCC 12 makes one of two equal functions, such as two running sums of one shape, and then leaves out the calls of both, as if
+# they wrote nothing. Equal kernels are written once anyway.
+_GCC_FLAGS = ("-fno-ipa-icf",)
+_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,--hash-style=gnu", "-Wl,--build-id=none")
+_LIBRARIES = ("-lm", "-lc", "-lgcc")
+
+
+class CompileError(RuntimeError):
+    """A compiler is missing, or did not accept what was generated.
+
+    command: what was run, empty if nothing could be. source: the file it was run on, kept on disk.
+    errors: the first lines it wrote.
+    """
+
+    def __init__(self, message: str, command: Sequence[str] = (), source: Path | None = None, errors: str = "") -> None:
+        self.command = tuple(command)
+        self.source = source
+        self.errors = errors
+        parts = [message]
+        if errors:
+            parts.append(errors)
+        if source is not None:
+            parts.append(f"source: {source}")
+        if command:
+            parts.append(f"command: {' '.join(command)}")
+        super().__init__("\n".join(parts))
+
+
+class Unit(Protocol):
+    """One translation unit: a name (a C identifier), its whole text, whether other graphs will ask
+    for exactly this text again, so that its object file is worth keeping, and the SIMD width it prefers (0: the widest)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def reusable(self) -> bool: ...
+    @property
+    def vector_bits(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """What a probe found; everything here goes into the cache key.
+
+    cxx: absolute path. version: its first line of --version. march: as given on the command line.
+    isa: the instruction-set macros that march turns on, sorted. simd_bits: the widest vector.
+    libc: name and version. vector_functions: what libmvec exports ("_ZGVeN16v_expf"), sorted.
+    cpu: vendor, model and flags of the machine, hashed.
+    """
+
+    cxx: str
+    version: str
+    march: str
+    isa: tuple[str, ...]
+    simd_bits: int
+    libc: str
+    vector_functions: tuple[str, ...]
+    cpu: str
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The compiler flags of a unit that prefers no vector width."""
+        return self.flags_for(0)
+
+    def flags_for(self, vector_bits: int) -> tuple[str, ...]:
+        """The compiler flags of a unit that prefers vectors of `vector_bits`; 0 means the widest."""
+        bits = vector_bits or self.simd_bits
+        width = (f"-mprefer-vector-width={bits}",) if self.simd_bits >= 256 else ()
+        gcc = () if "clang" in self.version.lower() else _GCC_FLAGS
+        return (*_BASE_FLAGS, *gcc, f"-march={self.march}", *width)
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether the CPU multiplies and adds in one instruction."""
+        return "__FMA__" in self.isa or "__ARM_FEATURE_FMA" in self.isa
+
+    def key(self) -> str:
+        """A digest of all that can change the machine code or whether it may run here."""
+        fields = [self.cxx, self.version, *self.flags, *_LINK_FLAGS, *_LIBRARIES, *self.isa, self.libc, self.cpu]
+        fields += self.vector_functions
+        return hashlib.sha256("\0".join(fields).encode()).hexdigest()[:32]
+
+
+def toolchain() -> Toolchain:
+    """The compiler to use under the current settings, probed once per machine and process.
+
+    Raises: CompileError if there is none, or if it cannot compile an empty file.
+    """
+    settings = _settings.current()
+    # PATH is part of what `which` answers; a test or user that changes it expects a new look.
+    return _toolchain(
+        settings.cpu.cxx, settings.cpu.march, settings.cache.dir, settings.cache.enabled, shutil.which("g++")
+    )
+
+
+@lru_cache(maxsize=16)
+def _toolchain(wanted: str, march: str, cache_dir: Path, use_disk: bool, _path_probe: str | None) -> Toolchain:
+    cxx = _find(wanted)
+    stat = os.stat(cxx)
+    cpu = cpu_id()
+    identity = f"{_PROBE_FORMAT}|{cxx}|{stat.st_size}|{stat.st_mtime_ns}|{march}|{cpu}|{_libc()}"
+    name = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    path = cache_dir / "toolchains" / f"{name}.json"
+    found = _read_probe(path, identity) if use_disk else None
+    if found is None:
+        found = _probe(cxx, march, cpu)
+        if use_disk:
+            records.write(path, identity, asdict(found))
+    return found
+
+
+def _find(wanted: str) -> str:
+    # CXX may be a whole command ("ccache g++ -m64"). The launcher is left out, since around a 30 ms
+    # compilation it costs more than it saves, and so are the flags: ours decide.
+    words = [w for w in wanted.split() if not w.startswith("-") and os.path.basename(w) not in _LAUNCHERS]
+    for name in (wanted, *words[:1]) if wanted else _CANDIDATES:
+        path = shutil.which(name)
+        if path is not None:
+            return os.path.abspath(path)
+    if wanted:
+        raise CompileError(
+            f"inductor: the C++ compiler {wanted!r} (from FRAMEJIT_CXX or CXX) was not found; "
+            "set it to the path of g++ or clang++"
+        )
+    raise CompileError(
+        f"inductor: no C++ compiler was found; looked for {', '.join(_CANDIDATES)} on PATH; "
+        "install one (Debian/Ubuntu: apt install g++) or set FRAMEJIT_CXX to its path"
+    )
+
+
+@lru_cache(maxsize=1)
+def cpu_id() -> str:
+    """Which CPU this is: a digest of vendor, model and feature flags of the first core.
+
+    Code made with -march=native must never follow a cache to another CPU.
+    """
+    wanted = {"vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features"}
+    lines = [platform.machine()]
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if not line.strip():
+                    break  # the second core: on a large machine the whole file takes 10 ms
+                if line.split(":", 1)[0].strip() in wanted:
+                    lines.append(line.strip())
+    except OSError:
+        lines.append(platform.processor())
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
+
+
+def _libc() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
+    except (ValueError, OSError):
+        return "-".join(platform.libc_ver()) or "unknown"
+
+
+# --------------------------------------------------------------------------- probing
+
+
+def _probe(cxx: str, march: str, cpu: str) -> Toolchain:
+    version = _run([cxx, "--version"], None).partition("\n")[0]
+    if not version:
+        raise CompileError("inductor: the compiler does not tell its version; is it g++ or clang++?", [cxx, "--version"])
+    macros = _run([cxx, f"-march={march}", "-dM", "-E", "-x", "c++", os.devnull], None)
+    names = set(re.findall(r"^#define (\w+)", macros, re.MULTILINE))
+    isa = tuple(sorted(n for n in names if re.match(r"__(AVX|SSE|FMA|F16C|BMI|VNNI|AMX|ARM_FEATURE|POPCNT)", n)))
+    bits = 512 if "__AVX512F__" in names else 256 if "__AVX2__" in names else 128
+    return Toolchain(cxx, version, march, isa, bits, _libc(), _libmvec_functions(cxx), cpu)
+
+
+def _libmvec_functions(cxx: str) -> tuple[str, ...]:
+    """The vector functions that exist. A declaration alone also promises ones that do not (fmodf)."""
+    path = _run([cxx, "-print-file-name=libmvec.so.1"], None).strip()
+    nm = shutil.which("nm")
+    if not os.path.isabs(path) or nm is None:
+        return ()
+    listing = _run([nm, "-D", "--defined-only", path], None)
+    return tuple(sorted(set(re.findall(r" (_ZGV\w+)", listing.replace(" i ", " T ")))))
+
+
+def _read_probe(path: Path, identity: str) -> Toolchain | None:
+    found = records.read(path, identity)
+    if found is None:
+        return None
+    found["isa"], found["vector_functions"] = tuple(found["isa"]), tuple(found["vector_functions"])
+    return Toolchain(**found)
+
+
+# --------------------------------------------------------------------------- running the compiler
+
+
+def _run(command: Sequence[str], source: Path | None, timeout_s: float | None = None) -> str:
+    setting = "FRAMEJIT_COMPILE_TIMEOUT_S" if timeout_s is None else "FRAMEJIT_UNROLL_TIMEOUT_S"
+    if timeout_s is None:
+        timeout_s = _settings.current().cpu.compile_timeout_s or None
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise CompileError(
+            f"inductor: the compiler was given up after {timeout_s} s ({setting})", command, source
+        ) from None
+    except OSError as error:
+        raise CompileError(f"inductor: the compiler cannot be run: {error}", command, source) from None
+    if done.returncode != 0:
+        raise CompileError(
+            _ending(done.returncode, source), command, source, _first_errors(done.stderr.decode(errors="replace"))
+        )
+    return done.stdout.decode(errors="replace")
+
+
+def _ending(returncode: int, source: Path | None) -> str:
+    if returncode < 0:
+        try:
+            name = signal.Signals(-returncode).name
+        except ValueError:
+            name = str(-returncode)
+        return f"inductor: the compiler was killed by {name} (out of memory?)"
+    what = "the compiler failed" if source is None else "generated code did not compile"
+    return f"inductor: {what} (exit status {returncode})"
+
+
+def _first_errors(text: str) -> str:
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if "error" in line or "undefined" in line), 0)
+    kept = lines[start : start + _ERROR_LINES]
+    left = len(lines) - start - len(kept)
+    return "\n".join([*kept, f"... {left} more lines"] if left > 0 else kept)
+
+
+# --------------------------------------------------------------------------- building
+
+
+def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path | None = None,
+          timeout_s: float | None = None) -> float:  # fmt: skip
+    """Compile `units`, one compiler per core, and link them into the shared library `target`.
+
+    objects: a folder where the object files of reusable units are kept under a digest of their text
+    and the toolchain; None keeps none. timeout_s: after so long a run of the compiler is given up; None: as the settings say.
+    Returns: elapsed seconds.
+    Raises: CompileError. The sources of a failed build stay on disk, at the path that it names.
+    """
+    start = time.perf_counter()
+    work = Path(tempfile.mkdtemp(prefix="framejit-"))
+    try:
+        sources = [_write_source(work, unit) for unit in units]
+        if len(units) == 1 and not (units[0].reusable and objects):
+            flags = tools.flags_for(units[0].vector_bits)
+            _run([tools.cxx, *flags, *_LINK_FLAGS, str(sources[0]), "-o", str(target), *_LIBRARIES], sources[0], timeout_s)
+        else:
+            made = _compile_all(units, sources, tools, objects, timeout_s)
+            _run([tools.cxx, *_LINK_FLAGS, *map(str, made), "-o", str(target), *_LIBRARIES], sources[0], timeout_s)
+    except CompileError:
+        _COMPONENT.log(f"the sources of the failed build are kept in {work}")
+        raise
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    shutil.rmtree(work, ignore_errors=True)
+    elapsed = time.perf_counter() - start
+    _COMPONENT.log(f"compiled {len(units)} unit(s) with {os.path.basename(tools.cxx)} in {elapsed * 1e3:.0f} ms")
+    return elapsed
+
+
+def _write_source(work: Path, unit: Unit) -> Path:
+    path = work / f"{unit.name}.cpp"
+    path.write_text(unit.text)
+    return path
+
+
+def compile_workers() -> int:
+    """Compiler processes that run at once."""
+    return _settings.current().cpu.compile_workers or len(os.sched_getaffinity(0))
+
+
+def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, objects: Path | None,
+                 timeout_s: float | None) -> list[Path]:  # fmt: skip
+    with ThreadPoolExecutor(min(compile_workers(), len(units))) as pool:
+        jobs = [pool.submit(_compile_one, u, s, tools, objects, timeout_s) for u, s in zip(units, sources, strict=True)]
+        try:
+            return [job.result() for job in jobs]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | None, timeout_s: float | None) -> Path:
+    command = [tools.cxx, *tools.flags_for(unit.vector_bits), "-c", str(source), "-o"]
+    if objects is None or not unit.reusable:
+        target = source.with_suffix(".o")
+        _run([*command, str(target)], source, timeout_s)
+        return target
+    digest = hashlib.sha256(f"{tools.key()}\0{unit.vector_bits}\0{unit.text}".encode()).hexdigest()[:40]
+    kept = objects / f"{digest}.o"
+    if _sealed(kept):
+        return kept
+    fresh = source.with_suffix(".o")
+    _run([*command, str(fresh)], source, timeout_s)
+    _keep(fresh, kept)
+    return fresh
+
+
+def _sealed(path: Path) -> bool:
+    """Whether the object file is whole: its digest stands beside it."""
+    try:
+        return path.with_suffix(".sha256").read_bytes() == hashlib.sha256(path.read_bytes()).hexdigest().encode()
+    except OSError:
+        return False
+
+
+def _keep(fresh: Path, kept: Path) -> None:
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        content = fresh.read_bytes()
+        records.replace_file(kept, content)
+        records.replace_file(kept.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode())
+    except OSError as error:
+        _COMPONENT.log(f"the object file {kept.name} is not kept: {error}")

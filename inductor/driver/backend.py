@@ -1,0 +1,350 @@
+"""The backend "inductor": graphs to native code, through the cache on disk.
+
+Owns: the order of things (key, lookup, compile, build, store, load), the modes, the logs of a compilation. Must not
+know: the loop IR; the compiler's stages are imported by `_compiler` and only when the cache has no answer.
+
+The modes:
+  default         heuristics everywhere; matrix kernels that were measured on this machine before are used.
+  reduce-overhead the same code; an output tensor that nobody refers to any more is written again by the next call,
+                  so that a call allocates nothing. An output that is still referred to, by a view, an ndarray or a
+                  weak reference as well, is never touched.
+  max-autotune    matrix kernels and code generator knobs are measured for this graph; winners stay on disk.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from eager._tensor.tensor import Tensor
+from eager.base import logs, settings
+from eager.base import machine as host
+from eager.base.spec import TensorSpec
+from eager.optable.table import OPS, Kind
+from fxir.backends import register_backend
+from fxir.base.options import CompileOptions, GraphKind
+from fxir.ir.fingerprint import canonical_symbols, graph_hash, renamed
+from fxir.ir.graph import Graph
+from fxir.ir.graph_module import GraphModule
+from fxir.region.aot import aot_compile
+from fxir.region.repro import BACKEND_NAMES
+from inductor.artifact import cache
+from inductor.artifact.cache import Cache, Entry, Key
+from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec
+from inductor.base import toolchain
+from inductor.base.options import check_options, is_autotuned
+from inductor.base.request import Knobs, Request
+from inductor.base.toolchain import Toolchain
+from inductor.base.user_lines import Lines, with_lines
+from inductor.runtime import loader
+from inductor.runtime.compiled import Artifact, explain_entry, kernels
+from inductor.runtime.loader import CompiledGraph
+
+__all__ = ["compile_graph", "inductor"]
+
+_COMPONENT = logs.component("inductor")
+_OUTPUT = logs.artifact("output_code")
+_KERNELS = logs.artifact("kernel_code")
+_TIME = logs.artifact("compile_time")
+_HINTS = logs.artifact("perf_hints")
+_CACHE = logs.artifact("cache")
+_REPLAY = logs.artifact("cudagraphs")
+
+
+def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
+    """Compile `gm` to native code (see `fxir.backends.Backend`).
+
+    Raises: CompileError without a C++ compiler, or if generated code does not compile.
+    """
+    return aot_compile(gm, example_inputs, compile_graph, options)
+
+
+register_backend("inductor", inductor, check_options, writes_at_end=True)
+
+
+# --------------------------------------------------------------------------- one graph
+
+
+def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
+    """A functional graph as a native callable from real tensors to a tuple.
+
+    The `CompiledGraph` has an `artifact` (`inductor.runtime.compiled.Artifact`) that explains and saves it.
+    Raises: NeedsStatic for a symbol that the compiler cannot leave open; CompileError.
+    """
+    clock = _Clock()
+    host.configure()
+    tools = toolchain.toolchain()
+    key = _key(graph, kind, options, tools)
+    clock.lap("key")
+    store = cache.current()
+    entry = store.lookup(key)
+    clock.lap("lookup")
+    loaded: CompiledGraph | None = None
+    if entry is not None:
+        loaded = _load_found(store, entry, key, graph, kind, options)
+        clock.lap("load")
+    if loaded is None:
+        entry = _make(graph, kind, options, tools, key, store, clock)
+        loaded = _load(entry, key, graph, kind, options)
+        clock.lap("load")
+        loaded.artifact = Artifact(key, entry, _constants(graph), "compiled", clock.total_s, _lines(graph))
+    if options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD:
+        kept = sum(a.nbytes for a in loaded.artifact.entry.plan.allocations)
+        _REPLAY.log(
+            f"graph {key.digest[:12]}: no CUDA graph on the CPU; its plan is static, and {kept} bytes of outputs and "
+            f"{loaded.arena_bytes} of scratch are used again by each call while nobody refers to them"
+        )
+    if _OUTPUT.enabled:
+        _OUTPUT.log(explain_entry(loaded.artifact.entry, loaded.artifact.lines, sources=True))
+    if _KERNELS.enabled:
+        for name, text in loaded.artifact.entry.sources().items():
+            _KERNELS.log(f"// {loaded.artifact.entry.folder / name}\n{kernels(text, loaded.artifact.lines)}")
+    if _HINTS.enabled:
+        _log_hints(loaded.artifact.entry.plan, loaded.artifact.lines)
+    _TIME.log(f"{kind.value} graph {key.digest[:12]}, {loaded.artifact.origin}: {clock}")
+    _dump(graph, kind, key, loaded.artifact.entry)
+    return loaded
+
+
+def _log_hints(plan: ArtifactPlan, lines: Lines) -> None:
+    """Name each of the user's calls that runs as an eager kernel, once in a process. Calls without a line are our own."""
+    for step in plan.steps:
+        if isinstance(step, ExternCall) and step.node in lines and OPS[step.op].kind is not Kind.EFFECT:
+            text = f"{step.op} ({lines[step.node]}) runs as a call of its eager kernel: the loops before and after it are not fused with it"
+            if logs.first_time(text):
+                _HINTS.log(text)
+
+
+def _lines(graph: Graph) -> Lines:
+    """The user's line of each node that has one."""
+    found = ((i, node.info.origin) for i, node in enumerate(graph.nodes))
+    return {i: f"{origin.file}:{origin.line}" for i, origin in found if origin is not None}
+
+
+class _Clock:
+    """Where the time of one compilation went."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.perf_counter()
+        self._laps: list[tuple[str, float]] = []
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self._laps.append((name, now - self._last))
+        self._last = now
+
+    @property
+    def total_s(self) -> float:
+        return self._last - self._start
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in self._laps)
+        return f"{self.total_s * 1e3:.1f} ms ({parts})"
+
+
+# --------------------------------------------------------------------------- the key
+
+
+def _tuned(options: CompileOptions) -> bool:
+    asked = options.mode.startswith("max-autotune") or is_autotuned(options.options)
+    return asked or settings.current().cpu.max_autotune
+
+
+def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Key:
+    names = canonical_symbols(graph)
+    inputs = ", ".join(_spec_text(renamed(n.info.spec, names)) for n in graph.placeholders)
+    return Key.of(
+        {
+            "graph": graph_hash(graph)[:32],
+            "inputs": inputs,
+            "kind": kind.value,
+            # default and reduce-overhead run the same code: one artifact serves both.
+            "mode": "max-autotune" if _tuned(options) else "default",
+            "options": ", ".join(f"{name}={value!r}" for name, value in options.options.items()),
+            "compiler": cache.source_digest(),
+            "toolchain": tools.key(),
+            "threads": str(host.threads()),
+            "blas": str(host.has_blas()),
+        }
+    )
+
+
+def _spec_text(spec: Any) -> str:
+    if not isinstance(spec, TensorSpec):
+        return "int" if spec is None else repr(spec)
+    strides = "" if spec.is_contiguous() else f" strides {spec.strides}"
+    return f"{spec.dtype.name}{list(spec.shape)}{strides}" + ("" if spec.device.type == "cpu" else f" {spec.device}")
+
+
+# --------------------------------------------------------------------------- from the cache
+
+
+def _constants(graph: Graph) -> dict[str, Tensor]:
+    """The graph's lifted tensors by position: the key knows no names, so a hit may come with other ones."""
+    names = dict.fromkeys(str(node.target) for node in graph.find("get_attr"))
+    return {str(i): graph.root[name] for i, name in enumerate(names)}
+
+
+def _load(entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
+    # The outputs of a forward graph get a history: kept, they would hold it, and could never be used again.
+    keep = options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD
+    return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep,
+                       lines=_lines(graph))  # fmt: skip
+
+
+def _load_found(
+    store: Cache, entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions
+) -> CompiledGraph | None:
+    """The entry made callable, or None if it cannot be (then it is removed, and compiled again)."""
+    try:
+        loaded = _load(entry, key, graph, kind, options)
+    except (OSError, LookupError) as error:
+        _CACHE.log(f"the entry {key.digest} is not used: {error}; compiling again")
+        store.discard(key)
+        return None
+    loaded.artifact = Artifact(key, entry, _constants(graph), "disk cache", 0.0, _lines(graph))
+    return loaded
+
+
+# --------------------------------------------------------------------------- from the compiler
+
+
+def _compiler() -> Callable[[Graph, GraphKind, Request], Compiled]:
+    """The compiler's entry. Imported here so that a cache hit does not pay for it."""
+    compile_: Callable[[Graph, GraphKind, Request], Compiled] = importlib.import_module(
+        "inductor.driver.compile"
+    ).compile_graph
+    return compile_
+
+
+def _request(kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Request:
+    return Request(
+        tools=tools,
+        options=options,
+        threads=host.threads(),
+        has_blas=host.has_blas(),
+        packing=kind is GraphKind.INFERENCE and bool(options.get("packing", True)),
+    )
+
+
+def _make(
+    graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain, key: Key, store: Cache, clock: _Clock
+) -> Entry:
+    request = _request(kind, options, tools)
+    compile_ = _compiler()
+    clock.lap("import compiler")
+    if _tuned(options):
+        compiled = _autotuned(graph, kind, request, store, compile_)
+        clock.lap("autotune")
+    else:
+        compiled = _with_winners(store, request, lambda: compile_(graph, kind, request))
+        clock.lap("generate code")
+    with TemporaryDirectory(prefix="framejit-build-") as folder:
+        library = _build(compiled, Path(folder), request, store)
+        clock.lap("g++")
+        plan = _by_position(compiled, graph)
+        entry = cache.keep(store, key, plan, library, compiled.units, compiled.notes)
+    clock.lap("store")
+    return entry
+
+
+def _by_position(compiled: Compiled, graph: Graph) -> Any:
+    names = list(dict.fromkeys(str(node.target) for node in graph.find("get_attr")))
+    renamed = tuple(replace(c, name=str(names.index(c.name))) for c in compiled.plan.constants)
+    return replace(compiled.plan, constants=renamed)
+
+
+def _build(compiled: Compiled, folder: Path, request: Request, store: Cache) -> Path | None:
+    if not compiled.units:
+        return None
+    library = folder / "kernels.so"
+    toolchain.build(compiled.units, library, request.tools, store.objects, request.options.compiler_timeout_s)
+    return library
+
+
+# --------------------------------------------------------------------------- autotuning
+
+
+def _with_winners(store: Cache, request: Request, run: Callable[[], Compiled]) -> Compiled:
+    """`run` with the matrix kernels that were measured on this machine before."""
+    folder = store.dir / "autotune"
+    if not folder.is_dir():
+        return run()
+    gemm, autotune = _tuning()
+    with gemm.decided(autotune.Winners(folder, request.tools, request.threads)):
+        return run()
+
+
+def _tuning() -> tuple[Any, Any]:
+    return importlib.import_module("inductor.cpp.gemm"), importlib.import_module("inductor.driver.autotune")
+
+
+def _autotuned(
+    graph: Graph,
+    kind: GraphKind,
+    request: Request,
+    store: Cache,
+    compile_: Callable[[Graph, GraphKind, Request], Compiled],
+) -> Compiled:
+    """Matrix kernels first, each on its own; then the code generator's knobs, on the whole graph."""
+    gemm, autotune = _tuning()
+    budget_s = float(settings.current().cpu.autotune_budget_s)
+    winners = autotune.Winners(store.dir / "autotune", request.tools, request.threads)
+    with gemm.collect() as wanted:
+        first = compile_(graph, kind, request)
+    if wanted:
+        autotune.tune_gemms(wanted, request.tools, winners, store.objects, budget_s * 0.6)
+    if any(isinstance(spec, Spec) and spec.device != "cpu" for spec in first.plan.inputs):
+        return first
+    if first.plan.symbols:  # knobs are measured on inputs of one shape: here there are many
+        with gemm.decided(winners):
+            return compile_(graph, kind, request)
+    made: dict[Knobs, Compiled] = {}
+    with gemm.decided(winners), TemporaryDirectory(prefix="framejit-tune-") as folder:
+
+        def load(knobs: Knobs) -> CompiledGraph | None:
+            compiled = made[knobs] = _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs)))
+            if any(c.units == compiled.units and c.plan == compiled.plan for k, c in made.items() if k != knobs):
+                return None
+            place = Path(folder) / str(len(made))
+            place.mkdir()
+            library = _build(compiled, place, request, store)
+            plan = _by_position(compiled, graph)
+            return loader.load(plan, library, _constants(graph), name=f"variant {knobs}")
+
+        inputs = autotune.synthetic_inputs([s for s in first.plan.inputs if isinstance(s, Spec)])
+        variants = autotune.knob_variants(request.tools, request.threads)
+        return made[autotune.tune_knobs(variants, load, inputs, budget_s * 0.4)]
+
+
+def _preferring(knobs: Knobs, compiled: Compiled) -> Compiled:
+    """With the vector width of `knobs`; the GEMM cores are written for one width."""
+    units = tuple(u if u.reusable else replace(u, vector_bits=knobs.vector_bits) for u in compiled.units)
+    return replace(compiled, units=units)
+
+
+# --------------------------------------------------------------------------- looking at it
+
+
+def _dump(graph: Graph, kind: GraphKind, key: Key, entry: Entry) -> None:
+    """With TORCH_COMPILE_DEBUG=1: the graph, the plan and the sources, in a folder of their own."""
+    debug = settings.current().debug
+    if not debug.enabled:
+        return
+    folder = debug.dir / f"{kind.value}-{key.digest[:12]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "graph.py").write_text(GraphModule(graph.root, graph).readable())
+        (folder / "plan.json").write_text(entry.plan.to_json())
+        for name, text in entry.sources().items():
+            (folder / name).write_text(with_lines(text, _lines(graph)))
+    except OSError as error:
+        _COMPONENT.warning(f"the debug folder {folder} cannot be written: {error}")
+
+
+BACKEND_NAMES[compile_graph] = "inductor"

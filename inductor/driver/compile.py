@@ -1,0 +1,548 @@
+"""The compiler's stages in order: graph -> loop program -> schedule -> C++ and a plan.
+
+Owns the order, the placement of buffers in `bufs`, the printing of steps that are no nests, and the plan's
+outputs. Knows nothing of g++, the disk cache or how a plan is run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from fxir.base.options import GraphKind
+from fxir.expr import rules as E
+from fxir.ir.fingerprint import canonical_symbols
+from fxir.ir.graph import Graph
+from fxir.symbols.shapes import NeedsStatic
+from inductor.artifact import format as A
+from inductor.base.request import Request
+from inductor.base.toolchain import compile_workers
+from inductor.base.user_lines import title
+from inductor.cpp import gemm
+from inductor.cpp.bundles import LoopNest, in_memory, loop_nest, row_local
+from inductor.cpp.epilogue import Epilogue, match, print_epilogue
+from inductor.cpp.functions import NAME, SIZES, SIZES_IN, Functions, arguments, comment, declared
+from inductor.cpp.gemm_problem import GemmCode
+from inductor.cpp.nests import Kernel, Place, print_nest
+from inductor.cpp.prelude import forms_used, prelude
+from inductor.cpp.products import Problem, unit_strides
+from inductor.cpp.run_time import Sizes
+from inductor.cpp.units import spread
+from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
+from inductor.ir import definitions as ir
+from inductor.ir.inline import FUSION, Refusal
+from inductor.ir.sizes import Size, at_least, is_symbolic, plain, product
+from inductor.ir.substitute import free_axes
+from inductor.lowering import lower
+from inductor.plan.memory import lifetimes, plan_arena
+from inductor.plan.schedule import Nest, Schedule, Single, Step, schedule
+
+_FAIL: Final = "rt->fail(rt, (int)FJ_CHECKS[0] - 1, FJ_CHECKS[1]);"
+CHECK_BYTES: Final = 64  # at the start of the arena of a program with checks
+
+
+def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled:
+    """Everything that running `graph` natively needs: its plan and its source units.
+
+    Raises: NeedsStatic where something cannot be done with a symbol of the graph.
+    """
+    parameters = graph.signature.parameters if graph.signature is not None else ()
+    try:
+        made = schedule(lower(graph))
+        return _Compiler(made, request, parameters).build()
+    except NeedsStatic as refusal:
+        known = {name: s for s, name in canonical_symbols(graph).items()}
+        symbols = [known[s] for s in refusal.symbols if s in known]
+        raise NeedsStatic(symbols or known.values(), refusal.why) from None
+
+
+@dataclass(slots=True)
+class _Code:
+    """What one step comes to: function texts, and the statements that run it (or an extern call)."""
+
+    text: str = ""
+    statements: list[str] = field(default_factory=list)
+    extern: A.ExternCall | None = None
+    cost_ns: float = 0.0
+    symbolic_ps: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """How a matrix product is computed: by `code`, or by rt->gemm. packed: the buffer of its packed weight.
+    epilogue: the pointwise loops that each finished block goes through."""
+
+    problem: Problem
+    code: GemmCode | None = None
+    packed: int | None = None
+    epilogue: Epilogue | None = None
+
+
+class _Compiler:
+    def __init__(self, made: Schedule, request: Request, parameters: tuple[int, ...] = ()) -> None:
+        self.made, self.program, self.request, self.parameters = made, made.program, request, parameters
+        self.nests: dict[int, LoopNest] = {i: loop_nest(s) for i, s in enumerate(made.steps) if isinstance(s, Nest)}
+        self.memory = in_memory(made, self.nests)
+        self.local = row_local(made, self.nests, self.memory)
+        self.units: dict[str, A.SourceUnit] = {}
+        self.functions = Functions()
+        self.notes: list[str] = [str(r) for r in made.refusals]
+        self.packs: list[A.Pack] = []
+        self.products: dict[int, _Product] = {}
+        self.absorbed: dict[int, int] = {}  # nests that run as the epilogue of a product -> its step
+        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
+        self.places: dict[str, Place] = {}
+        self.taken: dict[str, str] = {}  # targets of scatters -> who goes on in their memory
+        self.sizes = Sizes([s for s, _ in self.program.symbols])
+        self.results = _extern_results(self.program)
+        self.given = {n: ("input", i) for i, n in enumerate(self.program.inputs)}
+        self.given |= {n: ("constant", i) for i, (n, _) in enumerate(self.program.constants)}
+
+    # ---- the plan ----
+
+    def build(self) -> A.Compiled:
+        buffers = self.program.buffers
+        inputs = tuple(_spec(buffers[n].layout) if n in buffers else A.IntInput() for n in self.program.inputs)
+        constants = tuple(A.Constant(key, _spec(self.program.buffers[n].layout)) for n, key in self.program.constants)
+        returned = self._returned()
+        allocations = tuple(A.Allocation(at_least(buffers[n].layout.nbytes, 1)) for n in returned)
+        self._choose_products(A.ArtifactPlan(inputs, (), allocations, constants))
+        plan = A.ArtifactPlan(inputs, (), allocations, constants, tuple(self.packs))
+        for i, n in enumerate(self.program.inputs):
+            if n in buffers:
+                self._put(n, plan.input_buffer(i), 0)
+        for i, n in enumerate(returned):
+            self._put(n, plan.output_buffer(i), 0)
+        for i, (n, _) in enumerate(self.program.constants):
+            self._put(n, plan.constant_buffer(i), 0)
+        arena = self._arena(plan)
+        steps, text = self._steps()
+        positions = {n: i for i, n in enumerate(returned)}
+        outputs = tuple(self._output(r, positions) for r in self.program.outputs)
+        written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
+        symbols = tuple(A.Symbol(s, source.kind, source.input, source.dim) for s, source in self.program.symbols)
+        plan = A.ArtifactPlan(inputs, outputs, allocations, constants, tuple(self.packs), arena, steps, written,
+                              checks=tuple(A.Check(*c) for c in self.program.checks), symbols=symbols)  # fmt: skip
+        plan = replace(plan, derived=self.sizes.derived(plan))
+        units = self._source_units(text, plan)
+        return A.Compiled(plan, (*units, *self.units.values()), tuple(self.notes))
+
+    def _put(self, name: str, entry: int, offset: Size) -> None:
+        number = -1 if isinstance(offset, int) else self.sizes.number(offset)
+        self.places[name] = Place(entry, offset, self.program.buffers[name].layout.dtype, number)
+
+    def _returned(self) -> list[str]:
+        """Buffers of our own that outputs refer to, each once."""
+        names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
+        return [n for n in names if n not in self.given]
+
+    def _arena(self, plan: A.ArtifactPlan) -> Size:
+        sizes: dict[str, Size] = {}
+        uses: list[set[str]] = []
+        for i, step in enumerate(self.made.steps):
+            uses.append(self._touched(i, step))
+        for nest, at in self.absorbed.items():
+            uses[at] |= uses[nest]
+            uses[nest] = set()
+        uses.append({w.value.buffer for w in self.program.writes})
+        self._take_over()
+        uses = [{self._holder(n) for n in names} for names in uses]
+        for names in uses:
+            for n in names:
+                if n in self.memory and n not in self.places:
+                    sizes[n] = self.program.buffers[n].layout.nbytes
+        offsets, total = plan_arena(lifetimes(sizes, uses))
+        head = CHECK_BYTES if self.program.checks else 0
+        for n, offset in offsets.items():
+            self._put(n, plan.arena_buffer, plain(head + offset))
+        for n in self.taken:
+            holder = self.places[self._holder(n)]
+            self._put(n, holder.entry, holder.offset_bytes)
+        return plain(head + total)
+
+    def _take_over(self) -> None:
+        """A scatter works in the memory of its target, where nobody else reads that."""
+        readers = Counter(n for b in self.program.buffers.values() for n in ir.reads(b.definition))
+        loaded = {v.buffer for s in self.made.steps if isinstance(s, Single) and s.member.definition is not None
+                  for v in ir.walk(ir.operands(s.member.definition)) if isinstance(v, ir.Load)}  # fmt: skip
+        for step in self.made.steps:
+            d = step.member.definition if isinstance(step, Single) else None
+            if isinstance(d, ir.Scatter) and readers[d.target] == 1 and d.target not in self.places and d.target not in loaded:
+                self.taken[d.target] = step.member.name  # type: ignore[union-attr]
+
+    def _holder(self, name: str) -> str:
+        """The buffer whose memory `name` is in."""
+        while name in self.taken:
+            name = self.taken[name]
+        return name
+
+    def _touched(self, i: int, step: Step) -> set[str]:
+        if isinstance(step, Single):
+            return {step.member.name, *ir.reads(step.member.definition), *self._results(step.member.definition)}
+        names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
+        for b in self.nests[i].bundles:
+            for m in b.members:
+                names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
+        return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
+
+    def _results(self, d: Any) -> list[str]:
+        """Every buffer that an extern call writes; those that nobody reads need a place of their own too."""
+        if not isinstance(d, ir.Extern):
+            return []
+        return [b.name for b in self.results[d.call].values()]
+
+    def _output(self, r: Any, returned: Mapping[str, int]) -> A.Output:
+        if isinstance(r, E.Expr):
+            return A.IntOutput(r)
+        if not isinstance(r, ir.Ref):
+            return A.Literal(r)
+        spec = _spec(r.layout)
+        kind, index = self.given.get(r.buffer, ("", 0))
+        if not kind:
+            return A.NewOutput(returned[r.buffer], spec, r.offset)
+        if r.offset == 0 and r.layout == self.program.buffers[r.buffer].layout:
+            return A.InputAlias(index) if kind == "input" else A.ConstantAlias(index)
+        return A.ViewOf(kind, index, spec, r.offset)
+
+    # ---- matrix products: which kernel, and which weights are kept packed ----
+
+    def _choose_products(self, plan: A.ArtifactPlan) -> None:
+        """Before memory is placed, for packed weights have buffers of their own."""
+        for i, step in enumerate(self.made.steps):
+            if isinstance(step, Single) and isinstance(step.member.definition, ir.Matmul):
+                follower, epilogue = self._follower(i, step.member)
+                made = self._choose_product(i, step.member, step.member.definition, plan, epilogue)
+                self.products[i] = made
+                if made.epilogue is not None:
+                    self.absorbed[follower] = i
+                    self._share(i, step.member.name, made.epilogue)
+
+    def _follower(self, i: int, product: ir.Buffer) -> tuple[int, Epilogue | None]:
+        """The first nest that reads the product, as its epilogue, if all else that it reads exists by then."""
+        for j in range(i + 1, len(self.made.steps)):
+            step = self.made.steps[j]
+            if isinstance(step, Single) or product.name not in {n for m in step.members for n in ir.reads(m.definition)}:
+                continue
+            mine = {m.name for m in step.members}
+            late = [n for m in step.members for n in ir.reads(m.definition) if n not in mine and self.made_at.get(n, -1) > i]
+            found = match(product, self.nests[j])
+            if late:
+                found = Refusal(product.name, ", ".join(mine), f"{late[0]} is computed after the product")
+            if isinstance(found, Epilogue):
+                return j, found
+            self.notes.append(str(found))
+            FUSION.log(str(found))
+            break
+        return -1, None
+
+    def _share(self, i: int, product: str, epilogue: Epilogue) -> None:
+        """Compute the product in the memory of the result that its epilogue makes of it, if nobody else reads it."""
+        readers = [b.name for b in self.program.buffers.values() if product in ir.reads(b.definition)]
+        mine = {s.buffer.name for s in epilogue.stores}
+        leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
+        if epilogue.in_place in self.memory and set(readers) <= mine and product not in leaves and epilogue.in_place:
+            self.taken[product] = epilogue.in_place
+
+    def _choose_product(self, i: int, b: ir.Buffer, d: ir.Matmul, plan: A.ArtifactPlan, epilogue: Epilogue | None) -> _Product:
+        batch, m, k = d.a.layout.shape
+        n = d.b.layout.shape[2]
+        sa, sb = d.a.layout.strides, d.b.layout.strides
+        pitch = n if isinstance(m, int) and m <= 1 else b.layout.strides[1]
+        problem = Problem(b.layout.dtype.name, batch, m, n, k, unit_strides(sa[1:], (m, k)), unit_strides(sb[1:], (k, n)), pitch,
+                          (sa[0], sb[0], b.layout.strides[0]))  # fmt: skip
+        if 0 in (batch, m, n, k) or d.alpha != 1.0:
+            return _Product(problem)
+        source = self._packable(d, plan)
+        has_blas = self.request.has_blas and problem.suits_blas()
+        after = None if epilogue is None else f"gemm{i}_epilogue"
+        for packed in (True, False) if source is not None else (False,):
+            code = gemm.emit(problem.nominal(), f"gemm{i}", after, self.request.tools, packed=packed, has_blas=has_blas,
+                             run_time=problem.run_time(epilogue is not None))  # fmt: skip
+            if code is None:
+                continue
+            if not packed:
+                return _Product(problem, code, epilogue=epilogue)
+            assert source is not None
+            self.packs.append(A.Pack(code.pack_symbol, source, code.packed_bytes))
+            return _Product(problem, code, plan.packed_buffer(len(self.packs) - 1), epilogue)
+        return _Product(problem)
+
+    def _packable(self, d: ir.Matmul, plan: A.ArtifactPlan) -> int | None:
+        """The buffer of a weight that stays the same from call to call: a parameter or a lifted tensor."""
+        if not self.request.packing or d.b.offset != 0 or d.b.layout.shape[0] != 1:
+            return None
+        if is_symbolic(*d.b.layout.shape, *d.b.layout.strides):
+            return None
+        inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
+        if d.b.buffer in inputs and inputs.index(d.b.buffer) in self.parameters:
+            return plan.input_buffer(inputs.index(d.b.buffer))
+        if d.b.buffer in constants:
+            return plan.constant_buffer(constants.index(d.b.buffer))
+        return None
+
+    # ---- steps ----
+
+    def _steps(self) -> tuple[tuple[A.Step, ...], list[_Code]]:
+        codes: list[_Code] = []
+        calls: set[str] = set()
+        for i, step in enumerate(self.made.steps):
+            if isinstance(step, Nest):
+                if i not in self.absorbed:
+                    codes.append(self._nest(i))
+                continue
+            d = step.member.definition
+            if isinstance(d, ir.Extern):
+                if d.call not in calls:
+                    calls.add(d.call)
+                    codes.append(self._extern(d))
+                continue
+            codes.append(self._single(i, step.member))
+        if self.program.checks and self.program.writes:
+            codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
+        codes += [self._write(i, w) for i, w in enumerate(self.program.writes)]
+        return _segments(codes)
+
+    def _nest(self, i: int) -> _Code:
+        k: Kernel = print_nest(self.nests[i], self.places, self.memory, self.request.knobs.parallel_ns,
+                               self.local[i])  # fmt: skip
+        call = k.call.replace(NAME, self.functions.add("k", k.text, k.title))
+        if k.pointers is not None:
+            call = f"{{ {arguments(k.pointers)} {call} }}"
+        return _Code("", [f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns, symbolic_ps=k.symbolic_ps)
+
+    def _single(self, i: int, b: ir.Buffer) -> _Code:
+        d = b.definition
+        if isinstance(d, ir.Matmul):
+            return self._matmul(i, b, d)
+        if isinstance(d, ir.Scan):
+            return self._scan(i, b, d)
+        assert isinstance(d, ir.Scatter)
+        return self._scatter(i, b, d)
+
+    def _extern(self, d: ir.Extern) -> _Code:
+        results = self.results[d.call]
+        views = tuple(self._view(results[i].ref()) if i in results else None for i in range(d.count))
+        nodes = results[min(results)].source.nodes
+        call = A.ExternCall(d.op, self._extern_args(d.args), views, nodes[0] if nodes else -1)
+        return _Code(extern=call)
+
+    def _extern_args(self, args: Any) -> Any:
+        if isinstance(args, ir.Ref):
+            return self._view(args)
+        if isinstance(args, tuple | list):
+            return tuple(self._extern_args(a) for a in args)
+        if isinstance(args, dtype):
+            return A.DtypeArg(args.name)
+        return A.DeviceArg(str(args)) if type(args).__name__ == "device" else args
+
+    def _view(self, r: ir.Ref) -> A.BufferView:
+        p = self.places[r.buffer]
+        return A.BufferView(p.entry, plain(p.offset_bytes + r.offset * r.layout.dtype.itemsize), _spec(r.layout))
+
+    def _pointer(self, name: str, offset: Size = 0) -> str:
+        p = self.places[name]
+        inside = plain(offset * p.dtype.itemsize)
+        if isinstance(p.offset_bytes, int) and isinstance(inside, int):
+            return f"(bufs[{p.entry}] + {p.offset_bytes + inside})"
+        return f"(bufs[{p.entry}] + {p.offset} + {size_source(inside)})"
+
+    def _matmul(self, i: int, b: ir.Buffer, d: ir.Matmul) -> _Code:
+        made = self.products[i]
+        problem, code = made.problem, made.code
+        batch, m, n, k, of = problem.batch, problem.m, problem.n, problem.k, b.layout.dtype
+        t, a_at, b_at, c_at = TYPE[of], self._pointer(d.a.buffer, d.a.offset), self._pointer(d.b.buffer, d.b.offset), self._pointer(b.name)
+        cost = _cost(product((2, batch, m, n, k)), 0.01)
+        if 0 in (batch, m, n, k):
+            return _Code("", [f"__builtin_memset({c_at}, 0, {b.layout.nbytes});"] if b.layout.nbytes else [])
+        if code is not None:
+            b_at = b_at if made.packed is None else f"bufs[{made.packed}]"
+            self.units.setdefault(code.unit.name, code.unit)
+            if code.note:
+                self.notes.append(code.note)
+            call = f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, "
+            if made.epilogue is None:
+                return _Code(code.text, [call + "bufs, rt);"], None, *cost)
+            stores = "; ".join(f"{s.buffer.name}: {title(s.buffer.source.ops, s.buffer.source.nodes)}" for s in made.epilogue.stores)
+            text, pointers = print_epilogue(made.epilogue, self.places, self.memory)
+            name = self.functions.add("after", text, f"{b.name}: {title(b.source.ops, b.source.nodes)}; {stores}")
+            call = f"/* {comment(stores)} */\n  {{ {arguments(pointers)} {call}args, rt); }}"
+            return _Code(code.text.replace(f"gemm{i}_epilogue", name), [call], None, *cost)
+        call = f"{{ GemmCall g = {{{problem.blas_fields(d.alpha)}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
+        return _Code("", [call], None, *cost)
+
+    # ---- scans, scatters, writes: plain loops ----
+
+    def _body(self, pointers: dict[str, bool]) -> Any:
+        def load(v: ir.Load, index: str) -> str:
+            pointers.setdefault(v.buffer, False)
+            return f"p_{v.buffer}[{index}]"
+
+        return load
+
+    def _function(self, name: str, title: str, pointers: dict[str, bool], body: list[str], signature: str = "char** bufs") -> str:
+        lines = [f"/* {title} */", f"static void {name}({signature}) {{"]
+        if signature != "char** bufs":
+            lines.append("  char** bufs = (char**)ctx;")
+        lines += [f"  {x}" for x in declared(body)]
+        for n, written in pointers.items():
+            p = self.places[n]
+            t = ("" if written else "const ") + TYPE[p.dtype]
+            lines.append(f"  {t}* p_{n} = ({t}*)(bufs[{p.entry}] + {p.offset});")
+        return "\n".join([*lines, *(f"  {x}" for x in body), "}"]) + "\n"
+
+    def _scan(self, i: int, b: ir.Buffer, d: ir.Scan) -> _Code:
+        rows, n = d.ranges, d.length
+        pointers = {b.name: True}
+        inner: list[str] = []
+        scope = Scope(inner, inner, (), self._body(pointers), {}, [0])
+        value = scope.print(d.value)
+        of = b.layout.dtype
+        held = dtypes.float64 if of is dtypes.float32 and d.kind in ("sum", "prod") else of  # rounded once, when it is stored
+        symbol = {"sum": "acc += {};", "prod": "acc *= {};", "max": "acc = fj_maximum(acc, {});", "min": "acc = fj_minimum(acc, {});"}
+        position = index_source(ir.linear_position((*rows, n), [*(ir.axis(k, s) if s != 1 else 0 for k, s in enumerate(rows)),
+                                                               ir.reduced_axis(0, n) if n != 1 else 0]), {})  # fmt: skip
+        first = literal(1 if d.kind == "prod" else 0, held)
+        step = symbol[d.kind].format(value)
+        if d.kind in ("max", "min"):
+            step = f"acc = r0 == 0 ? {value} : {step.removeprefix('acc = ').rstrip(';')};"
+        body = [f"{TYPE[held]} acc = {first};", f"for (i64 r0 = 0; r0 < {size_source(n)}; r0++) {{", *(f"  {x}" for x in inner),
+                f"  {step}", f"  p_{b.name}[{position}] = {cast('acc', held, of)};", "}"]  # fmt: skip
+        body = _nested(rows, body)
+        return _Code(self._function(f"scan{i}", f"{b.name}: running {d.kind}", pointers, body), [f"scan{i}(bufs);"], None,
+                     *_cost(b.layout.numel, 1.0))  # fmt: skip
+
+    def _scatter(self, i: int, b: ir.Buffer, d: ir.Scatter) -> _Code:
+        """Loops in order, for the last write must win. Where the innermost axis moves the position by itself, its
+        iterations never meet: they run as a vector, and in parts on several threads."""
+        pointers = {b.name: True}
+        last = len(d.ranges) - 1
+        split = last >= 0 and _moves(d, ir.axis(last, d.ranges[last]))
+        outer: list[str] = []
+        inner: list[str] = []
+        axes = [ir.axis(last, d.ranges[last])] if split else [ir.axis(k, n) for k, n in enumerate(d.ranges)]
+        scope = Scope(outer, inner, axes, self._body(pointers), {}, [0])  # type: ignore[arg-type]
+        bound = {s.name: scope.print(v) for s, v in d.indirect}
+        value = scope.print(d.value)
+        inner.append(f"p_{b.name}[{index_source(d.index, bound)}] {'+=' if d.mode == 'add' else '='} {value};")
+        statements = []
+        if d.target not in self.taken:
+            statements.append(f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {size_source(b.layout.nbytes)});")
+        each = 2.0 * (0.3 if split else 1.0)
+        cost, symbolic = _cost(product(d.ranges), each)
+        title = f"{b.name}: {d.mode} into {d.target}"
+        if not split:
+            body = [*outer, *_nested(d.ranges, inner)]
+            text, call = self._function(f"scatter{i}", title, pointers, body), f"scatter{i}(bufs);"
+        else:
+            loop = ["#pragma omp simd", f"for (i64 i{last} = begin; i{last} < end; i{last}++) {{", *(f"  {x}" for x in inner), "}"]
+            body = _nested(d.ranges[:-1], [*outer, *loop])
+            text = self._function(f"scatter{i}", title, pointers, body, "void* ctx, long begin, long end")
+            n = d.ranges[last]
+            call = f"scatter{i}(bufs, 0, {size_source(n)});"
+            if is_symbolic(*d.ranges):
+                many = f"{each} * {size_source(product(d.ranges))} > {self.request.knobs.parallel_ns}.0"
+                call = f"if ({many}) rt->parallel_for(rt, scatter{i}, bufs, {size_source(n)}, 64); else {call}"
+            elif isinstance(n, int) and cost > self.request.knobs.parallel_ns:
+                call = f"rt->parallel_for(rt, scatter{i}, bufs, {n}, {max(64, -(-n // 8))});"
+        copied, symbolic_copied = _cost(b.layout.nbytes, 0.125)
+        return _Code(text, [*statements, call], None, cost + copied, plain(symbolic + symbolic_copied))
+
+    def _write(self, i: int, w: ir.Write) -> _Code:
+        target = self.program.buffers[w.input].layout
+        point: list[E.IntLike] = [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(target.shape)]
+        pointers = {w.input: True}
+        value = f"p_{w.value.buffer}[{index_source(w.value.at(point), {})}]"
+        pointers.setdefault(w.value.buffer, False)
+        body = _nested(target.shape, [f"p_{w.input}[{index_source(target.position(point), {})}] = {value};"])
+        return _Code(self._function(f"write{i}", f"back into {w.input}", pointers, body), [f"write{i}(bufs);"], None,
+                     *_cost(target.numel, 0.5))  # fmt: skip
+
+    # ---- source units ----
+
+    def _source_units(self, codes: list[_Code], plan: A.ArtifactPlan) -> list[A.SourceUnit]:
+        if not (any(c.statements for c in codes) or plan.derived):
+            return []
+        vector_functions = self.request.tools.vector_functions
+        start = head = prelude(vector_functions)
+        texts = [*self.functions.texts, *(c.text for c in codes if c.text)]
+        checked = bool(self.program.checks)
+        if checked:
+            head += f"#define FJ_CHECKS ((i64*)bufs[{plan.arena_buffer}]) /* 1 + the check that failed, and the value */\n"
+        if plan.symbols:
+            head += f"#define {SIZES_IN}(b) ((const i64*)(b)[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
+            head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
+            texts.append(self.sizes.function(plan.derived))
+        calls = codes_segments(codes, checked)
+        return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
+
+
+def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:
+    """By extern call: the buffers that it writes, by number of the output."""
+    found: dict[str, dict[int, ir.Buffer]] = {}
+    for b in program.buffers.values():
+        if isinstance(b.definition, ir.Extern):
+            found.setdefault(b.definition.call, {})[b.definition.output] = b
+    return found
+
+
+def codes_segments(codes: Sequence[_Code], checked: bool) -> str:
+    """The `extern "C"` functions: one per run of native steps between extern calls."""
+    before = "  FJ_CHECKS[0] = 0;\n" if checked else ""
+    after = f"  if (FJ_CHECKS[0]) {_FAIL}\n" if checked else ""
+    text, number, run = "", 0, []
+    for c in [*codes, _Code(extern=A.ExternCall("", (), ()))]:
+        if c.extern is None:
+            run += c.statements
+            continue
+        if run:
+            body = before + "".join(f"  {s}\n" for s in (*declared(run), *run)) + after
+            text += f'extern "C" __attribute__((visibility("default"))) void seg_{number}(char** bufs, const Runtime* rt) {{\n{body}}}\n'
+            number, run = number + 1, []
+    return text
+
+
+def _segments(codes: list[_Code]) -> tuple[tuple[A.Step, ...], list[_Code]]:
+    steps: list[A.Step] = []
+    number, cost, pending = 0, 0.0, False
+    symbolic: Size = 0
+    for c in [*codes, _Code(extern=A.ExternCall("", (), ()))]:
+        if c.extern is None:
+            cost += c.cost_ns
+            symbolic = plain(symbolic + c.symbolic_ps)
+            pending = pending or bool(c.statements)
+            continue
+        if pending:
+            steps.append(A.NativeSegment(f"seg_{number}", plain(symbolic // 1000 + int(cost))))
+            number, cost, symbolic, pending = number + 1, 0.0, 0, False
+        if c.extern.op:
+            steps.append(c.extern)
+    return tuple(steps), codes
+
+
+def _moves(d: ir.Scatter, axis: E.Expr) -> bool:
+    """Whether different iterations of `axis` alone write different positions."""
+    if any(axis in free_axes(v) for _, v in d.indirect):
+        return False
+    steps = E.strides_of(d.index, [axis])
+    step = None if steps is None else steps[0].get(axis)
+    return isinstance(step, E.Int) and int(step) != 0
+
+
+def _cost(count: Size, each_ns: float) -> tuple[float, Size]:
+    """(nanoseconds, picoseconds) of `count` times `each_ns`: the former if that is fixed, else the latter."""
+    return (count * each_ns, 0) if isinstance(count, int) else (0.0, plain(count * max(int(each_ns * 1000), 1)))
+
+
+def _nested(sizes: Sequence[Size], body: list[str]) -> list[str]:
+    for k in range(len(sizes) - 1, -1, -1):
+        if sizes[k] != 1:
+            body = [f"for (i64 i{k} = 0; i{k} < {size_source(sizes[k])}; i{k}++) {{", *(f"  {x}" for x in body), "}"]
+    return ["{", *(f"  {x}" for x in body), "}"]
+
+
+def _spec(layout: ir.Layout) -> A.Spec:
+    return A.Spec(layout.shape, layout.strides, layout.dtype.name)

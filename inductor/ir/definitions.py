@@ -1,0 +1,575 @@
+"""The loop IR: what the compiler knows of a graph between the ops and the kernels.
+
+Owns: the immutable, interned *values* computed at one point of a loop, the *definitions* of buffers in terms of
+them, and `Program`, a whole graph in that form. Must not know: ops of the eager table beyond their names in
+externs, scheduling, any target language. Nothing in it is a closure; everything prints, compares and hashes.
+
+Memory is flat. A buffer is dense memory with a `Layout`; a tensor of the graph is a `Ref`: sizes, strides and an
+offset over a buffer, so views cost nothing and are never nodes. A `Load` names a buffer and one integer expression
+(`fxir.expr.rules`), the element's position in it.
+
+Values (interned: equal values are one object, so `is` compares and dicts give common subexpressions)
+    Const(value, dtype)                     a number
+    Index(expr)                             an integer expression of the loop variables, as an int64 value
+    Load(buffer, index, dtype, mask, indirect)
+                                            buffer[index]; not read (unspecified) where mask is False; `indirect`
+                                            binds symbols of the index to int64 values (gathers)
+    Op(name, args, dtype)                   an operation of `OPS` below: the loop protocol of `eager.optable.loop_api`
+
+Loop variables are symbols: `axis(k, n)` is i<k> in 0..n-1 of a definition's ranges, `reduced_axis(k, n)` is r<k>.
+(An axis of size 1 is the constant 0.) Values of half precision are loaded and stored as such; arithmetic on them
+never occurs, lowering casts to float32 first.
+
+Definitions (how the elements of a buffer come about)
+    Pointwise(ranges, value)                out[i...] = value
+    Reduction(ranges, reduced, kind, value) out[i...] = kind over r... of value; kinds: sum mean prod max min any
+                                            all (max and min propagate nan)
+    Scan(ranges, length, kind, value)       out[i..., j] = kind over r0 <= j of value; ranges are the outer dims,
+                                            the scanned dim r0 is the last of the buffer's memory order
+    Scatter(ranges, target, index, indirect, value, mode)
+                                            takes over the memory of `target`, then out[index] = value, or += it
+    Matmul(a, b, ...)                       a template: batched product of two Refs
+    Extern(op, args, ...)                   the eager kernel of an op, called from Python
+
+Definitions index their buffer by `ranges` in the order of `Buffer.order`, the dims from outermost to innermost in
+memory, so a definition's store position is always the row-major position of its ranges.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from fxir.symbols.shapes import NeedsStatic, SymbolSource
+from inductor.ir.sizes import Size, is_symbolic, plain, product
+
+# -- the operations of values --------------------------------------------------------------------------------------
+
+ARITHMETIC: Final = frozenset("add sub mul div neg maximum minimum abs sign floordiv truncdiv remainder fmod pow".split())
+COMPARISONS: Final = frozenset("eq ne lt le gt ge".split())
+LOGIC: Final = frozenset("logical_and logical_or logical_not logical_xor isnan isinf isfinite signbit".split())
+BITS: Final = frozenset("bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift".split())
+ROUNDING: Final = frozenset("floor ceil round trunc".split())
+ELEMENTARY: Final = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot "
+    "erf erfc erfinv lgamma digamma copysign".split()
+)
+# where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i, but if not 0 <= i < n then 0, and check c of
+# the program fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end;
+# philox(seed, counter_low, counter_high, lane): 32 random bits, as int64, of Philox4x32-10.
+SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
+OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
+
+
+class Value:
+    """What a loop computes at one point. `dtype`: its element type. Build with the functions below."""
+
+    __slots__ = ("__weakref__", "dtype")
+
+    dtype: dtype
+
+    @property
+    def children(self) -> tuple[Value, ...]:
+        """The values it is computed from."""
+        return ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"{type(self).__name__}: loop values are not pickled; keep the graph instead")
+
+
+class Const(Value):
+    """A number of its dtype."""
+
+    __slots__ = ("value",)
+    value: bool | int | float
+
+    def __repr__(self) -> str:
+        return f"{self.value}" if self.dtype in (dtypes.int64, dtypes.float32) else f"{self.value}:{self.dtype.name}"
+
+
+class Index(Value):
+    """An integer expression of loop variables, as an int64 value."""
+
+    __slots__ = ("expr",)
+    expr: E.Expr
+
+    def __repr__(self) -> str:
+        return f"[{self.expr}]"
+
+
+class Load(Value):
+    """buffer[index], where mask (a bool value) holds or is None; unspecified elsewhere, and then not read."""
+
+    __slots__ = ("buffer", "index", "indirect", "mask")
+    buffer: str
+    index: E.Expr
+    mask: Value | None
+    indirect: tuple[tuple[E.Sym, Value], ...]
+
+    @property
+    def children(self) -> tuple[Value, ...]:
+        inner = tuple(v for _, v in self.indirect)
+        return inner if self.mask is None else (self.mask, *inner)
+
+    def __repr__(self) -> str:
+        more = "".join(f", {s}={v}" for s, v in self.indirect)
+        more += "" if self.mask is None else f" if {self.mask}"
+        return f"{self.buffer}[{self.index}{more}]"
+
+
+class Op(Value):
+    """name(*args), one of `OPS`; `dtype` is that of the result."""
+
+    __slots__ = ("args", "name")
+    name: str
+    args: tuple[Value, ...]
+
+    @property
+    def children(self) -> tuple[Value, ...]:
+        return self.args
+
+    def __repr__(self) -> str:
+        name = f"cast<{self.dtype.name}>" if self.name == "cast" else self.name
+        return f"{name}({', '.join(map(repr, self.args))})"
+
+
+_table: WeakValueDictionary[tuple[Any, ...], Value] = WeakValueDictionary()
+_lock = threading.Lock()
+_FIELDS: Final[dict[type[Value], tuple[str, ...]]] = {
+    Const: ("value", "dtype"),
+    Index: ("expr", "dtype"),
+    Load: ("buffer", "index", "dtype", "mask", "indirect"),
+    Op: ("name", "args", "dtype"),
+}
+
+
+def _intern(cls: type[Any], key: tuple[Any, ...], fields: tuple[Any, ...]) -> Any:
+    v = _table.get(key)
+    if v is None:
+        with _lock:
+            v = _table.get(key)
+            if v is None:
+                v = object.__new__(cls)
+                for name, x in zip(_FIELDS[cls], fields, strict=True):
+                    setattr(v, name, x)
+                _table[key] = v
+    return v
+
+
+def const(value: Any, of: dtype) -> Const:
+    """The number `value` converted to `of`, a float as a cast converts it."""
+    v: Any
+    if isinstance(value, complex) and not value.imag and not of.is_complex:
+        value = value.real
+    if of is dtypes.bool_:
+        v = bool(value)
+    elif of.is_integral:
+        v = wrap(_whole(value, of) if isinstance(value, float) else int(value), of)
+    else:
+        v = float(value)
+    # repr keeps 0.0 and -0.0 apart, makes one nan, and tells 1 from True.
+    return _intern(Const, (Const, repr(v), of.code), (v, of))  # type: ignore[no-any-return]
+
+
+def _whole(value: float, of: dtype) -> int:
+    """A float towards zero. What does not fit gives the lowest int32 or int64 (see `inductor.cpp.values.cast`)."""
+    if of is dtypes.uint64 and value >= 2.0**63:
+        return _whole(value - 2.0**63, dtypes.int64) + (1 << 63)
+    limit = 2.0 ** (63 if of.itemsize == 8 or of is dtypes.uint32 else 31)
+    return math.trunc(value) if math.isfinite(value) and -limit <= math.trunc(value) < limit else -int(limit)
+
+
+def wrap(value: int, of: dtype) -> int:
+    """`value` in two's complement of an integer dtype."""
+    bits = of.itemsize * 8
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if of.is_signed and value >> (bits - 1) else value
+
+
+def index(e: E.IntLike) -> Value:
+    """An integer expression as a value: a Const where it is constant."""
+    e = E.as_expr(e)
+    if isinstance(e, E.Int):
+        return const(e.value, dtypes.int64)
+    return _intern(Index, (Index, e), (e, dtypes.int64))  # type: ignore[no-any-return]
+
+
+def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
+         indirect: Iterable[tuple[E.Sym, Value]] = ()) -> Load:  # fmt: skip
+    """buffer[at]. `indirect` binds symbols that `at` holds; bindings of other symbols are dropped."""
+    at = E.as_expr(at)
+    bound = tuple((s, v) for s, v in indirect if s in at.symbols)
+    if isinstance(mask, Const):
+        if not mask.value:
+            raise ValueError(f"load: the mask of {buffer}[{at}] is constantly False; use the other value instead")
+        mask = None
+    return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound))  # type: ignore[no-any-return]
+
+
+def make_op(name: str, args: tuple[Value, ...], of: dtype) -> Op:
+    """The node name(*args), not simplified. ValueError: an unknown name."""
+    if name not in OPS:
+        raise ValueError(f"ir: {name!r} is not an operation of loop values; allowed: {', '.join(sorted(OPS))}")
+    return _intern(Op, (Op, name, args, of.code), (name, args, of))  # type: ignore[no-any-return]
+
+
+def counter(name: str, size: Size) -> E.Expr:
+    """A symbol `name` in 0..size-1 (0 alone if size is less)."""
+    if isinstance(size, int):
+        return E.sym(name, 0, max(size, 1) - 1)
+    return E.sym(name, 0, max(size.hi, 1) - 1, below=size)
+
+
+def axis(k: int, size: Size) -> E.Expr:
+    """Loop variable k of a definition with `size` iterations."""
+    return counter(f"i{k}", size)
+
+
+def reduced_axis(k: int, size: Size) -> E.Expr:
+    """Reduced loop variable k of a definition with `size` iterations."""
+    return counter(f"r{k}", size)
+
+
+def walk(roots: Iterable[Value]) -> Iterator[Value]:
+    """Every value under `roots` once, operands before users. Iterative: chains may be thousands deep."""
+    seen: set[Value] = set()
+    stack = [(v, False) for v in roots][::-1]
+    while stack:
+        v, ready = stack.pop()
+        if ready:
+            yield v
+        elif v not in seen:
+            seen.add(v)
+            stack.append((v, True))
+            stack.extend((c, False) for c in reversed(v.children) if c not in seen)
+
+
+# -- buffers -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Sizes, element strides and dtype. That of a buffer we make is dense; an input's may be anything."""
+
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    dtype: dtype
+
+    @property
+    def numel(self) -> Size:
+        return product(self.shape)
+
+    @property
+    def nbytes(self) -> Size:
+        """Bytes from the first to past the last element."""
+        if 0 in self.shape:
+            return 0
+        span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return plain(span * self.dtype.itemsize)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Dims from outermost to innermost in memory; dims of size 1 keep their place among equals.
+
+        Raises: NeedsStatic for symbolic strides that are not those of dense memory.
+        """
+        if is_symbolic(*self.strides):
+            return self._dense_order()
+        return tuple(sorted(range(len(self.shape)), key=lambda d: (-self.strides[d], self.shape[d] != 1, d)))
+
+    def _dense_order(self) -> tuple[int, ...]:
+        ones = [d for d, n in enumerate(self.shape) if n == 1]
+        left, found = [d for d in range(len(self.shape)) if d not in ones], []
+        step: Size = 1
+        while left:
+            d = next((d for d in reversed(left) if self.strides[d] == step), None)
+            if d is None:
+                symbols = frozenset().union(*(s.symbols for s in self.strides if isinstance(s, E.Expr)))
+                raise NeedsStatic(symbols, f"a buffer of shape {list(self.shape)} has strides {list(self.strides)}")
+            left.remove(d)
+            found.append(d)
+            step = plain(step * self.shape[d])
+        return (*ones, *reversed(found))
+
+    def position(self, point: Sequence[E.IntLike]) -> E.Expr:
+        """The element's position in memory."""
+        return E.total(E.mul(i, s) for i, s in zip(point, self.strides, strict=True))
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}" + ("" if self.is_row_major else f" strides {list(self.strides)}")
+
+    @property
+    def is_row_major(self) -> bool:
+        step: Size = 1
+        for n, s in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if n != 1 and s != step:
+                return False
+            step = plain(step * n)
+        return True
+
+
+def row_major(shape: Sequence[Size], of: dtype) -> Layout:
+    """The contiguous layout of `shape`."""
+    strides: list[Size] = [1] * len(shape)
+    step: Size = 1
+    for d in range(len(shape) - 1, -1, -1):
+        n = shape[d]
+        strides[d] = step
+        step = plain(step * (max(n, 1) if isinstance(n, int) else n))
+    return Layout(tuple(shape), tuple(strides), of)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A tensor of the graph: `layout` over the memory of `buffer`, starting `offset` elements in.
+
+    `layout.dtype` may differ from the buffer's only for bit views of equal size.
+    """
+
+    buffer: str
+    layout: Layout
+    offset: Size = 0
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        return self.layout.shape
+
+    @property
+    def dtype(self) -> dtype:
+        return self.layout.dtype
+
+    def at(self, point: Sequence[E.IntLike]) -> E.Expr:
+        """Position in the buffer of one element."""
+        return self.layout.position(point) + self.offset
+
+    def __str__(self) -> str:
+        return f"{self.buffer}:{self.layout}" + (f"+{self.offset}" if self.offset != 0 else "")
+
+
+# -- definitions ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """out[i0, i1, ...] = value, for all i in ranges."""
+
+    ranges: tuple[Size, ...]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """out[i...] = `kind` over all r in `reduced` of value(i..., r...), accumulated in value's dtype (half: float32)."""
+
+    ranges: tuple[Size, ...]
+    reduced: tuple[Size, ...]
+    kind: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """out[i..., j] = `kind` over r0 in 0..j of value(i..., r0), for j < length."""
+
+    ranges: tuple[Size, ...]
+    length: Size
+    kind: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Takes over the memory of buffer `target`, then for all i in ranges, in order: out[index] = value or += value.
+
+    `indirect` binds symbols of the index. mode: "set" (the last write wins) or "add".
+    """
+
+    ranges: tuple[Size, ...]
+    target: str
+    index: E.Expr
+    indirect: tuple[tuple[E.Sym, Value], ...]
+    value: Value
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matmul:
+    """out[b, i, j] = alpha * sum_k a[b, i, k] * b[b, k, j]. a: (b, m, k), b: (b, k, n); batch strides may be 0."""
+
+    a: Ref
+    b: Ref
+    alpha: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Extern:
+    """Result `output` (of several) of the eager kernel of `op` on `args`: Refs, numbers, None, nested tuples.
+
+    `call` names the call: buffers with the same one are results of one call, which has `count` of them. Those that
+    nobody reads have no buffer.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    call: str
+    output: int = 0
+    count: int = 1
+
+
+Definition = Pointwise | Reduction | Scan | Scatter | Matmul | Extern
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a buffer came from, for logs and comments: names of ops, and the number of the graph node of each."""
+
+    ops: tuple[str, ...] = ()
+    nodes: tuple[int, ...] = ()
+
+    def join(self, other: Source) -> Source:
+        """The calls of both, in order."""
+        return Source(self.ops + other.ops, self.nodes + other.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Dense memory and how its elements come about. Inputs and constants have no definition."""
+
+    name: str
+    layout: Layout
+    definition: Definition | None = None
+    source: Source = field(default=Source())
+
+    @property
+    def ranges(self) -> tuple[Size, ...]:
+        """Sizes in memory order: what the definition's ranges are."""
+        return tuple(self.layout.shape[d] for d in self.layout.order)
+
+    def ref(self) -> Ref:
+        """The whole buffer as a tensor."""
+        return Ref(self.name, self.layout)
+
+
+def linear_position(ranges: Sequence[Size], point: Sequence[E.IntLike]) -> E.Expr:
+    """Row-major position of `point` in `ranges`."""
+    step: Size = 1
+    terms = []
+    for n, i in zip(reversed(ranges), reversed(point), strict=True):
+        terms.append(E.mul(i, step))
+        step = step * n
+    return E.total(terms)
+
+
+def split_position(position: E.IntLike, ranges: Sequence[Size]) -> tuple[E.Expr, ...]:
+    """The point of `ranges` at a row-major position in 0..numel-1."""
+    position = E.as_expr(position)
+    step: Size = 1
+    point: list[E.Expr] = []
+    for k in range(len(ranges) - 1, -1, -1):
+        n = ranges[k]
+        at = E.floordiv(position, step)
+        # The outermost index needs no remainder: the position is in range.
+        outermost = all(m == 1 for m in ranges[:k])
+        point.append(E.as_expr(0) if n == 1 else at if outermost else E.mod(at, n))
+        step = step * n
+    return tuple(reversed(point))
+
+
+def operands(definition: Definition) -> tuple[Value, ...]:
+    """The values at the roots of a definition."""
+    if isinstance(definition, Pointwise | Reduction | Scan):
+        return (definition.value,)
+    if isinstance(definition, Scatter):
+        return (definition.value, *(v for _, v in definition.indirect))
+    return ()
+
+
+def refs_of(args: Any) -> Iterator[Ref]:
+    """The Refs in nested arguments."""
+    if isinstance(args, Ref):
+        yield args
+    elif isinstance(args, tuple | list):
+        for a in args:
+            yield from refs_of(a)
+
+
+def reads(definition: Definition | None) -> tuple[str, ...]:
+    """Names of the buffers that a definition reads, each once, in order of first appearance."""
+    if definition is None:
+        return ()
+    if isinstance(definition, Matmul):
+        return tuple(dict.fromkeys((definition.a.buffer, definition.b.buffer)))
+    if isinstance(definition, Extern):
+        return tuple(dict.fromkeys(r.buffer for r in refs_of(definition.args)))
+    names = dict.fromkeys(v.buffer for v in walk(operands(definition)) if isinstance(v, Load))
+    if isinstance(definition, Scatter):
+        names[definition.target] = None
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A graph input to be overwritten, after all its other readers, with the elements of `value`."""
+
+    input: str
+    value: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole graph. buffers: every buffer by name, definitions in an order that can run.
+
+    inputs, constants: names of buffers without definition, in the order of the call; `constants` are named by
+    their key in the graph's root. An input that is an int has no buffer. outputs: Refs, expressions, or plain Python
+    values. checks: (builtin exception, text, size) of what `check_index` may report; {} in the text is the value, {size}
+    the size. symbols: what sizes are made of, `n<k>` in order, and where each is read from.
+    """
+
+    buffers: Mapping[str, Buffer]
+    inputs: tuple[str, ...]
+    constants: tuple[tuple[str, str], ...]
+    outputs: tuple[Ref | E.Expr | bool | int | float | str | None, ...]
+    writes: tuple[Write, ...] = ()
+    device: str = "cpu"
+    checks: tuple[tuple[str, str, Size], ...] = ()
+    symbols: tuple[tuple[E.Sym, SymbolSource], ...] = ()
+
+    def __str__(self) -> str:
+        return print_program(self)
+
+
+def print_definition(b: Buffer) -> str:
+    """One line: `buf3: float32[8, 768] = sum r0 < 768: mul(...)`."""
+    d = b.definition
+    match d:
+        case None:
+            text = "given"
+        case Pointwise():
+            text = repr(d.value)
+        case Reduction():
+            text = f"{d.kind} over {', '.join(f'r{k} < {n}' for k, n in enumerate(d.reduced))}: {d.value!r}"
+        case Scan():
+            text = f"running {d.kind} over r0 < {d.length}: {d.value!r}"
+        case Scatter():
+            verb = "+=" if d.mode == "add" else "="
+            bound = "".join(f", {s}={v}" for s, v in d.indirect)
+            text = f"{d.target} with [{d.index}{bound}] {verb} {d.value!r} over {list(d.ranges)}"
+        case Matmul():
+            text = f"matmul({d.a}, {d.b})" + ("" if d.alpha == 1.0 else f" * {d.alpha}")
+        case Extern():
+            text = f"extern {d.op}({', '.join(map(str, d.args))})[{d.output}]"
+    return f"{b.name}: {b.layout} = {text}"
+
+
+def print_program(p: Program) -> str:
+    """The program as text, one buffer a line."""
+    lines = [print_definition(b) for b in p.buffers.values()]
+    lines += [f"write {w.input} <- {w.value}" for w in p.writes]
+    return "\n".join([*lines, f"return {', '.join(map(str, p.outputs))}"])

@@ -1,0 +1,1 @@
+"""Which definitions share a kernel (`schedule`) and where buffers live (`memory`)."""

@@ -1,0 +1,116 @@
+"""The layers of each package, from the ground up, and who breaks their order.
+
+A layer is a folder or a module at the package's root. A file imports from its own layer and from layers before it; imports for
+type checkers and imports by name count like any other. The package's `__init__` comes last.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from .import_graph import PACKAGES, imports, sources
+
+LAYERS: dict[str, list[str]] = {
+    "eager": (
+        "startup base tape dispatch optable _tensor autograd linalg random functions"
+    ).split(),
+    "fxir": "base expr symbols ir trace autodiff region export torchfx backends".split(),
+    "dynamo": (
+        "report bytecode guards policy values world recording python builtins frames emit compilation api "
+        "config compiler_config exc testing utils backends functorch _trace_wrapped_higher_order_op"
+    ).split(),
+    "inductor": "config base ir lowering plan artifact runtime cpp triton driver".split(),
+}
+
+Edge = tuple[str, str]
+
+
+def edges() -> Iterator[Edge]:
+    """(importer, target) of every import between modules of one package, each once a statement."""
+    names = set(sources())
+    for i in imports():
+        target = i.target
+        while target not in names and "." in target:
+            target = target.rpartition(".")[0]
+        if target.partition(".")[0] == i.importer.partition(".")[0] and target != i.importer and not i.target.endswith("._native"):
+            yield i.importer, target
+    yield from _imports_by_name(names)
+
+
+def _imports_by_name(names: set[str]) -> Iterator[Edge]:
+    for name, (_, tree) in sources().items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith(("import_module", "__import__")):
+                continue
+            target = node.args[0]
+            if isinstance(target, ast.Constant) and target.value in names and target.value.partition(".")[0] == name.partition(".")[0]:
+                yield name, target.value
+
+
+def layer_of(module: str) -> str:
+    """The layer that a module lies in: the first part of its name below the package; "" for the package itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def upward(package: str) -> list[Edge]:
+    """Imports that go against the order of the layers, between layers that the list names."""
+    order = {name: k for k, name in enumerate(LAYERS[package])} | {"": len(LAYERS[package])}
+    found = set()
+    for importer, target in edges():
+        a, b = layer_of(importer), layer_of(target)
+        if importer.partition(".")[0] == package and a in order and b in order and order[b] > order[a]:
+            found.add((importer, target))
+    return sorted(found)
+
+
+def unlisted(package: str) -> list[str]:
+    """Folders and modules of the package that no layer names."""
+    found = {layer_of(name) for name in sources() if name.partition(".")[0] == package}
+    return sorted(found - set(LAYERS[package]) - {""})
+
+
+def circles(package: str) -> list[list[str]]:
+    """Groups of modules that import each other in a circle (strongly connected components of more than one)."""
+    graph: dict[str, set[str]] = defaultdict(set)
+    for importer, target in edges():
+        if importer.partition(".")[0] == package:
+            graph[importer].add(target)
+    return sorted(sorted(group) for group in components(graph) if len(group) > 1)
+
+
+def components(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Strongly connected components, by Tarjan's algorithm (SIAM J. Comput. 1, 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for target in graph.get(name, ()):
+            if target not in index:
+                visit(target)
+                low[name] = min(low[name], low[target])
+            elif target in stack:
+                low[name] = min(low[name], index[target])
+        if low[name] == index[name]:
+            at = stack.index(name)
+            found.append(stack[at:])
+            del stack[at:]
+
+    for name in sorted(graph):
+        if name not in index:
+            visit(name)
+    return found
+
+
+if __name__ == "__main__":
+    for package in PACKAGES:
+        print(f"{package}: unlisted {' '.join(unlisted(package)) or '-'}")
+        for importer, target in upward(package):
+            print(f"  {layer_of(importer)} < {layer_of(target) or package}: {importer} imports {target}")
+        for group in circles(package):
+            print(f"  circle of {len(group)}: {' '.join(group)}")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from tests.data.call_differences import DIFFERENCES, excused
-from tests.data.compare_calls import GENERATED, generated_differences, kind_of, stored
+from tests.data.compare_calls import GENERATED, difference, generated_differences, in_order_of, kind_of, stored
 from tests.data.generated_calls import generated, sample
 from tests.data.generated_differences import KNOWN
 
@@ -27,6 +27,13 @@ def test_every_form_of_an_argument_is_generated() -> None:
                  "special('f4')", "t('c8', 3, 4)", "t('b1', 3, 4)", ", -1, at", ", 7, at", "None", "out=T.empty(0)", "-at(2, 2)",
                  ", nan)", ", 1j)"):  # fmt: skip
         assert any(form in call for call in calls), form
+
+
+def test_eigenvalues_are_compared_in_any_order() -> None:
+    theirs = {"d": "complex64", "n": [3], "s": [1], "o": 0, "a": -1, "v": [-0.75, 0.0, 0.0, 2.0, 0.0, -2.0]}
+    ours = {**theirs, "v": [0.0, -2.0, 1e-8, 2.0, -0.75, 0.0]}
+    assert difference(ours, theirs) and not difference(in_order_of(ours, theirs), theirs)
+    assert difference(in_order_of({**ours, "v": [0.0, -2.0, 0.0, 2.0, 0.75, 0.0]}, theirs), theirs)
 
 
 def test_kinds_of_differences_are_told_apart() -> None:

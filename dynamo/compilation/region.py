@@ -64,8 +64,8 @@ from fxir.backends import Backend
 from fxir.base.example_inputs import fakes_like
 from fxir.base.gc_pause import full_collections_postponed
 from fxir.base.options import CompileOptions
+from fxir.ir.listing import format_spec
 from fxir.ir.node import Node
-from fxir.ir.printer import format_spec
 from fxir.region import repro
 from fxir.region.data_dependent import CannotStage, Compile, staged
 from fxir.symbols.shapes import NeedsStatic

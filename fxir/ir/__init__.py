@@ -1,6 +1,8 @@
-"""The graph and everything that reads one without running autograd.
+"""The graph and everything that reads or rewrites one without running autograd.
 
-`node` and `graph` hold the data structure (start there), `graph_module` makes a graph callable, `interpreter` runs it node by
-node, `printer` and `codegen` write it as Python, `verifier` checks it, `fingerprint` hashes its canonical form for cache keys,
-`graph_file` and `folder` save it, `emit` adds nodes together with their specs, and `passes` rewrites it.
+- `node`, `node_sequence`, `graph`: the data structure (start there); `names` and `effects` serve them.
+- `graph_module` makes a graph callable; `interpreter` runs it node by node.
+- `printer` and `codegen` write it as Python that runs; `listing` writes it for logs.
+- `verifier` checks it; `emit` adds nodes together with their specs; `passes` rewrites it.
+- `fingerprint` hashes its canonical form for cache keys; `graph_file`, `folder` and `pickling` save it.
 """

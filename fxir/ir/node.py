@@ -7,8 +7,9 @@ Knows nothing of what targets mean: that is the interpreter's and the backends' 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from eager.base.fake import fake
 from fxir.base.origin import Origin
@@ -16,7 +17,7 @@ from fxir.ir.leaves import has_side_effect  # noqa: F401 - torch.fx.node has it
 
 if TYPE_CHECKING:
     from eager.base.spec import TensorSpec
-    from fxir.ir.graph import Graph
+    from fxir.symbols.shapes import ShapeEnv
 
 T = TypeVar("T")
 
@@ -92,6 +93,21 @@ def walk_nodes(arg: Argument) -> Iterator[Node]:
             yield from walk_nodes(a)
 
 
+class NodeOwner(Protocol):
+    """The graph of a node, as far as nodes and code that holds a node need it. `fxir.ir.graph.Graph` implements it."""
+
+    root: dict[str, Any]
+
+    @property
+    def shapes(self) -> ShapeEnv | None: ...
+    def touch(self) -> None: ...
+    def move_before(self, node: Node, anchor: Node) -> None: ...
+    def erase_node(self, node: Node) -> None: ...
+    def inserting_before(self, n: Node | None = None) -> AbstractContextManager[None]: ...
+    def inserting_after(self, n: Node | None = None) -> AbstractContextManager[None]: ...
+    def is_effectful(self, node: Node) -> bool: ...
+
+
 class Node:
     """One step of a graph.
 
@@ -129,7 +145,7 @@ class Node:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeOwner,
         name: str,
         op: str,
         target: Target,

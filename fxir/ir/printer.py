@@ -12,17 +12,16 @@ import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import eager
 from fxir.expr.printing import PYTHON, to_source
-from fxir.expr.rules import Expr, Sym, mul
+from fxir.expr.rules import Expr, Sym
 from fxir.ir.codegen import CodeGen, Source
-from fxir.ir.node import Argument, Node, Spec, walk_nodes
+from fxir.ir.listing import format_spec
+from fxir.ir.node import Argument, Node, walk_nodes
+from fxir.ir.node_sequence import NodeSequence
 from fxir.symbols.floats import FloatExpr, to_text
-
-if TYPE_CHECKING:
-    from fxir.ir.graph import Graph
 
 _OPERATOR_MODULES = ("_operator", "operator")
 
@@ -35,45 +34,13 @@ class PythonCode:
     globals: dict[str, Any] = field(default_factory=dict)
 
 
-def print_python(graph: Graph, *, annotate: bool = False, free: bool = False, attributes: bool = False) -> PythonCode:
+def print_python(graph: NodeSequence, *, annotate: bool = False, free: bool = False, attributes: bool = False) -> PythonCode:
     """Print `graph` as an import header and a function `forward(self, <placeholders>)`.
 
     annotate: add specs and user lines as comments. free: drop each value after its last use, as a running
     graph should, at the price of noise. attributes: read the values that the graph names as attributes of `self`.
     """
     return _Printer(graph, annotate, free, attributes).run()
-
-
-def format_spec(spec: Spec) -> str:
-    """A spec in brief: `f32[2, 3]`, with strides where they are not contiguous: `f32[2, 3]s[1, 2]`."""
-    if spec is None:
-        return "?"
-    if isinstance(spec, tuple):
-        return "(" + ", ".join(format_spec(s) for s in spec) + ")"
-    shape, strides = tuple(spec.shape), tuple(spec.strides)
-    text = f"{_short_dtype(spec.dtype)}[{', '.join(map(str, shape))}]"
-    if strides != contiguous_strides(shape):
-        text += f"s[{', '.join(map(str, strides))}]"
-    device = str(spec.device)
-    return text if device == "cpu" else f"{text}@{device}"
-
-
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides in elements; a zero extent counts as one."""
-    strides: list[Any] = []
-    step: Any = 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step = mul(step, extent) if isinstance(extent, Expr) or isinstance(step, Expr) else step * max(extent, 1)
-    return tuple(reversed(strides))
-
-
-def _short_dtype(dtype: Any) -> str:
-    name = str(getattr(dtype, "name", dtype))
-    for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
-        if name.startswith(long):
-            return short + name[len(long) :]
-    return name
 
 
 def dotted_name(value: Any) -> tuple[str, str] | None:
@@ -93,7 +60,7 @@ def dotted_name(value: Any) -> tuple[str, str] | None:
 
 
 class _Printer:
-    def __init__(self, graph: Graph, annotate: bool, free: bool, attributes: bool = False) -> None:
+    def __init__(self, graph: NodeSequence, annotate: bool, free: bool, attributes: bool = False) -> None:
         self.graph = graph
         self.attributes = attributes
         self.annotate = annotate

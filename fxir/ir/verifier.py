@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from fxir.expr.rules import Expr
+from fxir.ir.listing import format_spec
 from fxir.ir.node import Node, walk_nodes
-from fxir.ir.printer import format_spec, is_op
+from fxir.ir.node_sequence import NodeSequence
+from fxir.ir.printer import is_op
 from fxir.symbols.shapes import lifted, plain
 
-if TYPE_CHECKING:
-    from fxir.ir.graph import Graph
+G = TypeVar("G", bound=NodeSequence)
 
 
 class GraphError(RuntimeError):
     """A graph breaks one of its invariants: a bug of the pass that last touched it."""
 
 
-def verify(graph: Graph, *, functional: bool = False, specs: bool = False, carried: bool = True) -> Graph:
+def verify(graph: G, *, functional: bool = False, specs: bool = False, carried: bool = True) -> G:
     """Check every invariant of `graph`; returns it, so a call can be wrapped around a pass.
 
     functional: also hold the contract of graphs given to backends (targets are Ops, none in place, no kwargs,
@@ -44,7 +45,7 @@ def _fail(node: Node | None, text: str) -> None:
     raise GraphError(f"verify: {text}" if node is None else f"verify: node {node.name} ({node.op}): {text}")
 
 
-def _check_links(graph: Graph) -> None:
+def _check_links(graph: NodeSequence) -> None:
     count = 0
     names: set[str] = set()
     end = graph._sentinel
@@ -67,7 +68,7 @@ def _check_links(graph: Graph) -> None:
         _fail(None, f"the graph counts {len(graph)} nodes but links {count}")
 
 
-def _check_order(graph: Graph) -> None:
+def _check_order(graph: NodeSequence) -> None:
     seen: set[Node] = set()
     body = False
     outputs = 0
@@ -94,7 +95,7 @@ def _check_order(graph: Graph) -> None:
         _fail(None, f"a graph has one output node, this one has {outputs}")
 
 
-def _check_node(graph: Graph, node: Node) -> None:
+def _check_node(graph: NodeSequence, node: Node) -> None:
     if node.inputs != tuple(dict.fromkeys(walk_nodes((node.args, node.kwargs)))):
         _fail(node, "its arguments were changed without the graph's knowledge")
     for used in node.inputs:
@@ -113,7 +114,7 @@ def _check_node(graph: Graph, node: Node) -> None:
         _fail(node, "the output node takes exactly one argument")
 
 
-def _check_functional(graph: Graph) -> None:
+def _check_functional(graph: NodeSequence) -> None:
     placeholders = graph.placeholders
     ints = {placeholders[source.input] for source in graph.symbols.values() if source.is_number}
     for node in graph.nodes:
@@ -154,7 +155,7 @@ def _check_op_call(node: Node) -> None:
         _fail(node, f"{op.name} takes {len(op.schema.params)} arguments, {len(node.args)} are given")
 
 
-def _check_specs(graph: Graph) -> None:
+def _check_specs(graph: NodeSequence) -> None:
     from_node = {n: n.info.spec for n in graph.nodes}
     for node in graph.nodes:
         if node.op != "call_function" or not is_op(node.target):

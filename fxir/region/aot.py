@@ -210,7 +210,7 @@ class _Program:
             graph_inputs=(*self.inputs.graph_inputs, *floats),
             float_arguments=dict(self.mode.float_arguments),
             outputs=tuple(self.outputs if shapes is None else (settled(o, shapes) for o in self.outputs)),
-            symbols={} if shapes is None else called.told_symbols(),
+            symbols={} if shapes is None else called.input_symbols(),
             single=self.single,
             writes=tuple(self.writes),
             refused=tuple(self.refused.items()),

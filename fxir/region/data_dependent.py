@@ -189,7 +189,7 @@ class _Cut:
 
     def sources(self, shapes: ShapeEnv) -> dict[Sym, SymbolSource]:
         """How to read the other symbols that are needed."""
-        told = self.gm.graph.told_symbols()
+        told = self.gm.graph.input_symbols()
         needed = {s for step in self.steps for r in step.checks for s in r.symbols}
         missing = needed - told.keys() - shapes.unbacked.symbols
         if missing:

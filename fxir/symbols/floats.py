@@ -12,16 +12,14 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from fxir.base.origin import Origin
 from fxir.expr.printing import PYTHON, to_source
-from fxir.expr.rules import Expr, Sym, evaluate, substitute
-
-if TYPE_CHECKING:
-    from fxir.symbols.shapes import ShapeEnv
+from fxir.expr.rules import Expr, IntLike, Sym, evaluate, substitute
+from fxir.symbols.unbacked import Unbacked
 
 Operand: TypeAlias = "FloatExpr | float"
 
@@ -136,11 +134,24 @@ def is_checked(e: Operand) -> bool:
     return OPERATIONS[e.op].checked and all(map(is_checked, e.args))
 
 
+class IntegerFacts(Protocol):
+    """The part of `fxir.symbols.shapes.ShapeEnv` that `Floats` uses: hints of symbols and decisions about integers."""
+
+    hints: dict[Any, Any]
+    unbacked: Unbacked
+
+    @property
+    def origin(self) -> Callable[[], Origin | None]: ...
+    def simplify(self, expr: Expr) -> Expr: ...
+    def specialise(self, expr: IntLike) -> int: ...
+    def refuse_late(self, what: str) -> None: ...
+
+
 @dataclass(slots=True)
 class Floats:
     """The symbolic floats of one capture. relations: in the order made. fixed: arguments whose very value is relied upon."""
 
-    shapes: ShapeEnv
+    shapes: IntegerFacts
     relations: list[FloatRelation] = field(default_factory=list)
     fixed: dict[Sym, Origin | None] = field(default_factory=dict)
     _known: dict[tuple[str, Operand, Operand], bool] = field(default_factory=dict)

@@ -6,13 +6,11 @@ import dis
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import eager.overrides  # noqa: F401 - switches on __torch_function__, by which functions meet proxies
+from fxir.ir.graph import Graph
 from fxir.ir.node import Argument, Node
-
-if TYPE_CHECKING:
-    from fxir.ir.graph import Graph
 
 
 class TraceError(ValueError):
@@ -24,7 +22,10 @@ class Proxy:
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
-        self.tracer: TracerBase = GraphAppendingTracer(node.graph) if tracer is None else tracer
+        if tracer is None:
+            assert isinstance(node.graph, Graph)
+            tracer = GraphAppendingTracer(node.graph)
+        self.tracer: TracerBase = tracer
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"

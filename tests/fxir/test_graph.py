@@ -13,11 +13,12 @@ import eager
 from eager.base.spec import TensorSpec, spec_of
 from eager.optable.table import OPS
 from fxir.base.origin import Origin
-from fxir.ir.graph import Graph, GraphSignature, is_effectful
+from fxir.ir.graph import Graph, GraphSignature
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.interpreter import Interpreter
+from fxir.ir.listing import format_spec
 from fxir.ir.node import Node, NodeInfo, map_nodes, walk_nodes
-from fxir.ir.printer import format_spec, print_python
+from fxir.ir.printer import print_python
 from fxir.ir.verifier import GraphError, verify
 from fxir.trace.trace import trace
 from tests.fxir.helpers import array, assert_same_tensors, fakes_of
@@ -267,7 +268,7 @@ def test_dead_code_goes_but_effects_stay():
     unknown = g.call_function(print, ("hello",))
     g.output(())
     assert g.eliminate_dead_code() == 2
-    assert dead._erased and all(not n._erased and is_effectful(n) for n in (effect, write, unknown))
+    assert dead._erased and all(not n._erased and dead.graph.is_effectful(n) for n in (effect, write, unknown))
 
 
 def test_map_and_walk_reach_every_container():

@@ -1,0 +1,217 @@
+"""The data of a graph: nodes linked in program order, the values they name, and the sources of their symbols.
+
+Owns `NodeSequence`, which the printer and the verifier read, and `GraphSignature`. `graph.Graph` makes nodes and adds torch.fx's methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from eager.base.spec import TensorSpec
+from fxir.expr.rules import Sym
+from fxir.ir.codegen import CodeGen
+from fxir.ir.effects import is_effectful
+from fxir.ir.listing import listing
+from fxir.ir.names import NodeNames
+from fxir.ir.node import Argument, Node, Target
+from fxir.symbols.shapes import ShapeEnv, SymbolSource, symbols_in
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSignature:
+    """How the flat inputs and outputs of a functional graph map to those of the captured program.
+
+    mutated_inputs: output k (for k < len(mutated_inputs)) is the new value of placeholder mutated_inputs[k].
+    n_user_outputs: the number of outputs for the caller, which follow. n_saved: the number of outputs for the backward graph,
+    which come last.
+    parameters: placeholders that are nn.Parameters (their storage lives as long as the compiled call).
+
+    may_write: a backend may write the mutated inputs itself. The callable it returns then has an attribute
+    `writes_inputs = True`: it copies each new value into its input, increments the input's version counter, and omits
+    those leading outputs from its result.
+    """
+
+    mutated_inputs: tuple[int, ...] = ()
+    n_user_outputs: int = 0
+    n_saved: int = 0
+    parameters: tuple[int, ...] = ()
+    may_write: bool = False
+
+
+class NodeSequence:
+    """An ordered list of Nodes. Every node reads only nodes before it; a finished sequence ends in one output node.
+
+    root: the values that "get_attr" and "call_module" nodes name (real tensors, modules).
+    signature: set on functional graphs (see `GraphSignature`), None otherwise.
+    symbols: the input that each symbol (in specs and arguments) is read from. shapes: the facts about symbols while passes
+    run, None for a graph without symbols.
+    version: grows with every edit, so that a cache of a derived value can detect an edit.
+    """
+
+    def __init__(self, root: dict[str, Any] | None = None) -> None:
+        self.root: dict[str, Any] = {} if root is None else root
+        self.signature: GraphSignature | None = None
+        self.symbols: dict[Sym, SymbolSource] = {}
+        self.shapes: ShapeEnv | None = None
+        self.version = 0
+        self._tracer_cls: type | None = None  # the class of the tracer that made the graph
+        self._codegen = CodeGen()
+        self._names = NodeNames()
+        self._len = 0
+        self._sentinel = Node.__new__(Node)
+        self._sentinel.graph = self
+        self._sentinel.name = "<end>"
+        self._sentinel._prev = self._sentinel._next = self._sentinel
+        self._sentinel._erased = False
+        self._cursor = self._sentinel  # new nodes are inserted before this one
+
+    @property
+    def nodes(self) -> NodeList:
+        """Nodes in order. During iteration it is safe to erase the current node and to insert nodes anywhere."""
+        return NodeList(self)
+
+    def __iter__(self) -> Iterator[Node]:
+        node = self._sentinel._next
+        while node is not self._sentinel:
+            if not node._erased:
+                yield node
+            node = node._next
+
+    def __reversed__(self) -> Iterator[Node]:
+        node = self._sentinel._prev
+        while node is not self._sentinel:
+            if not node._erased:
+                yield node
+            node = node._prev
+
+    def __len__(self) -> int:
+        return self._len
+
+    @property
+    def placeholders(self) -> list[Node]:
+        """The input nodes, in order."""
+        return self.find("placeholder")
+
+    @property
+    def output_node(self) -> Node:
+        """The output node. Raises: ValueError if the graph has none yet."""
+        last = self._sentinel._prev
+        if last is self._sentinel or last.op != "output":
+            raise ValueError("Graph: there is no output node yet; call graph.output(value) last")
+        return last
+
+    @property
+    def outputs(self) -> tuple[Argument, ...]:
+        """The flat outputs: the items of the output value if it is a tuple or list, else a tuple of the value."""
+        value = self.output_node.args[0]
+        return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+    def find(self, op: str, target: Target | None = None) -> list[Node]:
+        """Nodes of one kind, in order; if `target` is given, only those with that target."""
+        return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+
+    def is_effectful(self, node: Node) -> bool:
+        """Whether a program could notice that `node`, which has no users, was erased."""
+        return is_effectful(node.op, node.target, self.root)
+
+    def used_symbols(self) -> set[Sym]:
+        """The symbols in specs and arguments."""
+        found: set[Sym] = set()
+        for node in self.nodes:
+            found |= symbols_in(node.info.spec) | symbols_in(node.args) | symbols_in(node.kwargs)
+        return found
+
+    def input_symbols(self) -> dict[Sym, SymbolSource]:
+        """Every symbol that can be read from a placeholder, used or not."""
+        found = {s: source for s, source in self.symbols.items() if source.is_number}
+        for i, node in enumerate(self.placeholders):
+            spec = node.info.spec
+            if not isinstance(spec, TensorSpec):
+                continue
+            for dim, value in enumerate(spec.shape):
+                if isinstance(value, Sym):
+                    found.setdefault(value, SymbolSource("size", i, dim))
+            for dim, (size, value) in enumerate(zip(spec.shape, spec.strides, strict=True)):
+                # A dim of one element may have any stride, so that its stride is not evidence of the symbol's value.
+                if isinstance(value, Sym) and (size if isinstance(size, int) else size.lo) > 1:
+                    found.setdefault(value, SymbolSource("stride", i, dim))
+        return found
+
+    def touch(self) -> None:
+        """Record an edit (see `version`)."""
+        self.version += 1
+
+    def move_before(self, node: Node, anchor: Node) -> None:
+        """Move `node` directly before `anchor`."""
+        if node is anchor:
+            return
+        node._prev._next, node._next._prev = node._next, node._prev
+        self._len -= 1
+        self._link(node, anchor)
+
+    def erase_node(self, node: Node) -> None:
+        """Remove a node that has no users. Raises: RuntimeError if it has users."""
+        if node.users:
+            readers = ", ".join(u.name for u in node.users)
+            raise RuntimeError(f"Graph.erase_node: {node.name} is used by {readers}; replace those uses first")
+        if node._erased:
+            return
+        node._set_arguments((), {})
+        node._prev._next, node._next._prev = node._next, node._prev
+        node._erased = True
+        # node._next stays set, so that an iteration that is at this node can continue.
+        if self._cursor is node:
+            self._cursor = node._next
+        self._len -= 1
+        self._names.release(node.name)
+        self.touch()
+
+    @contextmanager
+    def inserting_before(self, n: Node | None = None) -> Iterator[None]:
+        """While the context is open, insert new nodes directly before `n` (None: before all nodes)."""
+        previous, self._cursor = self._cursor, self._sentinel._next if n is None else n
+        try:
+            yield
+        finally:
+            self._cursor = previous
+
+    @contextmanager
+    def inserting_after(self, n: Node | None = None) -> Iterator[None]:
+        """While the context is open, insert new nodes after `n` (None: after all nodes), in the order of creation."""
+        with self.inserting_before(self._sentinel if n is None else n._next):
+            yield
+
+    def _link(self, node: Node, before: Node) -> None:
+        node._prev, node._next = before._prev, before
+        before._prev._next = node
+        before._prev = node
+        self._len += 1
+        self.touch()
+
+    def __str__(self) -> str:
+        """A listing for logs, one node a line; `fxir.ir.printer` makes the runnable form."""
+        return listing(self)
+
+
+class NodeList:
+    """A live view of a graph's nodes: it can be iterated, reversed and counted."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: NodeSequence) -> None:
+        self._graph = graph
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._graph)
+
+    def __reversed__(self) -> Iterator[Node]:
+        return reversed(self._graph)
+
+    def __len__(self) -> int:
+        return len(self._graph)
+
+    def __contains__(self, node: object) -> bool:
+        return any(n is node for n in self._graph)

@@ -29,8 +29,8 @@ from eager.tape.node import Node, edge_of
 from fxir.ir.graph_module import GraphModule
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 _MOST_PATTERNS: Final = 3  # differentiable outputs of a function that wants to be told which gradients are missing
 
@@ -89,7 +89,7 @@ class ContextValue(Value):
             raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} calls ctx.{name}()")
         return NONE
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         cg.impossible(self, f"{self.describe()} is needed outside of it")
 
 

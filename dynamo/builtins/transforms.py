@@ -37,8 +37,8 @@ from fxir.ir.node import Node, NodeInfo
 from fxir.symbols.shapes import plain
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 _CONTROL: Final = (CaptureError, NotConstant, Steering)
 _FACTORIES: Final = (func.grad, func.grad_and_value, func.vmap, func.jacrev, func.jacfwd, func.hessian)
@@ -152,7 +152,7 @@ class TransformValue(Value):
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return transform(cap, self.make, self.name, self.function, args, kwargs)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return f"{cg.bind(self.make, self.name)}({cg.value(self.function)})"
 
 
@@ -176,7 +176,7 @@ class ResultFunction(Value):
         node = cap.graph.call_function(call_result, (cap.node_of(self), *nodes), info=NodeInfo(None, cap.origin))
         return _result(cap, result, node)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         cg.impossible(self, "a function that a transform gave is needed outside of the graph")
 
 

@@ -32,8 +32,9 @@ from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Restart
 from dynamo.values.base import NULL, Value
 from dynamo.values.constant import NONE, Constant, is_plain_literal
-from dynamo.values.objects import ExceptionValue, Passed, UserObject
+from dynamo.values.objects import ExceptionValue, Passed, TracebackValue, UserObject
 from dynamo.values.symbolic import SymbolicText, SymbolicValue
+from dynamo.values.writer import Captured, Writer
 from dynamo.world.wrap import is_exception_class
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
@@ -163,6 +164,11 @@ class CodeGen:
             return f"({value!r})" if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
         return self.bind(value, type(value).__name__)
 
+    @property
+    def grad_mode(self) -> bool:
+        """Whether grad mode is on where the captured program ends."""
+        return self.cap.grad_mode
+
     # -- statements --------------------------------------------------------------------------------------------
     def statement(self, text: str) -> None:
         self.body.append((self._indent + text, self.mark))
@@ -190,11 +196,11 @@ class CodeGen:
             self._sources[source] = expression
         return self._sources[source]
 
-    def source_of(self, value: Value) -> str:
+    def source_of(self, value: Captured) -> str:
         assert value.source is not None
         return self.source(value.source)
 
-    def value(self, value: Value) -> str:
+    def value(self, value: Captured) -> str:
         """An expression for `value`; the same object each time it is asked for."""
         if value is NULL:
             return self.helper("NULL")
@@ -239,15 +245,15 @@ class CodeGen:
             self._fills.pop(0)()
         self._filling = before
 
-    def filled(self, value: Value) -> str:
+    def filled(self, value: Captured) -> str:
         """As `value`, for something that is about to be iterated over: a container that is made has all its items."""
         text = self.value(value)
         self._fill_all()
         return text
 
     def container(
-        self, value: Value, make: str | None, fill: Callable[[str], None], literal: Callable[[CodeGen], str] | None,
-        make_with: Callable[[CodeGen], str] | None = None,
+        self, value: Captured, make: str | None, fill: Callable[[str], None], literal: Callable[[Writer], str] | None,
+        make_with: Callable[[Writer], str] | None = None,
     ) -> str:  # fmt: skip
         """A new mutable object: as one expression, or made empty and filled later when it is part of itself."""
         if literal is not None:
@@ -265,13 +271,19 @@ class CodeGen:
         self._fills.append(lambda: fill(name))
         return name
 
-    def new_object(self, obj: UserObject) -> str:
-        """An instance that the captured program made."""
+    def set_attributes(self, obj: Captured, var: str) -> None:
+        """Write the pending attributes of a new object onto the variable `var`."""
+        assert isinstance(obj, Value)
+        self.cap.effects.fill_new(self, obj, var)
+
+    def new_object(self, obj: Captured) -> str:
+        """An instance that the captured program makes."""
+        assert isinstance(obj, UserObject)
         cls = self.bind(obj.cls, obj.cls.__name__)
         if isinstance(obj, ExceptionValue):
             return self._new_exception(obj, cls)
         make = f"{self.helper('object_new')}({cls})"
-        return self.container(obj, make, lambda var: self.cap.effects.fill_new(self, obj, var), None)
+        return self.container(obj, make, lambda var: self.set_attributes(obj, var), None)
 
     def _new_exception(self, obj: ExceptionValue, cls: str) -> str:
         if not is_exception_class(obj.cls):
@@ -280,19 +292,28 @@ class CodeGen:
         return self.container(obj, make, lambda var: self._fill_exception(obj, var), None)
 
     def _fill_exception(self, obj: ExceptionValue, var: str) -> None:
-        given = self.traceback(obj.passed) if self.leads_to_running(obj.passed) else self.value(obj.traceback())
+        given = self.traceback(obj) if self._leads_to_running(obj.passed) else self.value(obj.traceback())
         context = f"{self.helper('exc_info')}()[1]" if obj.raised_bare and obj.context is NONE else self.value(obj.context)
         links = f"{self.value(obj.cause)}, {context}, {obj.suppress}, {given}"
         self.statement(f"{self.helper('exception_link')}({var}, {links})")
-        self.cap.effects.fill_new(self, obj, var)
+        self.set_attributes(obj, var)
         self.raised[id(obj)] = obj
 
-    def traceback(self, passed: Sequence[Passed], after: str = "None") -> str:
-        """Entries for the frames that an exception passed, in front of `after`. Each holds the variables of its frame, as that
-        left them; one that is running gets its entries when it goes on. The first one holds the frames that led to it."""
+    def traceback(self, value: Captured, after: str = "None") -> str:
+        """An expression for a traceback: entries for the frames that the exception passed, in front of `after`.
+
+        Each entry holds the variables of its frame, as the frame left them. A frame that is still running gets its entry when it
+        continues. The first entry holds the callers of its frame.
+        """
+        assert isinstance(value, ExceptionValue | TracebackValue)
+        if isinstance(value, TracebackValue) and self._leads_to_running(value.passed):  # an entry cannot move to another frame
+            self.impossible(value, "a traceback, of a frame that is running,")
+        passed = value.passed
         bound = ((p, self._variables_of(p.frame.bound())) for p in passed)
         entries = "".join(f"({self.bind(p.place, 'place')}, {variables}, {self._owner(p.frame)}), " for p, variables in bound)
         callers = "".join(map(self._held_caller, passed[0].callers))
+        if value.source is not None and isinstance(value, ExceptionValue):
+            self.raised[id(value)] = value
         return f"{self.helper('traceback_of')}(({entries}), {after}{f', ({callers})' if callers else ''})"
 
     def _held_caller(self, frame: Frame) -> str:
@@ -305,7 +326,7 @@ class CodeGen:
         kept = {name: v for name, v in bound.items() if holds_aloud(v, frame) or leads_to(v, frame)}
         return f"{self._variables_of(kept)}, "
 
-    def leads_to_running(self, passed: Sequence[Passed]) -> bool:
+    def _leads_to_running(self, passed: Sequence[Passed]) -> bool:
         """Whether one of the frames is running, and takes its entry over when it goes on."""
         return any(p.frame in self.running for p in passed)
 
@@ -337,12 +358,16 @@ class CodeGen:
         name = self.graph_output(told.node)
         return name if told.dim is None else f"{name}.shape[{told.dim}]"
 
+    def is_in_main_graph(self, node: Node) -> bool:
+        """Whether `node` belongs to the main graph. A node of a nested graph has no value when the graph has run."""
+        return node.graph is self.cap.main
+
     def graph_output(self, node: Node) -> str:
         """The variable of what a node of the graph gives."""
         self.outputs.append(node)
         return f"_g{len(self.outputs) - 1}"
 
-    def impossible(self, value: Value, what: str) -> NoReturn:
+    def impossible(self, value: Captured, what: str) -> NoReturn:
         """`value` cannot be rebuilt: break the graph where it was made, so that a real one exists."""
         if value.born > 0:
             raise Restart(value.born, causes.GENERATOR, what)

@@ -11,15 +11,40 @@ the containers on the way (see guards.py); what hangs on a slot is checked at ea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from dynamo import _native
 from eager import _native as eager_native
 from fxir.base.safe_repr import text
 
-if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
-    from dynamo.guards.program import ProgramBuilder
+
+class SourceWriter(Protocol):
+    """The part of the code generator that writes the expression of a source."""
+
+    def slot_name(self, index: int) -> str:
+        """The parameter of the generated function that holds slot `index` of the call."""
+
+    def source(self, source: Source) -> str:
+        """A variable that holds the object at `source`, fetched before the program changes anything."""
+
+    def bind(self, obj: Any, label: str) -> str:
+        """A global of the generated function that holds `obj`. label: part of its name."""
+
+    def constant(self, value: Any) -> str:
+        """An expression for a constant."""
+
+    def helper(self, name: str) -> str:
+        """A global of the generated function that holds a helper of `dynamo.emit.runtime`."""
+
+
+class GuardProgram(Protocol):
+    """The part of a guard program under construction that fetches a source."""
+
+    def slot(self, source: Source) -> int:
+        """The slot that holds the object at `source`; emits the fetch at the first call for a source."""
+
+    def emit_fetch(self, op: str, *operands: Any) -> int:
+        """Emit a fetch instruction; returns the slot of its result."""
 
 
 class Source:
@@ -43,11 +68,11 @@ class Source:
     def is_constant_rooted(self) -> bool:
         return isinstance(self.root, ConstSource)
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         """Emit what fetches this source into a slot of a guard program; returns the slot."""
         raise NotImplementedError
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         """An expression for it, in terms of variables of the generated function."""
         raise NotImplementedError
 
@@ -67,10 +92,10 @@ class SlotSource(Source):
     def name(self) -> str:
         return self.label
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return self.index
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return cg.slot_name(self.index)
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -96,10 +121,10 @@ class ConstSource(Source):
     def name(self) -> str:
         return self.label
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("const", self.value)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return cg.bind(self.value, self.label)
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -123,10 +148,10 @@ class WeakSource(Source):
     def name(self) -> str:
         return self.label
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("weak", self.reference)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.bind(self.reference, 'reference')}()"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -143,10 +168,10 @@ class LiveSource(Source):
     def name(self) -> str:
         return self.place.name
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.slot(self.place)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return cg.source(self.place)
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -192,10 +217,10 @@ class DictAttrSource(ChildSource):
     def name(self) -> str:
         return f"{self.parent.name}.{self.key}"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("dict_attr", builder.slot(self.parent), self.key)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.source(self.parent)}.__dict__[{self.key!r}]"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -211,10 +236,10 @@ class AttrSource(ChildSource):
     def name(self) -> str:
         return f"{self.parent.name}.{self.key}"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("generic_attr", builder.slot(self.parent), self.key)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.source(self.parent)}.{self.key}"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -230,10 +255,10 @@ class TypeAttrSource(ChildSource):
     def name(self) -> str:
         return f"{self.parent.name}.{self.key}"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("type_attr", builder.slot(self.parent), self.key)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.helper('type_attribute')}({cg.source(self.parent)}, {self.key!r})"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -249,10 +274,10 @@ class ItemSource(ChildSource):
     def name(self) -> str:
         return f"{self.parent.name}[{self.key}]"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("item", builder.slot(self.parent), self.key)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.source(self.parent)}[{self.key}]"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -264,7 +289,7 @@ class ContentSource(ItemSource):
 
     __slots__ = ()
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.helper('content_item')}({cg.source(self.parent)}, {self.key})"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -287,10 +312,10 @@ class DictItemSource(ChildSource):
             return str(self.key)
         return f"{self.parent.name}[{text(self.key)}]"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("dict_item", builder.slot(self.parent), self.key)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.helper('dict_getitem')}({cg.source(self.parent)}, {cg.constant(self.key)})"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -306,10 +331,10 @@ class CellContentsSource(ChildSource):
     def name(self) -> str:
         return str(self.key)
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("cell", builder.slot(self.parent))
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.source(self.parent)}.cell_contents"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -326,10 +351,10 @@ class IteratorOwnerSource(ChildSource):
     def name(self) -> str:
         return f"{self.parent.name}.<owner>"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("iterator_owner", builder.slot(self.parent))
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.helper('iterator_owner')}({cg.source(self.parent)})"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -345,10 +370,10 @@ class ArrayMemorySource(ChildSource):
     def name(self) -> str:
         return f"from_numpy({self.parent.name})"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("made", builder.slot(self.parent), eager_native.tensor_over)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.helper('tensor_over')}({cg.source(self.parent)})"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -364,11 +389,11 @@ class ClosureCellSource(ChildSource):
     def name(self) -> str:
         return f"{self.parent.name}.__closure__[{self.key}]"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         closure = AttrSource(self.parent, "__closure__")
         return builder.emit_fetch("item", builder.slot(closure), self.key)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.source(self.parent)}.__closure__[{self.key}]"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
@@ -389,10 +414,10 @@ class GeometrySource(ChildSource):
     def name(self) -> str:
         return f"{self.parent.name}.{self.key}"
 
-    def fetch(self, builder: ProgramBuilder) -> int:
+    def fetch(self, builder: GuardProgram) -> int:
         raise NotImplementedError(f"{self.name}: only shape checks read it")
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: SourceWriter) -> str:
         return f"{cg.source(self.parent)}.{self.key}"
 
     def read(self, slots: tuple[Any, ...]) -> Any:

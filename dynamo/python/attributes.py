@@ -48,7 +48,7 @@ from eager.nn import Module
 from eager.nn._base import buffer_registration_hooks
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
+    from dynamo.values.writer import Writer
     from dynamo.world.side_effects import Effects
 
 _ABSENT: Final = object()
@@ -108,7 +108,7 @@ class InstanceDict(DictValue):
     def changed(self, cap: Any) -> None:
         raise Unsupported(causes.MUTATION, "a write into an object's __dict__")
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return f"{cg.value(self.obj)}.__dict__"

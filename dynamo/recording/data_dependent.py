@@ -26,10 +26,10 @@ from fxir.region.data_dependent import DataCalls, Told
 from fxir.symbols.shapes import MOST, Relation, ShapeEnv, plain
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture, Limits
     from dynamo.policy.dynamic_sizes import Dynamic
     from dynamo.values.tensor import TensorValue
+    from dynamo.values.writer import Writer
     from fxir.ir.graph import Graph
     from fxir.ir.node import Origin
 
@@ -168,7 +168,7 @@ class ComparisonValue(Value):
         text = str(cap.shapes.unbacked.refusal(f"{plain(self.left)} {self.op} {plain(self.right)}"))
         raise Unsupported(causes.DATA_DEPENDENT_BRANCH, text)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         left, right = (cg.symbolic(v) if isinstance(v, SymInt) else repr(v) for v in (self.left, self.right))
         return f"({left} {self.op} {right})"
 

@@ -23,7 +23,7 @@ from eager.base.dtypes import Category
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamo.emit.writer import CodeGen
+    from dynamo.values.writer import Writer
     from eager import Tensor
 
 _WHOLE: Final = SliceValue(NONE, NONE, NONE)
@@ -45,8 +45,8 @@ class ItemValue(TensorValue):
     owner: TensorValue
     key: Value
 
-    def reconstruct(self, cg: CodeGen) -> str:
-        if self.node.graph is not cg.cap.main:
+    def reconstruct(self, cg: Writer) -> str:
+        if not cg.is_in_main_graph(self.node):
             return super().reconstruct(cg)
         return f"{cg.value(self.owner)}[{cg.value(self.key)}]"
 

@@ -22,7 +22,7 @@ from eager.nn._base import REGISTRATION_HOOKS
 from eager.random import default_generator
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
+    from dynamo.values.writer import Writer
 
 
 _MADE_PLAINLY: Final = (type_attribute(Module, "__new__"), Module.__init__)
@@ -31,7 +31,7 @@ _MADE_PLAINLY: Final = (type_attribute(Module, "__new__"), Module.__init__)
 class HeldModule(UserObject):
     """A module made at capture."""
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         cg.impossible(self, f"a {self.cls.__name__} made in the compiled function outlives it")
 
 

@@ -17,8 +17,8 @@ from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 
 _serials = itertools.count()
@@ -112,7 +112,7 @@ class Value:
             return cap.existing_same(self, other)
         return False
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         """Emit what makes this value in generated code; returns an expression. Called once per value."""
         raise NotImplementedError(type(self).__name__)
 
@@ -129,7 +129,7 @@ class Null(Value):
     def __repr__(self) -> str:
         return "NULL"
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return cg.helper("NULL")
 
 
@@ -161,7 +161,7 @@ class Lazy(Value):
     def python_type(self) -> type:
         return type(self.real)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self._seen is not None:
             return cg.value(self._seen)
         return cg.source(self.source)
@@ -177,7 +177,7 @@ class Opaque(Value):
     def python_type(self) -> type:
         return type(self.real)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return cg.source(self.source)
 
     def iterate(self, cap: Capture) -> Value:

@@ -22,8 +22,8 @@ from dynamo.values.objects import UserObject
 from dynamo.values.sequences import ListValue, Sequence, TupleValue
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 SCALAR_BASES: Final = (str, int, float)
 CONTAINER_BASES: Final = (collections.OrderedDict, dict, list, tuple, *SCALAR_BASES)
@@ -170,12 +170,12 @@ class ContainerObject(UserObject):
         return NONE
 
     # -- in generated code -------------------------------------------------------------------------------------
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return cg.container(self, None, lambda var: self._fill(cg, var), None, self._make)
 
-    def _make(self, cg: CodeGen) -> str:
+    def _make(self, cg: Writer) -> str:
         cls, contents = cg.bind(self.cls, self.cls.__name__), self._contents
         if isinstance(contents, TupleValue):
             return f"{cg.helper('tuple_new')}({cls}, ({''.join(cg.value(v) + ', ' for v in contents.items)}))"
@@ -183,13 +183,13 @@ class ContainerObject(UserObject):
             return f"{self.base.__name__}.__new__({cls}, {cg.value(contents)})"
         return f"{cg.bind(self.base, self.base.__name__)}.__new__({cls})"
 
-    def _fill(self, cg: CodeGen, var: str) -> None:
+    def _fill(self, cg: Writer, var: str) -> None:
         contents = self._contents
         if isinstance(contents, DictValue):
             contents.fill(cg, var)
         elif isinstance(contents, ListValue) and contents.items:
             cg.statement(f"{cg.helper('list_replace')}({var}, [{', '.join(cg.value(v) for v in contents.items)}])")
-        cg.cap.effects.fill_new(cg, self, var)
+        cg.set_attributes(self, var)
 
 
 def _holds_text(value: Value, text: Any) -> bool:

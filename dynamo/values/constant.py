@@ -20,8 +20,8 @@ from eager import device, dtype, finfo, iinfo, layout, memory_format
 from fxir.base.safe_repr import text
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 NUMPY_SCALARS: Final = frozenset(np.dtype(c).type for c in "?bBhHiIlLqQefdFD")
 NUMPY_DTYPES: Final = frozenset(type(np.dtype(c)) for c in "?bBhHiIlLqQefdFD")
@@ -115,7 +115,7 @@ class Constant(Value):
             return True
         raise Unsupported(causes.IDENTITY, f"`is` between two equal {type(self.value).__name__} values")
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if type(self.value) in (int, float, complex, str, bytes) and self.source is not None:
             return cg.source(self.source)  # keeps the identity of the user's object
         return cg.constant(self.value)

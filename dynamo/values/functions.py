@@ -27,9 +27,9 @@ from dynamo.values.mappings import DictValue
 from dynamo.values.sequences import TupleValue
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
     from dynamo.frames.frame import Frame
+    from dynamo.values.writer import Writer
 
 _PLAIN_ATTRIBUTES: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _SETTABLE: Final = _PLAIN_ATTRIBUTES | {"__type_params__"}
@@ -60,12 +60,12 @@ class CellValue(Value):
             return self.contents if self.contents is not None else cap.raise_(ValueError, "Cell is empty")
         return super().getattr(cap, name)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return cg.container(self, f"{cg.helper('make_cell')}()", lambda var: self._fill(cg, var), None)
 
-    def _fill(self, cg: CodeGen, var: str) -> None:
+    def _fill(self, cg: Writer, var: str) -> None:
         if self.contents is not None:
             cg.statement(f"{var}.cell_contents = {cg.value(self.contents)}")
 
@@ -227,19 +227,19 @@ class FunctionValue(Value):
         cap.mutating(self)
         self.attributes[name] = value
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return cg.container(self, None, lambda var: self._fill(cg, var), None, self._make)
 
-    def _make(self, cg: CodeGen) -> str:
+    def _make(self, cg: Writer) -> str:
         code = cg.bind(self.code, self.code.co_name)
         cells = "".join(cg.value(c) + ", " for c in self.new_closure)
         namespace = cg.bind(self.globals, "globals")
         closure = f", None, ({cells})" if cells else ""  # of a function without, __closure__ is None
         return f"{cg.helper('FunctionType')}({code}, {namespace}, {self.code.co_name!r}{closure})"
 
-    def _fill(self, cg: CodeGen, var: str) -> None:
+    def _fill(self, cg: Writer, var: str) -> None:
         if self.new_defaults:
             cg.statement(f"{var}.__defaults__ = ({''.join(cg.value(v) + ', ' for v in self.new_defaults)})")
         if self.new_kwdefaults:
@@ -279,7 +279,7 @@ class _FunctionDict(DictValue):
     def changed(self, cap: Capture) -> None:
         raise Unsupported(causes.MUTATION, "a change of the __dict__ of a function")
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return f"{cg.value(self.fn)}.__dict__"
 
 
@@ -321,7 +321,7 @@ class BoundMethod(Value):
             return cap.wrap_static(types.MethodType)
         return self.func.getattr(cap, name)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         if self.python_type() is types.MethodType:
@@ -360,7 +360,7 @@ class PartialValue(Value):
             return self.args
         return super().getattr(cap, name)  # its keywords are a dict that the program may write into
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         parts = [cg.value(self.fn), *(cg.value(a) for a in self.args.items)]
@@ -478,7 +478,7 @@ class GeneratorValue(Iterator):
             return cap.raise_(RuntimeError, "generator ignored GeneratorExit")
         return self.returned if sys.version_info >= (3, 13) else NONE
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.started or self.finished:
             cg.impossible(self, f"{self.describe()}, started here, is needed after a graph break")
         args = [cg.value(a) for a in self.args]

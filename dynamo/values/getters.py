@@ -10,8 +10,8 @@ from dynamo.values.base import Value
 from dynamo.values.sequences import TupleValue
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
@@ -47,7 +47,7 @@ class GetterValue(Value):
             owner = cap.read_attribute(owner, name)
         return owner
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         parts = [cg.value(a) for a in self.args]

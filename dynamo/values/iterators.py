@@ -18,8 +18,8 @@ from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.sequences import ListValue, TupleValue
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 
 class Iterator(Value):
@@ -41,12 +41,12 @@ class Iterator(Value):
             self.born = cap.steps if self.born < 0 else self.born
             self.steps += 1
 
-    def replay(self, cg: CodeGen) -> None:
+    def replay(self, cg: Writer) -> None:
         """Emit what brings an existing one to where it stands now, before anything else is written."""
         if self.steps > self.covered:
             cg.statement(f"{cg.helper('stepped')}({cg.source_of(self)}, {self.steps - self.covered})")
 
-    def _replay_covering(self, cg: CodeGen, inner: list[Value]) -> None:
+    def _replay_covering(self, cg: Writer, inner: list[Value]) -> None:
         """replay() of an iterator over others."""
         for iterator in inner:
             if isinstance(iterator, SequenceIterator) and iterator.covered > iterator.left:
@@ -82,7 +82,7 @@ _EMPTY: Final[dict[str, Any]] = {
 _FINISHED: Final = {type(iterator): text for text, iterator in _EMPTY.items()}
 
 
-def _finished(cg: CodeGen, kind: type) -> str:
+def _finished(cg: Writer, kind: type) -> str:
     """An iterator of `kind`, or one like it, that has nothing left."""
     if kind is type(iter(collections.OrderedDict())):
         return f"iter({cg.bind(collections.OrderedDict, 'OrderedDict')}())"
@@ -120,7 +120,7 @@ class SequenceIterator(Iterator):
         self.at += 1
         return self.items[self.at - 1]
 
-    def replay(self, cg: CodeGen) -> None:
+    def replay(self, cg: Writer) -> None:
         if self.done:
             cg.statement(f"{cg.helper('exhausted')}({cg.source_of(self)})")
         elif self.steps > self.left:
@@ -128,7 +128,7 @@ class SequenceIterator(Iterator):
         else:
             cg.statement(f"{cg.helper('advanced')}({cg.source_of(self)}, {self.at})")
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         if self.done:
@@ -162,7 +162,7 @@ class TextIterator(SequenceIterator):
         self.way = reversed if backwards else iter
         self.kind = type(self.way(value)) if owner is None else type(iter("\u20ac"))  # CPython asks how the object is laid out
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         start = f"{self.way.__name__}({cg.value(self.given)})"  # which of two classes it has, the text decides
         return f"{cg.helper('skipped')}({start}, {self.at})" if self.at else start
 
@@ -183,7 +183,7 @@ class ReversedIterator(Iterator):
         self.at -= 1
         return self.owner.items[self.at + 1]
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.at < 0:
             return _finished(cg, self.kind)
         return f"{cg.helper('advanced')}(reversed({cg.filled(self.owner)}), {self.at})"
@@ -205,7 +205,7 @@ class RangeIterator(Iterator):
         self.at += 1
         return Constant(self.value[self.at - 1])
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return f"iter({self.value[self.at :]!r})"
@@ -241,12 +241,12 @@ class DictIterator(Iterator):
             return cap.make_tuple([k, v])
         return k if self.what == "keys" else v
 
-    def replay(self, cg: CodeGen) -> None:
+    def replay(self, cg: Writer) -> None:
         if self.keys != list(self.owner.entries):
             cg.impossible(self, "an iterator over a dict whose keys changed")
         super().replay(cg)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         if self.done:
@@ -287,10 +287,10 @@ class EnumerateIterator(Iterator):
         self.at += 1
         return TupleValue([Constant(self.at - 1), item])
 
-    def replay(self, cg: CodeGen) -> None:
+    def replay(self, cg: Writer) -> None:
         self._replay_covering(cg, [self.inner])
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return f"enumerate({cg.value(self.inner)}, {self.at})"
@@ -321,7 +321,7 @@ class ZipIterator(Iterator):
             _cover(self, self.inner)
         return TupleValue(found) if self.inner else None
 
-    def replay(self, cg: CodeGen) -> None:
+    def replay(self, cg: Writer) -> None:
         self._replay_covering(cg, self.inner)
 
     def _check(self, cap: Capture, i: int) -> None:
@@ -333,7 +333,7 @@ class ZipIterator(Iterator):
                 plural = "argument 1" if j == 1 else f"arguments 1-{j}"
                 cap.raise_(ValueError, f"zip() argument {j + 1} is longer than {plural}")
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         inner = "".join(cg.value(v) + ", " for v in self.inner)
@@ -358,7 +358,7 @@ class MapIterator(Iterator):
             args.append(item)
         return cap.call(self.fn, args, {})
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return f"map({cg.value(self.fn)}, {', '.join(cg.value(v) for v in self.inner)})"
 
 
@@ -378,7 +378,7 @@ class FilterIterator(Iterator):
                 return item
         return None
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return f"filter({cg.value(self.fn)}, {cg.value(self.inner)})"
 
 
@@ -402,7 +402,7 @@ class CallIterator(Iterator):
             return None
         return item
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return "iter(())" if self.done else f"iter({cg.value(self.fn)}, {cg.value(self.sentinel)})"
 
 
@@ -423,5 +423,5 @@ class HostIterator(Iterator):
             raise Unsupported(causes.OPAQUE_ITERATOR, f"an {self.kind.__name__} object that asks itself for an item")
         return next(self._running, None)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         cg.impossible(self, f"an {self.kind.__name__} object in use is needed after a graph break")

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo.guards.sources import Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
+from dynamo.values.base import Lazy, Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.set_order import History, dict_keys
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 DICT_TYPES: Final = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
 
@@ -102,13 +102,13 @@ class DictValue(Value):
             raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         return handler(self, cap, args, kwargs)
 
-    def view(self, cg: CodeGen, what: str) -> str:
+    def view(self, cg: Writer, what: str) -> str:
         """An expression of keys(), values() or items(), whatever a subclass makes of them."""
         if self.owner is not None:
             return f"{cg.bind(self.cls, self.cls.__name__)}.{what}({cg.filled(self.owner)})"
         return f"{cg.filled(self)}.{what}()"
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.owner is not None:
             return cg.value(self.owner)
         if self.source is not None:
@@ -121,10 +121,10 @@ class DictValue(Value):
             make = f"{cg.bind(self.cls, self.cls.__name__)}()"
         return cg.container(self, make, lambda var: self.fill(cg, var), self._literal if self.cls is dict else None)
 
-    def _literal(self, cg: CodeGen) -> str:
+    def _literal(self, cg: Writer) -> str:
         return "{" + ", ".join(f"{cg.value(k)}: {cg.value(v)}" for k, v in self.entries.values()) + "}"
 
-    def fill(self, cg: CodeGen, var: str) -> None:
+    def fill(self, cg: Writer, var: str) -> None:
         """Emit the stores of all entries into `var`."""
         for key, value in self.entries.values():
             cg.statement(f"{cg.helper('dict_setitem')}({var}, {cg.value(key)}, {cg.value(value)})")
@@ -360,7 +360,7 @@ class DictView(Value):
         mine.made, mine.methods = history_of(cap, self), type({}.keys())
         return mine.operate(cap, name, args)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return self.owner.view(cg, self.kind) if self.source is None else cg.source(self.source)
 
 
@@ -390,7 +390,7 @@ class ProxyValue(Value):
             raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         return cap.call_method(self.inner, name, args, kwargs)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return f"{cg.bind(types.MappingProxyType, 'mappingproxy')}({cg.value(self.inner)})"
@@ -577,20 +577,25 @@ class SetValue(Value):
         self.entries = found
         return self if name.startswith("__") else NONE
 
-    def replay(self, cg: CodeGen) -> None:
+    def replay(self, cg: Writer) -> None:
         """Make the changes of an existing set again."""
         for method, args in self.calls:
             texts = [f"({''.join(cg.value(v) + ', ' for v in a)})" if isinstance(a, list) else _made_again(cg, a) for a in args]
             cg.statement(f"{cg.source_of(self)}.{method}({', '.join(texts)})")
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         if self.history is not None:
             return _made_again(cg, self.history)
-        if len(self.entries) > 1 and (not self.in_order or constants_of(cg.cap, self.entries.values()) is not None):
+        if len(self.entries) > 1 and (not self.in_order or all(map(_is_known, self.entries.values()))):
             cg.impossible(self, "a set made from one whose order is not known")
         return f"{self.cls.__name__}(({''.join(cg.value(v) + ', ' for v in self.entries.values())}))"
+
+
+def _is_known(value: Value) -> bool:
+    """Whether the value is a constant."""
+    return isinstance(value.realize(value.cap) if isinstance(value, Lazy) else value, Constant)
 
 
 def constants_of(cap: Capture, values: Iterable[Value]) -> tuple[Any, ...] | None:
@@ -609,5 +614,5 @@ def history_of(cap: Capture, value: DictValue | DictView) -> Any:
     return History(dict.fromkeys, (keys,)) if keys is not None and owner.cls is dict else keys
 
 
-def _made_again(cg: CodeGen, known: Any) -> str:
+def _made_again(cg: Writer, known: Any) -> str:
     return f"{cg.helper('built')}({cg.bind(known, 'history')})" if isinstance(known, History) else cg.bind(known, "elements")

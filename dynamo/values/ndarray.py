@@ -22,8 +22,8 @@ from dynamo.values.tensor import TensorValue
 from eager.base.symint import hint_of
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 _COMPUTED: Final = frozenset("T mT real imag".split())  # attributes that are views
 _NUMBERS: Final = frozenset("item tolist __int__ __float__".split())
@@ -120,7 +120,7 @@ class NdArrayValue(Value):
             cap.host(iter, self.stand_in())  # TypeError
         return [cap.array_operator(operator.getitem, self, Constant(i)) for i in range(self.tensor.fake.shape[0])]
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         tensor = cg.value(self.tensor)

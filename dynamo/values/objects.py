@@ -21,9 +21,9 @@ from dynamo.values.sequences import TupleValue
 from eager._ops import OperatorBase
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
     from dynamo.frames.frame import Frame
+    from dynamo.values.writer import Writer
 
 DELETED: Final = object()
 
@@ -109,7 +109,7 @@ class UserObject(Value):
                 return None
             raise
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return cg.new_object(self)
@@ -218,10 +218,8 @@ class TracebackValue(Value):
     def truth(self, cap: Capture) -> bool:
         return True
 
-    def reconstruct(self, cg: CodeGen) -> str:
-        if cg.leads_to_running(self.passed):  # an entry cannot be given another frame
-            cg.impossible(self, "a traceback, of a frame that is running,")
-        return cg.traceback(self.passed)
+    def reconstruct(self, cg: Writer) -> str:
+        return cg.traceback(self)
 
 
 class ClassValue(Value):
@@ -265,7 +263,7 @@ class ClassValue(Value):
     def same_object(self, cap: Capture, other: Value) -> bool:
         return isinstance(other, ClassValue) and other.cls is self.cls
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return cg.bind(self.cls, self.cls.__name__)
 
 
@@ -301,7 +299,7 @@ class PythonModule(Value):
     def same_object(self, cap: Capture, other: Value) -> bool:
         return isinstance(other, PythonModule) and other.module is self.module
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return cg.bind(self.module, self.name.rpartition(".")[2])
 
 
@@ -321,7 +319,7 @@ class SuperValue(Value):
     def getattr(self, cap: Capture, name: str) -> Value:
         return cap.super_attribute(self, name)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return f"super({cg.bind(self.cls, self.cls.__name__)}, {cg.value(self.obj)})"
 
 
@@ -361,7 +359,7 @@ class BuiltinValue(Value):
     def same_object(self, cap: Capture, other: Value) -> bool:
         return isinstance(other, BuiltinValue) and other.fn is self.fn
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return cg.source(self.source)
 
 
@@ -400,7 +398,7 @@ class BuiltinMethod(Value):
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return cap.call_method(self.owner, self.name, args, kwargs)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return f"{cg.value(self.owner)}.{self.name}"
 
 

@@ -21,8 +21,8 @@ from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
 from eager import Size
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 _MUTATORS: Final = frozenset("append appendleft insert pop popleft clear reverse rotate".split())
 _ITEM_MUTATORS: Final = frozenset("__setitem__ __delitem__".split())
@@ -75,7 +75,7 @@ class Sequence(Value):
         """A new sequence of the kind that slicing and concatenation give."""
         raise NotImplementedError
 
-    def iterator(self, cg: CodeGen) -> str:
+    def iterator(self, cg: Writer) -> str:
         """An expression of iter(self), whatever a subclass makes of that."""
         if self.owner is not None:
             return f"{self.cls.__name__}.__iter__({cg.filled(self.owner)})"
@@ -158,7 +158,7 @@ class TupleValue(Sequence):
             return Constant(cap.host(hash, self.as_constant())) if self.is_constant else super().call_method(cap, name, args, kwargs)
         return super().call_method(cap, name, args, kwargs)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.owner is not None:
             return cg.value(self.owner)
         if self.source is not None:
@@ -298,7 +298,7 @@ class ListValue(Sequence):
         self.items[:] = items
         return NONE
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.owner is not None:
             return cg.value(self.owner)
         if self.source is not None:
@@ -306,11 +306,11 @@ class ListValue(Sequence):
         make = "list()" if self.cls is list else f"{cg.bind(self.cls, 'deque')}(maxlen={self.maxlen})"
         return cg.container(self, make, lambda var: self._fill(cg, var), self._literal)
 
-    def _literal(self, cg: CodeGen) -> str:
+    def _literal(self, cg: Writer) -> str:
         inner = f"[{', '.join(cg.value(v) for v in self.items)}]"
         return inner if self.cls is list else f"{cg.bind(self.cls, 'deque')}({inner}, {self.maxlen})"
 
-    def _fill(self, cg: CodeGen, var: str) -> None:
+    def _fill(self, cg: Writer, var: str) -> None:
         for item in self.items:
             cg.statement(f"{var}.append({cg.value(item)})")
 
@@ -353,7 +353,7 @@ class RangeValue(Value):
             raise Unsupported(causes.OPAQUE_OBJECT, f"range.{name}()") from None
         return cap.wrap_new(cap.host(getattr(self.value, name), *given))
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return repr(self.value)
@@ -385,7 +385,7 @@ class SliceValue(Value):
             return cap.wrap_new(cap.host(self.as_constant().indices, args[0].as_constant()))
         return super().call_method(cap, name, args, kwargs)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
         return f"slice({', '.join(cg.value(p) for p in self.parts)})"

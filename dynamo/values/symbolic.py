@@ -15,9 +15,9 @@ from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
     from dynamo.values.base import Value
+    from dynamo.values.writer import Writer
 
 
 class SymbolicValue(Constant):
@@ -56,7 +56,7 @@ class SymbolicValue(Constant):
             return True
         return Constant(self.value, self.source).same_object(cap, other)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return cg.source(self.source) if self.source is not None else cg.symbolic(self.symbolic)
 
 
@@ -103,7 +103,7 @@ class SymbolicText(Constant):
     def describe(self) -> str:
         return "text with symbolic numbers in it"
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         template = "".join(part.replace("%", "%%") if isinstance(part, str) else "%s" for part in self.parts)
         numbers = [cg.value(part) for part in self.parts if not isinstance(part, str)]
         return f"({template!r} % ({', '.join(numbers)},))"

@@ -15,9 +15,9 @@ from eager.nn.parameter import Parameter
 from fxir.ir.node import Node
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
     from dynamo.values.ndarray import NdArrayValue
+    from dynamo.values.writer import Writer
 
 TENSOR_TYPES: Final = frozenset({Tensor, Parameter})
 
@@ -212,16 +212,16 @@ class TensorValue(Value):
             cap.raise_type_error("iteration over a 0-d tensor")
         return [cap.tensor_call(operator.getitem, [self, Constant(i)], {}) for i in range(self.fake.shape[0])]
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
             return cg.source(self.source)
-        if self.node.graph is not cg.cap.main:
+        if not cg.is_in_main_graph(self.node):
             cg.impossible(self, f"{self.describe()} of a function that runs at another time")
         if self.is_new_leaf:
             cg.impossible(self, f"{self.describe()} that was made to require grad here")
         if self.became is None:
             return cg.graph_output(self.node)
-        return self.became.reconstruct(cg, self.fake.requires_grad and not cg.cap.grad_mode)
+        return self.became.reconstruct(cg, self.fake.requires_grad and not cg.grad_mode)
 
 
 class Became:
@@ -235,7 +235,7 @@ class Became:
         self.node = node
         self.calls = calls
 
-    def reconstruct(self, cg: CodeGen, switched_off: bool) -> str:
+    def reconstruct(self, cg: Writer, switched_off: bool) -> str:
         """switched_off: the changes were made in grad mode, and the program is not in it any more."""
         tensor = cg.assign(cg.graph_output(self.node))
         if switched_off:
@@ -260,7 +260,7 @@ class GradFn(Value):
     def truth(self, cap: Capture) -> bool:
         return True
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return f"{cg.value(self.tensor)}.grad_fn"
 
 
@@ -290,7 +290,7 @@ class TensorMethod(Value):
     def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.tensor.call_method(cap, self.name, args, kwargs)
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return f"{cg.value(self.tensor)}.{self.name}"
 
 

@@ -10,8 +10,8 @@ from dynamo.values.base import Value
 from dynamo.values.constant import NONE
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.capture import Capture
+    from dynamo.values.writer import Writer
 
 
 class WeakReference(Value):
@@ -34,5 +34,5 @@ class WeakReference(Value):
         found = self.real()
         return NONE if found is None else cap.wrap(found, WeakSource(self.real, f"{self.source.name}()"))  # the dead stay dead
 
-    def reconstruct(self, cg: CodeGen) -> str:
+    def reconstruct(self, cg: Writer) -> str:
         return cg.source(self.source)

@@ -19,7 +19,7 @@ from eager.nn import Module
 
 if TYPE_CHECKING:
     from dynamo.builtins.lru_cache import Asked
-    from dynamo.emit.writer import CodeGen
+    from dynamo.values.writer import Writer
 
 _NOTHING: Final[dict[str, Any]] = {}
 
@@ -95,7 +95,7 @@ class Effects:
         return list(self._order.values())
 
     # -- replaying ---------------------------------------------------------------------------------------------
-    def replay(self, cg: CodeGen) -> None:
+    def replay(self, cg: Writer) -> None:
         """Emit every pending write to existing objects: first the steps of iterators, over what stands there still."""
         moved = [v for v in self.written() if isinstance(v, Iterator)]
         for iterator in sorted(moved, key=lambda v: -v.depth):
@@ -113,8 +113,7 @@ class Effects:
                 _cell(cg, value)
             elif isinstance(value, ExceptionValue) and value.passed:
                 target = cg.source_of(value)
-                cg.statement(f"{target}.__traceback__ = {cg.traceback(value.passed, target + '.__traceback__')}")
-                cg.raised[id(value)] = value
+                cg.statement(f"{target}.__traceback__ = {cg.traceback(value, target + '.__traceback__')}")
             for name, pending in self.attributes_of(value).items():
                 if (id(value), name) in self._set_again:
                     _attribute(cg, value, name, DELETED)
@@ -127,20 +126,20 @@ class Effects:
                 else:
                     cg.statement(f"{where}[{name!r}] = {cg.value(pending)}")
 
-    def fill_new(self, cg: CodeGen, obj: Value, var: str) -> None:
+    def fill_new(self, cg: Writer, obj: Value, var: str) -> None:
         """Emit the attributes of an object that the captured program made."""
         for name, pending in self.attributes_of(obj).items():
             cg.statement(f"{cg.helper('object_setattr')}({var}, {name!r}, {cg.value(pending)})")
 
 
-def _list(cg: CodeGen, value: ListValue) -> str:
+def _list(cg: Writer, value: ListValue) -> str:
     new = f"[{', '.join(cg.value(v) for v in value.items)}]"
     if value.owner is not None:
         return f"{cg.helper('list_replace')}({cg.source_of(value)}, {new})"
     return f"{cg.source_of(value)}[:] = {new}"
 
 
-def _deque(cg: CodeGen, value: ListValue) -> str:
+def _deque(cg: Writer, value: ListValue) -> str:
     new = cg.assign(f"[{', '.join(cg.value(v) for v in value.items)}]")
     if value.version == 0:  # items were replaced, which leaves the deque's iterators alone
         return f"{cg.helper('deque_replace')}({cg.source_of(value)}, {new})"
@@ -148,21 +147,21 @@ def _deque(cg: CodeGen, value: ListValue) -> str:
     return f"{cg.source_of(value)}.extend({new})"
 
 
-def _dict(cg: CodeGen, value: DictValue) -> None:
+def _dict(cg: Writer, value: DictValue) -> None:
     """Keep the dict, replace its contents: values computed first, since they may be read from it."""
     pairs = [(cg.value(k), cg.value(v)) for k, v in value.entries.values()]
     new = cg.assign(f"[{', '.join(f'({k}, {v})' for k, v in pairs)}]")
     cg.statement(f"{cg.helper('dict_replace')}({cg.source_of(value)}, {new})")
 
 
-def _cell(cg: CodeGen, value: CellValue) -> None:
+def _cell(cg: Writer, value: CellValue) -> None:
     if value.contents is None:
         cg.statement(f"{cg.helper('clear_cell')}({cg.source_of(value)})")
     else:
         cg.statement(f"{cg.source_of(value)}.cell_contents = {cg.value(value.contents)}")
 
 
-def _attribute(cg: CodeGen, value: Value, name: str, pending: Any) -> None:
+def _attribute(cg: Writer, value: Value, name: str, pending: Any) -> None:
     target = cg.source_of(value)
     if pending is DELETED:
         cg.statement(f"{cg.helper('delete_attribute')}({target}, {name!r})")

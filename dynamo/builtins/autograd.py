@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo.builtins.registry import SPECIAL, Args, Kwargs
 from dynamo.report import causes
-from dynamo.report.errors import Raised, Unsupported
-from dynamo.values.base import Value
-from dynamo.values.constant import NONE, Constant
+from dynamo.report.errors import Unsupported
+from dynamo.values.constant import NONE, Constant, is_none
 from dynamo.values.objects import BuiltinMethod, ClassValue
+from dynamo.values.protocols import Machine, Raised, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.tensor import TensorValue
+from dynamo.values.writer import Writer
 from eager import Tensor
 from eager.autograd import engine
 from eager.autograd.function import ONCE, Function, FunctionCtx, attach_outputs, once_differentiable
@@ -27,10 +28,6 @@ from eager.base.fake import fake
 from eager.base.spec import spec_of
 from eager.tape.node import Node, edge_of
 from fxir.ir.graph_module import GraphModule
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
 
 _MOST_PATTERNS: Final = 3  # differentiable outputs of a function that wants to be told which gradients are missing
 
@@ -47,15 +44,15 @@ class ContextValue(Value):
         self.materialize = True
 
     def python_type(self) -> type:
-        return self.cls._backward_cls  # type: ignore[no-any-return]
+        return self.cls._backward_cls
 
     def describe(self) -> str:
         return f"the ctx of {self.cls.__name__}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name in self.attributes:
             return self.attributes[name]
         if name == "saved_tensors":
@@ -64,21 +61,21 @@ class ContextValue(Value):
             return BuiltinMethod(self, name)
         if hasattr(self.python_type(), name) or name in _OWN:
             raise Unsupported(causes.AUTOGRAD, f"{self.describe()}.{name}")
-        return cap.raise_(AttributeError, f"'{self.python_type().__name__}' object has no attribute '{name}'")  # type: ignore[no-any-return]
+        return cap.raise_(AttributeError, f"'{self.python_type().__name__}' object has no attribute '{name}'")
 
-    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+    def setattr(self, cap: Machine, name: str, value: Value) -> None:
         if name in _OWN:
             raise Unsupported(causes.AUTOGRAD, f"{self.describe()}.{name} = ...")
-        cap.mutating(self)
+        cap.effects.change(self)
         self.attributes[name] = value
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name not in _METHODS or kwargs:
             return super().call_method(cap, name, args, kwargs)
-        cap.mutating(self)
+        cap.effects.change(self)
         given = [cap.realize(a) for a in args]
         if name == "save_for_backward":
-            if not all(isinstance(v, TensorValue) or v is NONE or _is_none(v) for v in given):
+            if not all(isinstance(v, TensorValue) or v is NONE or is_none(v) for v in given):
                 raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} saves what is no tensor")
             self.saved = given
         elif name == "mark_non_differentiable":
@@ -152,11 +149,7 @@ def is_once_differentiable(cls: type[Function]) -> bool:
     return bool(getattr(cls.backward, ONCE, False))
 
 
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
-
-
-def _apply(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _apply(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """cls.apply(*args)"""
     owner = cap.realize(args[0])
     if not isinstance(owner, ClassValue) or kwargs:
@@ -167,7 +160,7 @@ def _apply(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 class _Application:
     """One call of a custom function."""
 
-    def __init__(self, cap: Capture, owner: ClassValue, args: list[Value]) -> None:
+    def __init__(self, cap: Machine, owner: ClassValue, args: list[Value]) -> None:
         self.cap = cap
         self.owner = owner
         self.cls: type[Function] = owner.cls
@@ -175,7 +168,7 @@ class _Application:
         self.args = args
         self.tensors = {i: a for i, a in enumerate(args) if isinstance(a, TensorValue)}
         needs = [isinstance(a, TensorValue) and a.fake._requires_grad for a in args]
-        self.recording = cap.grad_mode and any(needs)
+        self.recording = cap.modes.grad and any(needs)
         self.ctx = ContextValue(self.cls, needs, cap.steps)
         self.needs = tuple(needs)
 
@@ -184,32 +177,32 @@ class _Application:
         result = self._forward()
         if not self.recording:
             return result
-        if cap.transforming:
+        if cap.recorder.transforming:
             raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} inside of a function transform")
-        single = not (isinstance(result, TupleValue) and issubclass(result.cls, tuple))
-        outputs = [result] if single else [cap.realize(v) for v in result.items]  # type: ignore[attr-defined]
+        single = not isinstance(result, TupleValue)
+        outputs = [cap.realize(v) for v in result.items] if isinstance(result, TupleValue) else [result]
         self._check_outputs(outputs)
         attached = self._attach(outputs)
         return attached[0] if single else TupleValue(attached, None, result.python_type())
 
     def _forward(self) -> Value:
         cap, owner = self.cap, self.owner
-        before = cap.grad_mode
+        before = cap.modes.grad
         if before:
-            cap.set_grad_mode(False)
+            cap.modes.set_grad(False)
         try:
-            forward = cap.read_attribute(owner, "forward")
+            forward = cap.attributes.read(owner, "forward")
             if self.cls.has_setup_context():
                 result = cap.realize(cap.call(forward, list(self.args), {}))
-                cap.call(cap.read_attribute(owner, "setup_context"), [self.ctx, TupleValue(list(self.args)), result], {})
+                cap.call(cap.attributes.read(owner, "setup_context"), [self.ctx, TupleValue(list(self.args)), result], {})
             else:
                 result = cap.realize(cap.call(forward, [self.ctx, *self.args], {}))
         except Raised:
             if before:
-                cap.set_grad_mode(True)
+                cap.modes.set_grad(True)
             raise
         if before:
-            cap.set_grad_mode(True)
+            cap.modes.set_grad(True)
         return result
 
     def _check_outputs(self, outputs: list[Value]) -> None:
@@ -232,15 +225,15 @@ class _Application:
         graphs = {mask: self._backward(outputs, mask, kept) for mask in self._patterns(outputs, constant)}
         target = WithBackward(self.cls, self.needs, tuple(self.tensors), constant, self.ctx.materialize, len(self.ctx.saved), graphs)
         given: list[Value] = [ListValue(list(self.tensors.values())), ListValue(list(outputs)), ListValue(kept)]
-        cap.tensor_effect(target, given)
+        cap.recorder.effect(target, given)
         return outputs
 
     def _patterns(self, outputs: list[Value], constant: frozenset[int]) -> list[int]:
         """Which outputs a gradient may come to, as bit masks: all tensors, if missing ones are filled up."""
-        tensors = [i for i, y in enumerate(outputs) if isinstance(y, TensorValue)]
+        tensors = {i: y for i, y in enumerate(outputs) if isinstance(y, TensorValue)}
         if self.ctx.materialize:
             return [sum(1 << i for i in tensors)]
-        wanted = [i for i in tensors if i not in constant and outputs[i].fake.dtype.category >= 2]  # type: ignore[attr-defined]
+        wanted = [i for i, y in tensors.items() if i not in constant and y.fake.dtype.category >= 2]
         if len(wanted) > _MOST_PATTERNS:
             raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} asks which of {len(wanted)} gradients are missing")
         choices = product((False, True), repeat=len(wanted))
@@ -249,7 +242,7 @@ class _Application:
     def _backward(self, outputs: list[Value], mask: int, kept: list[Any]) -> BackwardGraph:
         """Follow backward with gradients for the outputs of `mask`; what it uses from outside is added to `kept`."""
         cap = self.cap
-        with cap.recording(self.name, False, later=True) as level:
+        with cap.graphs.recording(self.name, False, later=True) as level:
             given: list[Value] = []
             for i, y in enumerate(outputs):
                 spec = spec_of(y.fake) if isinstance(y, TensorValue) and mask >> i & 1 else None
@@ -268,64 +261,65 @@ class _Application:
     def _backward_function(self) -> Value:
         if self.cls.vjp is not Function.vjp or self.cls.backward is Function.backward:
             raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} without a backward of its own")
-        found = self.cap.read_attribute(self.owner, "backward")
+        found = self.cap.attributes.read(self.owner, "backward")
         if not is_once_differentiable(self.cls):
             return found
-        inner = self.cls.backward.__wrapped__  # type: ignore[attr-defined]
-        return self.cap.wrap_static(inner, self.name)
+        inner = vars(self.cls.backward)["__wrapped__"]
+        return self.cap.world.wrap_static(inner, self.name)
 
     def _trimmed(self, found: list[Value]) -> list[Value]:
         total = len(self.args)
-        if len(found) > total and all(_is_none(v) for v in found[total:]):
+        if len(found) > total and all(is_none(v) for v in found[total:]):
             found = found[:total]
         if len(found) != total:
             raise Unsupported(causes.AUTOGRAD, f"{self.name} gives {len(found)} gradients for {total} arguments")
         return found
 
     def _gradient(self, i: int, g: Value) -> Any:
-        if _is_none(g):
+        if is_none(g):
             return None
         if not isinstance(g, TensorValue) or i not in self.tensors:
             raise Unsupported(causes.AUTOGRAD, f"{self.name} gives a {g.python_type().__name__} for argument {i}")
-        return self.cap.node_of(g)
+        return self.cap.graphs.node_of(g)
 
 
 # --- autograd.grad -----------------------------------------------------------------------------------------------
 
 
-def _grad(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _grad(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """autograd.grad(outputs, inputs, ...) where all that it runs through is part of the graph."""
-    if cap.transforming:
+    if cap.recorder.transforming:
         raise Unsupported(causes.AUTOGRAD, "autograd.grad() inside of a function transform")
     outputs = _tensors(cap, args[0] if args else kwargs.get("outputs", NONE))
     inputs = _tensors(cap, args[1] if len(args) > 1 else kwargs.get("inputs", NONE))
     _refuse_history(cap, outputs, inputs)
-    return cap.tensor_call(engine.grad, args, kwargs)
+    return cap.recorder.call(engine.grad, args, kwargs)
 
 
-def _tensors(cap: Capture, value: Value) -> list[TensorValue]:
+def _tensors(cap: Machine, value: Value) -> list[TensorValue]:
     value = cap.realize(value)
     items = [cap.realize(v) for v in value.items] if isinstance(value, TupleValue | ListValue) else [value]
-    if not all(isinstance(v, TensorValue) for v in items):
-        raise Unsupported(causes.AUTOGRAD, "autograd.grad() of what is no tensor")
-    return items  # type: ignore[return-value]
+    tensors = [v for v in items if isinstance(v, TensorValue)]
+    if len(tensors) != len(items):
+        raise Unsupported(causes.AUTOGRAD, "autograd.grad() of a value that is not a tensor")
+    return tensors
 
 
-def _refuse_history(cap: Capture, outputs: list[TensorValue], inputs: list[TensorValue]) -> None:
+def _refuse_history(cap: Machine, outputs: list[TensorValue], inputs: list[TensorValue]) -> None:
     """Histories that began outside, and hooks from outside, are only there when the compiled function runs. They count where
     they may lead to what is differentiated by: a tensor from outside, not one made in the graph."""
-    given = [t for t in inputs if any(t is v for v in cap.inputs)]
+    given = [t for t in inputs if any(t is v for v in cap.recorder.inputs)]
     if not given:
         return
     roots = [e[0] for v in outputs if (e := edge_of(v.fake)) is not None]
     reached = set(engine.reachable(roots)[1])
-    for v in cap.inputs:
+    for v in cap.recorder.inputs:
         edge = edge_of(v.fake) if v.real is not None else None
         if edge is None or edge[0] not in reached:
             continue
         if _has_hooks(v.real):
             raise Unsupported(causes.AUTOGRAD, f"autograd.grad() through {v.describe()}, which has hooks")
-        if v.real.grad_fn is not None and any(t is not v for t in given):  # type: ignore[union-attr]
+        if v.real.grad_fn is not None and any(t is not v for t in given):
             raise Unsupported(causes.AUTOGRAD, f"autograd.grad() through the history of {v.describe()}")
 
 
@@ -336,5 +330,5 @@ def _has_hooks(tensor: Any) -> bool:
     return (meta is not None and bool(meta.hooks or meta.post_hooks)) or bool(of_node and of_node.get(tensor.output_nr))
 
 
-SPECIAL[Function.apply.__func__] = _apply  # type: ignore[attr-defined]
+SPECIAL[vars(Function)["apply"].__func__] = _apply
 SPECIAL[engine.grad] = _grad

@@ -11,7 +11,6 @@ import functools
 import importlib
 import operator
 import types
-from typing import TYPE_CHECKING
 
 import eager
 from dynamo.builtins.registry import (
@@ -22,7 +21,6 @@ from dynamo.builtins.registry import (
     Kwargs,
     Row,
     cls,
-    is_none,
     named,
     of_symbolic,
     on_constants,
@@ -30,9 +28,9 @@ from dynamo.builtins.registry import (
 )
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value, type_name
+from dynamo.values.base import type_name
 from dynamo.values.builtin_subclasses import SCALAR_BASES, ContainerObject, container_base, new_container
-from dynamo.values.constant import FALSE, NONE, Constant
+from dynamo.values.constant import FALSE, NONE, Constant, is_none
 from dynamo.values.functions import CellValue, PartialValue
 from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.iterators import (
@@ -44,28 +42,26 @@ from dynamo.values.iterators import (
 )
 from dynamo.values.mappings import DictValue, ProxyValue, SetValue, constants_of, history_of
 from dynamo.values.objects import ClassValue, SuperValue, UserObject
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.set_order import History
 from dynamo.values.tensor import TensorValue
 from dynamo.world.wrap import is_named_tuple
 from eager.base.symfloat import as_float
 
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-
 
 @cls(object)
-def _object(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _object(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return UserObject(object, born=cap.steps)
 
 
 @cls(type)
-def _type(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.wrap_static(cap.realize(args[0]).python_type())
+def _type(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return cap.world.wrap_static(cap.realize(args[0]).python_type())
 
 
 @cls(super)
-def _super(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _super(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if args:
         owner = cap.realize(args[0])
         if not isinstance(owner, ClassValue) or len(args) < 2:
@@ -75,20 +71,22 @@ def _super(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     return SuperValue(owner.cls, first)
 
 
-def _caller_of_super(cap: Capture) -> tuple[ClassValue, Value]:
+def _caller_of_super(cap: Machine) -> tuple[ClassValue, Value]:
     """What `super()` without arguments takes from the running function, with CPython's checks in CPython's order."""
-    frame = cap.frames[-1]
+    frame = cap.frames.running[-1]
     slots, code = frame.decoded.slots, frame.code
     if not code.co_argcount:
         return cap.raise_(RuntimeError, "super(): no arguments")
     first = frame.locals[0]
     if first is not None and code.co_varnames[0] in code.co_cellvars:
-        first = cap.realize(first).load(cap)  # type: ignore[attr-defined]
+        own = cap.realize(first)
+        assert isinstance(own, CellValue)
+        first = own.load(cap)
     if first is None:
         return cap.raise_(RuntimeError, "super(): arg[0] deleted")
     if "__class__" not in code.co_freevars:
         return cap.raise_(RuntimeError, "super(): __class__ cell not found")
-    cell = cap.realize(frame.locals[slots.index("__class__")])  # type: ignore[arg-type]
+    cell = cap.realize(frame.locals[slots.index("__class__")])
     assert isinstance(cell, CellValue)
     contents = cell.load(cap)
     if contents is None:
@@ -100,20 +98,20 @@ def _caller_of_super(cap: Capture) -> tuple[ClassValue, Value]:
 
 
 @cls(bool)
-def _bool(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _bool(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.truth(args[0])) if args else FALSE
 
 
 def _number(kind: type, method: str) -> Row:
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         first = cap.realize(args[0]) if args else NONE
         if isinstance(first, TensorValue):
-            found = cap.number_of(first, kind) if kind in (int, float) else None
+            found = cap.data.number_of(first, kind) if kind in (int, float) else None
             if found is not None:
                 return found
             raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{kind.__name__}() of {first.describe()}")
         made = isinstance(first, UserObject) and (first.real is None or isinstance(first, ContainerObject))
-        if made and len(args) == 1 and not kwargs and cap.class_has(first.python_type(), method):
+        if made and len(args) == 1 and not kwargs and cap.classes.has(first.python_type(), method):
             found = cap.realize(cap.call_method(first, method, [], {}))
             if found.python_type() is not kind:
                 raise Unsupported(causes.OPAQUE_OBJECT, f"{kind.__name__}() of what gives a {type_name(found.python_type())}")
@@ -135,30 +133,30 @@ CLASSES[eager.device] = on_constants(eager.device)
 
 
 @cls(str)
-def _str(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _str(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if len(args) == 1 and not kwargs:
-        return cap.to_text(args[0], str)
+        return cap.formatting.text(args[0], str)
     return on_constants(str)(cap, args, kwargs)
 
 
 @cls(list)
-def _list(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return ListValue(cap.unpack(args[0]) if args else [])
+def _list(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return ListValue(cap.iteration.unpack(args[0]) if args else [])
 
 
 @cls(tuple)
-def _tuple(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _tuple(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if args:
         first = cap.realize(args[0])
         if isinstance(first, TupleValue) and first.cls is tuple:
             return first
-    return TupleValue(cap.unpack(args[0]) if args else [])
+    return TupleValue(cap.iteration.unpack(args[0]) if args else [])
 
 
 @cls(eager.finfo)
-def _finfo(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _finfo(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if not args and not kwargs:
-        cap.depend_on_defaults()
+        cap.recorder.depend_on_defaults()
     return on_constants(eager.finfo)(cap, args, kwargs)
 
 
@@ -166,13 +164,13 @@ CLASSES[eager.iinfo] = on_constants(eager.iinfo)
 
 
 @cls(eager.Tensor)
-def _tensor(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.tensor_call(eager.Tensor, args, kwargs)
+def _tensor(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return cap.recorder.call(eager.Tensor, args, kwargs)
 
 
 @cls(eager.Size)
-def _size(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    items = cap.unpack(args[0]) if args else []
+def _size(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    items = cap.iteration.unpack(args[0]) if args else []
     for i, item in enumerate(items):
         kind = item.python_type()
         if issubclass(kind, str | float | complex | list | tuple | dict | types.NoneType):
@@ -181,9 +179,9 @@ def _size(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 @cls(collections.deque)
-def _deque(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _deque(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     limit = args[1] if len(args) > 1 else kwargs.get("maxlen", NONE)
-    maxlen = cap.index_constant(limit)
+    maxlen = cap.operators.index_constant(limit)
     cap.host(collections.deque, (), maxlen)  # its own errors
     new = ListValue([], None, collections.deque, maxlen)
     if args:
@@ -192,11 +190,11 @@ def _deque(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _dict_like(kind: type) -> Row:
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         factory = None
         if kind is collections.defaultdict:
             factory, args = (args[0], args[1:]) if args else (NONE, args)
-            if not is_none(cap.realize(factory)) and not cap.class_has(cap.realize(factory).python_type(), "__call__"):
+            if not is_none(cap.realize(factory)) and not cap.classes.has(cap.realize(factory).python_type(), "__call__"):
                 raise Unsupported(causes.UNKNOWN_CALL, "defaultdict() of a factory that cannot be called")
         new = DictValue(kind, None, factory)
         cap.call_method(new, "update", args[:1], kwargs)
@@ -210,34 +208,34 @@ for _kind in (dict, collections.OrderedDict, collections.defaultdict):
 
 
 @cls(collections.Counter)
-def _counter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _counter(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     new = DictValue(collections.Counter)
     first = cap.realize(args[0]) if args else NONE
     if isinstance(first, DictValue):
         new.update(cap, zip(first.keys(), first.values(), strict=True))
         items = []
     else:
-        items = [] if first is NONE else cap.unpack(first)
+        items = [] if first is NONE else cap.iteration.unpack(first)
     for item in items:
         old = new.get(cap, item)
-        new.set(cap, item, cap.binary(operator.add, Constant(0) if old is None else old, Constant(1)))
+        new.set(cap, item, cap.operators.binary(operator.add, Constant(0) if old is None else old, Constant(1)))
     counted = bool(new.entries)
     for name, count in kwargs.items():
         old = new.get(cap, Constant(name)) or Constant(0)
-        new.set(cap, Constant(name), cap.binary(operator.add, count, old) if counted else count)
+        new.set(cap, Constant(name), cap.operators.binary(operator.add, count, old) if counted else count)
     return new
 
 
 def _set_like(kind: type) -> Row:
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         new = SetValue(kind)
         if args:
             source = cap.realize(args[0])
             if kind is frozenset and isinstance(source, SetValue) and source.cls is frozenset:
                 return source
-            items = list(source.entries.values()) if isinstance(source, SetValue) else cap.exhaust(cap.iterate(source))
+            items = list(source.entries.values()) if isinstance(source, SetValue) else cap.iteration.exhaust(cap.iteration.iter(source))
             for item in map(cap.realize, items):
-                new.entries.setdefault(cap.hash_key(item), item)
+                new.entries.setdefault(cap.operators.hash_key(item), item)
             known = source.history if isinstance(source, SetValue) else constants_of(cap, items)
             if isinstance(source, DictValue):
                 known = history_of(cap, source)
@@ -255,63 +253,63 @@ CLASSES[frozenset] = _set_like(frozenset)
 
 
 @cls(range)
-def _range(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return RangeValue(cap.host(range, *(cap.index_constant(a) for a in args)))
+def _range(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return RangeValue(cap.host(range, *(cap.operators.index_constant(a) for a in args)))
 
 
 @cls(slice)
-def _slice(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _slice(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     start, stop, step = (NONE, args[0], NONE) if len(args) == 1 else (*args, NONE)[:3]
     return SliceValue(cap.realize(start), cap.realize(stop), cap.realize(step))
 
 
 @cls(enumerate)
-def _enumerate(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _enumerate(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     start = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
-    first = cap.host(operator.index, cap.index_constant(start))
-    return EnumerateIterator(cap.iterate(args[0] if args else kwargs["iterable"]), first)
+    first = cap.host(operator.index, cap.operators.index_constant(start))
+    return EnumerateIterator(cap.iteration.iter(args[0] if args else kwargs["iterable"]), first)
 
 
 @cls(zip)
-def _zip(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _zip(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     strict = "strict" in kwargs and cap.truth(kwargs["strict"])
-    return ZipIterator([cap.iterate(a) for a in args], strict)
+    return ZipIterator([cap.iteration.iter(a) for a in args], strict)
 
 
 @cls(map)
-def _map(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return MapIterator(args[0], [cap.iterate(a) for a in args[1:]])
+def _map(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return MapIterator(args[0], [cap.iteration.iter(a) for a in args[1:]])
 
 
 @cls(filter)
-def _filter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return FilterIterator(cap.realize(args[0]), cap.iterate(args[1]))
+def _filter(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return FilterIterator(cap.realize(args[0]), cap.iteration.iter(args[1]))
 
 
 @cls(reversed)
-def _reversed(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _reversed(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value, RangeValue):
-        return cap.range_iterator(value.value[::-1])
+        return cap.iteration.range_iterator(value.value[::-1])
     if isinstance(value, ListValue | TupleValue) and value.family in (list, tuple):
         return ReversedIterator(value)
     if isinstance(value, Constant) and isinstance(value.value, str | bytes):
-        return cap.text_iterator(value, True)
+        return cap.iteration.text_iterator(value, True)
     if isinstance(value, TensorValue):
         raise Unsupported(causes.OPAQUE_ITERATOR, "reversed() of a tensor")
-    if isinstance(value, UserObject) and not cap.class_has(value.cls, "__reversed__"):
+    if isinstance(value, UserObject) and not cap.classes.has(value.cls, "__reversed__"):
         # Our containers of modules may be read at once: nothing shows when an element is fetched.
         if getattr(getattr(value.cls, "__getitem__", None), "__module__", "") != eager.nn.ModuleList.__module__:
             raise Unsupported(causes.OPAQUE_ITERATOR, f"reversed() of {value.describe()}")
         count = cap.call_method(value, "__len__", [], {}).as_constant()
-        return cap.sequence_iterator([cap.getitem(value, Constant(i)) for i in reversed(range(count))], NONE)
+        return cap.iteration.sequence_iterator([cap.operators.getitem(value, Constant(i)) for i in reversed(range(count))], NONE)
     if isinstance(value, ListValue):
         raise Unsupported(causes.OPAQUE_ITERATOR, "reversed() of a deque")
     return cap.call_method(value, "__reversed__", [], {})
 
 
 @cls(types.MappingProxyType)
-def _proxy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _proxy(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     inner = cap.realize(args[0] if args else kwargs["mapping"])
     if not isinstance(inner, DictValue):
         raise Unsupported(causes.UNKNOWN_CALL, f"a mappingproxy of {inner.describe()}")
@@ -319,7 +317,7 @@ def _proxy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 @cls(functools.partial)
-def _partial(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _partial(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     fn = cap.realize(args[0])
     if isinstance(fn, PartialValue) and fn.source is None:
         return PartialValue(fn.fn, TupleValue([*fn.args.items, *args[1:]]), {**fn.kwargs, **kwargs})
@@ -327,7 +325,7 @@ def _partial(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _getter(kind: type) -> Row:
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         if not args or (kwargs and kind is not operator.methodcaller):
             raise Unsupported(causes.UNKNOWN_CALL, f"{kind.__name__}() with these arguments")
         names = args if kind is operator.attrgetter else args[:1]
@@ -345,15 +343,15 @@ SPECIAL[importlib.import_module] = named(importlib.import_module, causes.IMPORT)
 FUNCTIONS[builtins.__import__] = named(builtins.__import__, causes.IMPORT)
 
 
-def fromkeys(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def fromkeys(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """dict.fromkeys(keys, value)"""
     new = DictValue()
-    for key in cap.unpack(args[0]):
+    for key in cap.iteration.unpack(args[0]):
         new.set(cap, key, args[1] if len(args) > 1 else NONE)
     return new
 
 
-def _tuple_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _tuple_new(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     kind = cap.realize(args[0]).as_constant() if args else None
     if not isinstance(kind, type):
         raise Unsupported(causes.UNKNOWN_CALL, "tuple.__new__() without a class")
@@ -361,10 +359,10 @@ def _tuple_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
         return new_container(cap, kind, tuple, args[1:], kwargs)
     if kind is not tuple and not is_named_tuple(kind):
         raise Unsupported(causes.UNKNOWN_CALL, f"tuple.__new__({kind.__name__})")
-    return TupleValue(cap.unpack(args[1]) if len(args) > 1 else [], None, kind)
+    return TupleValue(cap.iteration.unpack(args[1]) if len(args) > 1 else [], None, kind)
 
 
-def _container_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _container_new(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     kind = cap.realize(args[0]).as_constant() if args else None
     base = container_base(kind) if isinstance(kind, type) else None
     if kind is None or base is None:
@@ -375,6 +373,6 @@ def _container_new(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 FUNCTIONS[tuple.__new__] = _tuple_new
 for _base in (dict, collections.OrderedDict, list, *SCALAR_BASES):
     FUNCTIONS[_base.__new__] = _container_new
-FUNCTIONS[type.__call__] = lambda cap, a, k: cap.make_instance(cap.realize(a[0]), a[1:], k)  # type: ignore[arg-type]
+FUNCTIONS[type.__call__] = lambda cap, a, k: cap.classes.make_instance(cap.realize(a[0]), a[1:], k)
 FUNCTIONS[dict.fromkeys] = fromkeys
-FUNCTIONS[object.__new__] = lambda cap, a, k: cap.new_object(cap.realize(a[0]).as_constant(), a[1:], k)
+FUNCTIONS[object.__new__] = lambda cap, a, k: cap.classes.new_object(cap.realize(a[0]).as_constant(), a[1:], k)

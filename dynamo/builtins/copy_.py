@@ -11,22 +11,18 @@ import copy
 import copyreg
 import enum
 import types
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from dynamo.builtins.registry import SPECIAL
+from dynamo.builtins.registry import SPECIAL, Args, Kwargs
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from eager.nn import Module
-
-if TYPE_CHECKING:
-    from dynamo.builtins.registry import Args, Kwargs
-    from dynamo.frames.capture import Capture
 
 _AS_THEY_ARE: Final = (Constant, FunctionValue, ClassValue, BuiltinValue)
 # What a class may define to be copied in a way of its own.
@@ -34,8 +30,10 @@ _OWN_WAYS: Final = (
     "__new__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __getnewargs__ __getnewargs_ex__ __deepcopy__ __copy__".split()
 )
 
+_slot_names: Final = getattr(copyreg, "_slotnames")  # noqa: B009 - the type stub leaves it out
 
-def _copy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+
+def _copy(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value, (TupleValue, *_AS_THEY_ARE)):
         return value
@@ -48,13 +46,13 @@ def _copy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     raise Unsupported(causes.UNKNOWN_CALL, f"copy.copy() of {value.describe()}")
 
 
-def _deepcopy(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _deepcopy(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if len(args) != 1 or kwargs:
         raise Unsupported(causes.UNKNOWN_CALL, "copy.deepcopy() with a memo")
     return _deep(cap, args[0], {})
 
 
-def _deep(cap: Capture, part: Value, memo: dict[int, Value]) -> Value:
+def _deep(cap: Machine, part: Value, memo: dict[int, Value]) -> Value:
     value = cap.realize(part)
     if isinstance(value, _AS_THEY_ARE):
         return value
@@ -83,48 +81,48 @@ def _deep(cap: Capture, part: Value, memo: dict[int, Value]) -> Value:
     raise Unsupported(causes.UNKNOWN_CALL, f"copy.deepcopy() of {value.describe()}")
 
 
-def _member(cap: Capture, value: UserObject) -> Value:
+def _member(cap: Machine, value: UserObject) -> Value:
     """A member of an enum is its own copy, unless its class says otherwise."""
     for name in ("__deepcopy__", "__reduce_ex__", "__reduce__"):
-        way = cap.class_lookup(value.cls, name)
+        way = cap.classes.lookup(value.cls, name)
         if isinstance(way, types.FunctionType) and way.__module__ != "enum":
             raise Unsupported(causes.UNKNOWN_CALL, f"copy.deepcopy() of {value.describe()}, which has a {name} of its own")
     return value
 
 
-def _new_of(cap: Capture, value: UserObject, how: str) -> tuple[UserObject, dict[str, Value]]:
+def _new_of(cap: Machine, value: UserObject, how: str) -> tuple[UserObject, dict[str, Value]]:
     """A new instance like `value`, nothing set, and the entries of the `__dict__` that it is to get."""
     cls = value.cls
     refusal = Unsupported(causes.UNKNOWN_CALL, f"copy.{how}() of {value.describe()}")
     if type(value) is not UserObject or issubclass(cls, Module) or cls in copyreg.dispatch_table:
         raise refusal
-    if any(cap.class_has(cls, name) and cap.class_lookup(cls, name) is not vars(object).get(name) for name in _OWN_WAYS):
+    if any(cap.classes.has(cls, name) and cap.classes.lookup(cls, name) is not vars(object).get(name) for name in _OWN_WAYS):
         raise refusal
-    if copyreg._slotnames(cls):  # type: ignore[attr-defined]
+    if _slot_names(cls):
         raise refusal
-    entries = cap.instance_entries(value)
+    entries = cap.attributes.instance_entries(value)
     if any(name in entries for name in _OWN_WAYS):
         raise refusal
     _look(cap, value, (f"__{how}__", "__reduce_ex__", "__reduce__", "__getstate__", "__dict__"))
-    made = cap.new_object(cls, [], {})
+    made = cap.classes.new_object(cls, [], {})
     assert isinstance(made, UserObject)
     if entries:
         _look(cap, made, ("__setstate__", "__dict__"))
     return made, entries
 
 
-def _look(cap: Capture, value: UserObject, names: tuple[str, ...]) -> None:
+def _look(cap: Machine, value: UserObject, names: tuple[str, ...]) -> None:
     """Ask for these attributes, where that runs code of the class. Found or not is known."""
-    if cap.class_lookup(value.cls, "__getattribute__") is object.__getattribute__ and not cap.class_has(value.cls, "__getattr__"):
+    if cap.classes.lookup(value.cls, "__getattribute__") is object.__getattribute__ and not cap.classes.has(value.cls, "__getattr__"):
         return
     for name in names:
-        if cap.has_attribute(value, name) is not (name == "__dict__" or hasattr(object, name)):
+        if cap.attributes.has(value, name) is not (name == "__dict__" or hasattr(object, name)):
             raise Unsupported(causes.UNKNOWN_CALL, f"a copy of {value.describe()}, which gives a {name} of its own")
 
 
-def _give(cap: Capture, made: UserObject, state: dict[str, Value]) -> None:
+def _give(cap: Machine, made: UserObject, state: dict[str, Value]) -> None:
     for name, item in state.items():
-        cap.effects.set_attribute(cap, made, name, item)
+        cap.effects.set_attribute(made, name, item)
 
 
 SPECIAL[copy.copy] = _copy

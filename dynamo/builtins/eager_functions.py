@@ -6,14 +6,14 @@ Part of the builtin table; importing this module adds its rows.
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import eager
 from dynamo.builtins.registry import FUNCTIONS, SPECIAL, Args, Kwargs, Row, asked, function, on_constants
 from dynamo.recording.data_dependent import assert_condition
 from dynamo.report import causes
-from dynamo.values.base import Value
 from dynamo.values.constant import FALSE, TRUE, Constant
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import TupleValue
 from dynamo.values.tensor import TensorValue
 from eager import _native as eager_native
@@ -21,58 +21,55 @@ from eager.amp import autocast_mode
 from eager.base import thread_state
 from eager.functions import assertions
 
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-
 
 @function(eager_native.set_grad_enabled)
-def _set_grad_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.set_grad_mode(cap.truth(args[0])))
+def _set_grad_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.modes.set_grad(cap.truth(args[0])))
 
 
 @function(eager_native.inference_mode)
-def _inference_mode(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _inference_mode(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(eager_native.inference_mode())
 
 
 @function(eager_native.set_inference_mode)
-def _set_inference_mode(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.set_inference_mode(cap.truth(args[0])))
+def _set_inference_mode(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.modes.set_inference(cap.truth(args[0])))
 
 
 @function(eager_native.grad_enabled)
-def _grad_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.grad_mode)
+def _grad_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.modes.grad)
 
 
 @function(thread_state.switch_autocast)
-def _switch_autocast(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.switch_autocast(cap.realize(args[0]).as_constant()))
+def _switch_autocast(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.modes.switch_autocast(cap.realize(args[0]).as_constant()))
 
 
 @function(autocast_mode._number)
-def _autocast_number(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _autocast_number(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(autocast_mode._number(*(cap.realize(a).as_constant() for a in args)))
 
 
 @function(autocast_mode._settings)
-def _autocast_settings(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _autocast_settings(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     given = [cap.realize(a).as_constant() for a in args]
     if given[1] is None:
-        cap.guards.add("call_eq", (), autocast_mode.default_dtypes, autocast_mode.default_dtypes(), origin=cap.origin)
+        cap.world.guards.add("call_eq", (), autocast_mode.default_dtypes, autocast_mode.default_dtypes(), origin=cap.origin)
     return TupleValue([Constant(v) for v in autocast_mode._settings(*given)])
 
 
 @function(autocast_mode.is_autocast_enabled)
-def _is_autocast_enabled(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _is_autocast_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(autocast_mode.is_autocast_enabled(*(cap.realize(a).as_constant() for a in (*args, *kwargs.values()))))
 
 
-def _forbid(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    before = cap.forbidden
-    cap.guards.add("call_eq", (), causes.forbidding, cap.initial_forbidden, origin=cap.origin)
-    cap.mutating(None)
-    cap.forbidden = cap.realize(args[0]).as_constant()
+def _forbid(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    before = cap.modes.forbidden
+    cap.world.guards.add("call_eq", (), causes.forbidding, cap.modes.initial_forbidden, origin=cap.origin)
+    cap.effects.change(None)
+    cap.modes.forbidden = cap.realize(args[0]).as_constant()
     return Constant(before)
 
 
@@ -85,7 +82,7 @@ SPECIAL[eager.is_grad_enabled] = _grad_enabled
 FUNCTIONS[eager.is_grad_enabled] = _grad_enabled
 
 
-def _is_compiling(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _is_compiling(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return TRUE
 
 
@@ -96,7 +93,7 @@ for _name in ("is_compiling", "is_dynamo_compiling"):
 SPECIAL[eager.compiler.is_exporting] = lambda cap, a, k: FALSE
 
 
-def _is_tensor(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _is_tensor(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(isinstance(cap.realize(args[0]), TensorValue))
 
 
@@ -104,7 +101,7 @@ SPECIAL[eager.is_tensor] = _is_tensor
 
 
 def _tensor_question(name: str) -> Row:
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         return cap.call_method(args[0], name, args[1:], kwargs)
 
     return row
@@ -115,7 +112,7 @@ SPECIAL[eager.numel] = _tensor_question("numel")
 SPECIAL[assertions.holds] = lambda cap, a, k: TRUE if assert_condition(cap, a[0]) else a[0]
 for _query in (eager.is_anomaly_enabled, eager.is_anomaly_check_nan_enabled):
     SPECIAL[_query] = asked(_query)
-SPECIAL[eager.get_default_dtype] = lambda cap, a, k: cap.default_dtype()
+SPECIAL[eager.get_default_dtype] = lambda cap, a, k: cap.recorder.default_dtype()
 
 
 def pure_own(fn: Any) -> None:

@@ -13,7 +13,7 @@ import operator
 import sys
 import types
 import warnings
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import eager
 from dynamo.builtins.registry import (
@@ -25,39 +25,47 @@ from dynamo.builtins.registry import (
     Kwargs,
     Row,
     asked,
-    attribute_name,
     function,
-    is_none,
     named,
     of_symbolic,
     on_constants,
     symbolic,
 )
 from dynamo.guards.sources import ConstSource
+from dynamo.python.attributes import attribute_name
 from dynamo.python.operators import BINARY, COMPARE, INPLACE, UNARY
 from dynamo.report import causes
-from dynamo.report.errors import Raised, Unsupported
-from dynamo.values.base import Value, type_name
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import type_name
 from dynamo.values.builtin_subclasses import ContainerObject, value_of_scalar
-from dynamo.values.constant import FALSE, NONE, TRUE, Constant
+from dynamo.values.constant import FALSE, NONE, TRUE, Constant, is_none
 from dynamo.values.iterators import CallIterator
 from dynamo.values.objects import BuiltinMethod, ClassValue, Giving, UserObject
+from dynamo.values.protocols import Machine, Raised, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.symbolic import SymIntValue, host_value
 from dynamo.values.tensor import TensorMethod, TensorValue
 from eager.base.symfloat import square_root
 
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
 
-for _fn in BINARY:
-    FUNCTIONS[_fn] = lambda cap, a, k, fn=_fn: cap.binary(fn, a[0], a[1])  # type: ignore[misc]
-for _fn in INPLACE:
-    FUNCTIONS[_fn] = lambda cap, a, k, fn=_fn: cap.inplace(fn, a[0], a[1])  # type: ignore[misc]
-for _fn in COMPARE:
-    FUNCTIONS[_fn] = lambda cap, a, k, fn=_fn: cap.compare(fn, a[0], a[1])  # type: ignore[misc]
-for _fn in UNARY:
-    FUNCTIONS[_fn] = lambda cap, a, k, fn=_fn: cap.unary(fn, a[0])  # type: ignore[misc]
+def _binary(fn: Any) -> Row:
+    return lambda cap, args, kwargs: cap.operators.binary(fn, args[0], args[1])
+
+
+def _inplace(fn: Any) -> Row:
+    return lambda cap, args, kwargs: cap.operators.inplace(fn, args[0], args[1])
+
+
+def _compare(fn: Any) -> Row:
+    return lambda cap, args, kwargs: cap.operators.compare(fn, args[0], args[1])
+
+
+def _unary(fn: Any) -> Row:
+    return lambda cap, args, kwargs: cap.operators.unary(fn, args[0])
+
+
+for _make, _fns in ((_binary, BINARY), (_inplace, INPLACE), (_compare, COMPARE), (_unary, UNARY)):
+    FUNCTIONS.update((_fn, _make(_fn)) for _fn in _fns)
 FUNCTIONS[operator.abs] = FUNCTIONS[abs]
 for _fn in vars(math).values():
     if callable(_fn):
@@ -76,11 +84,11 @@ for _fn in (eager.get_num_threads, eager.get_num_interop_threads):
 def _or_tensor(fn: Any, method: str) -> Row:
     plain = on_constants(fn)
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         first = cap.realize(args[0]) if args else NONE
         if any(isinstance(cap.realize(a), TensorValue) for a in args):
-            return cap.tensor_call(fn, args, kwargs)
-        if isinstance(first, UserObject) and cap.class_has(first.cls, method):
+            return cap.recorder.call(fn, args, kwargs)
+        if isinstance(first, UserObject) and cap.classes.has(first.cls, method):
             found = cap.realize(cap.call_method(first, method, args[1:], kwargs))
             if isinstance(found, Constant) and found.holds(NotImplemented):
                 raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() where {method} gives NotImplemented")
@@ -96,13 +104,17 @@ _plain_divmod = _or_tensor(divmod, "__divmod__")
 
 
 @function(divmod)
-def _divmod(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _divmod(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if any(isinstance(cap.realize(a), SymIntValue) for a in args) and len(args) == 2:
-        return TupleValue([cap.binary(operator.floordiv, *args), cap.binary(operator.mod, *args)])
+        return TupleValue([cap.operators.binary(operator.floordiv, *args), cap.operators.binary(operator.mod, *args)])
     return _plain_divmod(cap, args, kwargs)
 
 
-FUNCTIONS[operator.index] = lambda cap, a, k: symbolic(cap, a) or cap.wrap_new(cap.host(operator.index, cap.index_constant(a[0])))
+
+
+@function(operator.index)
+def _index(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return symbolic(cap, args) or cap.world.wrap_new(cap.host(operator.index, cap.operators.index_constant(args[0])))
 
 
 for _fn in (print, input, open):
@@ -113,7 +125,7 @@ for _fn in (breakpoint, locals, dir, eval, exec, compile, *(getattr(sys, n) for 
 
 
 @function(warnings.warn)
-def _warn(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _warn(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """A break: the warning is about the line that calls, or about one of its callers'."""
     level = cap.realize(args[2] if len(args) > 2 else kwargs.get("stacklevel", ONE))
     about_caller = not (isinstance(level, Constant) and level.value == 1)
@@ -121,25 +133,25 @@ def _warn(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 @function(math.prod)
-def _prod(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _prod(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     total = kwargs.get("start", ONE)
-    iterator = cap.iterate(args[0])
-    while (item := cap.next(iterator)) is not None:
-        total = cap.binary(operator.mul, total, item)
+    iterator = cap.iteration.iter(args[0])
+    while (item := cap.iteration.next(iterator)) is not None:
+        total = cap.operators.binary(operator.mul, total, item)
     return total
 
 
 @function(vars)
-def _vars(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _vars(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if not args:
         raise Unsupported(causes.FRAME_INTROSPECTION, "builtin vars()")
-    if not cap.has_attribute(args[0], "__dict__"):
-        return cap.raise_type_error("vars() argument must have __dict__ attribute")  # type: ignore[no-any-return]
-    return cap.read_attribute(args[0], "__dict__")
+    if not cap.attributes.has(args[0], "__dict__"):
+        return cap.raise_(TypeError, "vars() argument must have __dict__ attribute")
+    return cap.attributes.read(args[0], "__dict__")
 
 
 @function(id)
-def _id(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _id(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value.source, ConstSource):
         return Constant(id(value.source.value))  # the entry holds the object, so the number stays its own
@@ -147,21 +159,21 @@ def _id(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
 
 
 @function(hash)
-def _hash(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _hash(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value, UserObject) and isinstance(getattr(value.cls, "__hash__", None), types.FunctionType):
         given = cap.realize(cap.call_method(value, "__hash__", [], {}))
         if not given.is_constant:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{given.describe()} as a hash")
         return Constant(cap.host(hash, Giving(given.as_constant())))
-    if isinstance(value, ContainerObject) and cap.class_lookup(value.cls, "__hash__") is value.base.__hash__:
+    if isinstance(value, ContainerObject) and cap.classes.lookup(value.cls, "__hash__") is value.base.__hash__:
         value = value_of_scalar(cap, value)
     if isinstance(value, UserObject) and issubclass(value.cls, enum.Enum):
-        kind, key = cap.hash_key(value)
+        kind, key = cap.operators.hash_key(value)
         if kind == "c":
             return Constant(hash(key))
     if isinstance(value, TupleValue):
-        cap.hash_key(value)  # ends the graph at a part whose hash is code of the program
+        cap.operators.hash_key(value)  # ends the graph at a part whose hash is code of the program
     if value.is_constant and isinstance(value, Constant | TupleValue) and not _holds_nan(value.as_constant()):
         return Constant(cap.host(hash, value.as_constant()))
     raise Unsupported(causes.IDENTITY, f"hash of {value.describe()}")
@@ -173,90 +185,90 @@ def _holds_nan(x: Any) -> bool:
 
 
 @function(globals)
-def _globals(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _globals(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     raise Unsupported(causes.FRAME_INTROSPECTION, "globals()")
 
 
 @function(len)
-def _len(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.length(args[0])
+def _len(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return cap.operators.length(args[0])
 
 
 @function(isinstance)
-def _isinstance(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.isinstance(args[0], args[1]))
+def _isinstance(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.classes.isinstance(args[0], args[1]))
 
 
 @function(issubclass)
-def _issubclass(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _issubclass(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     first = cap.realize(args[0])
     if isinstance(first, UserObject):
         raise Unsupported(causes.UNKNOWN_CALL, f"issubclass() of {first.describe()}")  # its __bases__ may do for a class
     if not isinstance(first, ClassValue):
-        return cap.raise_type_error("issubclass() arg 1 must be a class")  # type: ignore[no-any-return]
+        return cap.raise_(TypeError, "issubclass() arg 1 must be a class")
     wanted = cap.realize(args[1])
     classes = [cap.realize(c) for c in wanted.items] if isinstance(wanted, TupleValue) else [wanted]
-    return Constant(any(cap.is_subclass(first.cls, c.as_constant()) for c in classes))
+    return Constant(any(cap.classes.is_subclass(first.cls, c.as_constant()) for c in classes))
 
 
 @function(callable)
-def _callable(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _callable(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
-    return Constant(cap.class_has(value.python_type(), "__call__") or isinstance(value, BuiltinMethod | TensorMethod))
+    return Constant(cap.classes.has(value.python_type(), "__call__") or isinstance(value, BuiltinMethod | TensorMethod))
 
 
 @function(getattr)
-def _getattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.get_attribute(args[0], attribute_name(cap, args[1]), args[2] if len(args) > 2 else None)
+def _getattr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return cap.attributes.get(args[0], attribute_name(cap, args[1]), args[2] if len(args) > 2 else None)
 
 
 @function(hasattr)
-def _hasattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.has_attribute(args[0], attribute_name(cap, args[1])))
+def _hasattr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.attributes.has(args[0], attribute_name(cap, args[1])))
 
 
 @function(setattr)
-def _setattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _setattr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     cap.realize(args[0]).setattr(cap, attribute_name(cap, args[1]), args[2])
     return NONE
 
 
 @function(delattr)
-def _delattr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _delattr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     cap.realize(args[0]).delattr(cap, attribute_name(cap, args[1]))
     return NONE
 
 
 @function(repr)
-def _repr(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.to_text(args[0], repr)
+def _repr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return cap.formatting.text(args[0], repr)
 
 
 @function(ascii)
-def _ascii(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.to_text(args[0], ascii)
+def _ascii(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return cap.formatting.text(args[0], ascii)
 
 
 @function(format)
-def _format(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _format(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     spec = cap.realize(args[1]) if len(args) > 1 else Constant("")
     if not issubclass(spec.python_type(), str):
-        return cap.raise_type_error(f"format() argument 2 must be str, not {type_name(spec.python_type())}")
-    return cap.format(args[0], spec.as_constant())
+        return cap.raise_(TypeError, f"format() argument 2 must be str, not {type_name(spec.python_type())}")
+    return cap.formatting.format(args[0], spec.as_constant())
 
 
 @function(iter)
-def _iter(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _iter(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if len(args) == 2:
         return CallIterator(args[0], args[1])
-    return cap.iterate(args[0])
+    return cap.iteration.iter(args[0])
 
 
 @function(next)
-def _next(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _next(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     iterator = cap.realize(args[0])
     try:
-        found = cap.next(iterator)
+        found = cap.iteration.next(iterator)
     except Raised as error:
         if len(args) > 1 and issubclass(error.value.python_type(), StopIteration):
             return args[1]
@@ -266,50 +278,50 @@ def _next(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if len(args) > 1:
         return args[1]
     returned = getattr(iterator, "returned", NONE)
-    return cap.raise_values(StopIteration, [] if returned is NONE else [returned])
+    return cap.exceptions.raise_values(StopIteration, [] if returned is NONE else [returned])
 
 
 @function(all)
-def _all(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    iterator = cap.iterate(args[0])
-    while (item := cap.next(iterator)) is not None:
+def _all(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    iterator = cap.iteration.iter(args[0])
+    while (item := cap.iteration.next(iterator)) is not None:
         if not cap.truth(item):
             return FALSE
     return TRUE
 
 
 @function(any)
-def _any(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    iterator = cap.iterate(args[0])
-    while (item := cap.next(iterator)) is not None:
+def _any(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    iterator = cap.iteration.iter(args[0])
+    while (item := cap.iteration.next(iterator)) is not None:
         if cap.truth(item):
             return TRUE
     return FALSE
 
 
 @function(sum)
-def _sum(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _sum(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     total = cap.realize(args[1] if len(args) > 1 else kwargs.get("start", ZERO))
     if not isinstance(total, Constant) and issubclass(total.python_type(), str | bytes | bytearray):
         raise Unsupported(causes.UNKNOWN_CALL, "sum() of text or bytes, which Python refuses")
-    iterator = cap.iterate(args[0])
+    iterator = cap.iteration.iter(args[0])
     front: list[Any] | None = [] if isinstance(total, Constant) else None  # constants, which Python's own sum adds best
-    while (item := cap.next(iterator)) is not None:
+    while (item := cap.iteration.next(iterator)) is not None:
         item = cap.realize(item)
         if front is not None and isinstance(item, Constant):
             front.append(host_value(item))
             continue
         if front is not None:
-            total, front = cap.wrap_new(cap.host(sum, front, host_value(total))), None
-        total = cap.realize(cap.binary(operator.add, total, item))
-    return total if front is None else cap.wrap_new(cap.host(sum, front, host_value(total)))
+            total, front = cap.world.wrap_new(cap.host(sum, front, host_value(total))), None
+        total = cap.realize(cap.operators.binary(operator.add, total, item))
+    return total if front is None else cap.world.wrap_new(cap.host(sum, front, host_value(total)))
 
 
 def _extreme(fn: Any, better: Any) -> Row:
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         if len(args) > 1 and "default" in kwargs:
-            return cap.raise_type_error(f"Cannot specify a default for {fn.__name__}() with multiple positional arguments")
-        items = cap.exhaust(cap.iterate(args[0])) if len(args) == 1 else list(args)
+            return cap.raise_(TypeError, f"Cannot specify a default for {fn.__name__}() with multiple positional arguments")
+        items = cap.iteration.exhaust(cap.iteration.iter(args[0])) if len(args) == 1 else list(args)
         if not items:
             if "default" in kwargs:
                 return kwargs["default"]
@@ -322,7 +334,7 @@ def _extreme(fn: Any, better: Any) -> Row:
         best_key = cap.call(key, [best], {}) if use_key and key is not None else best
         for item in items[1:]:
             item_key = cap.call(key, [item], {}) if use_key and key is not None else item
-            if cap.truth(cap.compare(better, item_key, best_key)):
+            if cap.truth(cap.operators.compare(better, item_key, best_key)):
                 best, best_key = item, item_key
         return best
 
@@ -334,58 +346,58 @@ FUNCTIONS[min] = _extreme(min, operator.lt)
 
 
 @function(sorted)
-def _sorted(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return ListValue(cap.sorted(cap.unpack(args[0]), kwargs))
+def _sorted(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return ListValue(cap.iteration.sorted(cap.iteration.unpack(args[0]), kwargs))
 
 
 @function(operator.getitem)
-def _op_getitem(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return cap.getitem(args[0], args[1])
+def _op_getitem(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return cap.operators.getitem(args[0], args[1])
 
 
 @function(operator.setitem)
-def _op_setitem(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _op_setitem(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.call_method(args[0], "__setitem__", args[1:], {})
 
 
 @function(operator.not_)
-def _op_not(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _op_not(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(not cap.truth(args[0]))
 
 
 @function(operator.truth)
-def _op_truth(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _op_truth(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.truth(args[0]))
 
 
 @function(operator.is_)
-def _op_is(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.same_object(args[0], args[1]))
+def _op_is(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.operators.same_object(args[0], args[1]))
 
 
 @function(operator.is_not)
-def _op_is_not(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(not cap.same_object(args[0], args[1]))
+def _op_is_not(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(not cap.operators.same_object(args[0], args[1]))
 
 
 @function(operator.contains)
-def _op_contains(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(cap.contains(args[0], args[1]))
+def _op_contains(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    return Constant(cap.operators.contains(args[0], args[1]))
 
 
 @function(functools.reduce)
-def _reduce(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    iterator = cap.iterate(args[1])
-    total = args[2] if len(args) > 2 else cap.next(iterator)
+def _reduce(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    iterator = cap.iteration.iter(args[1])
+    total = args[2] if len(args) > 2 else cap.iteration.next(iterator)
     if total is None:
-        return cap.raise_type_error("reduce() of empty iterable with no initial value")  # type: ignore[no-any-return]
-    while (item := cap.next(iterator)) is not None:
+        return cap.raise_(TypeError, "reduce() of empty iterable with no initial value")
+    while (item := cap.iteration.next(iterator)) is not None:
         total = cap.call(args[0], [total, item], {})
     return total
 
 
 @function(sys.exc_info)
-def _exc_info(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    if cap.handled is None:
+def _exc_info(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    if cap.exceptions.handled is None:
         return TupleValue([NONE, NONE, NONE])
     raise Unsupported(causes.EXCEPTION, "sys.exc_info() in a handler")

@@ -10,21 +10,17 @@ import inspect
 import itertools
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from dynamo.builtins.registry import CLASSES, FUNCTIONS, ONE, ZERO, Args, Kwargs, function, is_none
+from dynamo.builtins.registry import CLASSES, FUNCTIONS, ONE, ZERO, Args, Kwargs, function
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
-from dynamo.values.constant import NONE
+from dynamo.values.constant import NONE, is_none
 from dynamo.values.iterators import HostIterator
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import TupleValue
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-
 
 # Classes of what functions here give, which have no public name.
 _GROUPER: Final = type(next(itertools.groupby("a"))[1])
@@ -48,10 +44,10 @@ _NUMBERS: Final[dict[type | None, tuple[int, bool]]] = {
 }  # fmt: skip
 
 
-def _check_numbers(cap: Capture, kind: type, args: Args, kwargs: Kwargs) -> None:
+def _check_numbers(cap: Machine, kind: type, args: Args, kwargs: Kwargs) -> None:
     """Raise at once what the constructor raises for numbers that it does not take."""
-    given = [cap.index_constant(a) for a in args]
-    named = {name: cap.index_constant(a) for name, a in kwargs.items()}
+    given = [cap.operators.index_constant(a) for a in args]
+    named = {name: cap.operators.index_constant(a) for name, a in kwargs.items()}
     if not any(isinstance(n, SymInt | SymFloat) for n in (*given, *named.values())):
         cap.host(kind, (), *given, **named)
 
@@ -60,7 +56,7 @@ def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], Non
     def register(make: Callable[..., Iterator[Value]]) -> None:
         signature = inspect.signature(make)
 
-        def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+        def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
             try:
                 signature.bind(cap, *args, **kwargs)
             except TypeError:
@@ -72,7 +68,7 @@ def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], Non
             for where in (_ITERATED.get(kind), _TAKEN.get(kind)):
                 if where is not None:
                     taken = where is _TAKEN.get(kind)
-                    args[where] = [TupleValue(cap.unpack(a)) if taken else cap.iterate(a) for a in args[where]]
+                    args[where] = [TupleValue(cap.iteration.unpack(a)) if taken else cap.iteration.iter(a) for a in args[where]]
             if late:
                 _check_numbers(cap, kind, args[first:], kwargs)
             return HostIterator(kind, lambda cap: make(cap, *args, **kwargs), cap.steps)
@@ -82,26 +78,26 @@ def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], Non
     return register
 
 
-def _drain(cap: Capture, value: Value) -> Iterator[Value]:
-    iterator = cap.iterate(value)
-    while (item := cap.next(iterator)) is not None:
+def _drain(cap: Machine, value: Value) -> Iterator[Value]:
+    iterator = cap.iteration.iter(value)
+    while (item := cap.iteration.next(iterator)) is not None:
         yield item
 
 
 @_host_iterator(itertools.chain)
-def _chain(cap: Capture, *parts: Value) -> Iterator[Value]:
+def _chain(cap: Machine, *parts: Value) -> Iterator[Value]:
     for part in parts:
         yield from _drain(cap, part)
 
 
 @_host_iterator(itertools.islice)
-def _islice(cap: Capture, source: Value, stop: Value, *further: Value) -> Iterator[Value]:
-    limits = slice(*(cap.index_constant(b) for b in (stop, *further)))
+def _islice(cap: Machine, source: Value, stop: Value, *further: Value) -> Iterator[Value]:
+    limits = slice(*(cap.operators.index_constant(b) for b in (stop, *further)))
     start, step = limits.start or 0, limits.step or 1
-    iterator = cap.iterate(source)
+    iterator = cap.iteration.iter(source)
     at, wanted = 0, start
     while limits.stop is None or at < limits.stop:
-        item = cap.next(iterator)
+        item = cap.iteration.next(iterator)
         if item is None:
             return
         if at == wanted:
@@ -111,47 +107,47 @@ def _islice(cap: Capture, source: Value, stop: Value, *further: Value) -> Iterat
 
 
 @_host_iterator(itertools.product)
-def _product(cap: Capture, *parts: Value, repeat: Value = ONE) -> Iterator[Value]:
-    pools = [cap.unpack(p) for p in parts] * cap.index_constant(repeat)
+def _product(cap: Machine, *parts: Value, repeat: Value = ONE) -> Iterator[Value]:
+    pools = [cap.iteration.unpack(p) for p in parts] * cap.operators.index_constant(repeat)
     for combination in itertools.product(*pools):
         yield TupleValue(list(combination))
 
 
 @_host_iterator(itertools.permutations)
-def _permutations(cap: Capture, pool: Value, r: Value = NONE) -> Iterator[Value]:
-    for combination in itertools.permutations(cap.unpack(pool), cap.index_constant(r)):
+def _permutations(cap: Machine, pool: Value, r: Value = NONE) -> Iterator[Value]:
+    for combination in itertools.permutations(cap.iteration.unpack(pool), cap.operators.index_constant(r)):
         yield TupleValue(list(combination))
 
 
 @_host_iterator(itertools.combinations)
-def _combinations(cap: Capture, pool: Value, r: Value) -> Iterator[Value]:
-    for combination in itertools.combinations(cap.unpack(pool), cap.index_constant(r)):
+def _combinations(cap: Machine, pool: Value, r: Value) -> Iterator[Value]:
+    for combination in itertools.combinations(cap.iteration.unpack(pool), cap.operators.index_constant(r)):
         yield TupleValue(list(combination))
 
 
 @_host_iterator(itertools.combinations_with_replacement)
-def _combinations_with_replacement(cap: Capture, iterable: Value, r: Value) -> Iterator[Value]:
-    for combination in itertools.combinations_with_replacement(cap.unpack(iterable), cap.index_constant(r)):
+def _combinations_with_replacement(cap: Machine, iterable: Value, r: Value) -> Iterator[Value]:
+    for combination in itertools.combinations_with_replacement(cap.iteration.unpack(iterable), cap.operators.index_constant(r)):
         yield TupleValue(list(combination))
 
 
 @_host_iterator(itertools.repeat)
-def _repeat(cap: Capture, item: Value, times: Value | None = None) -> Iterator[Value]:
-    count = None if times is None else cap.index_constant(times)
+def _repeat(cap: Machine, item: Value, times: Value | None = None) -> Iterator[Value]:
+    count = None if times is None else cap.operators.index_constant(times)
     while count is None or count > 0:
         yield item
         count = None if count is None else count - 1
 
 
 @_host_iterator(itertools.count)
-def _count(cap: Capture, start: Value = ZERO, step: Value = ONE) -> Iterator[Value]:
+def _count(cap: Machine, start: Value = ZERO, step: Value = ONE) -> Iterator[Value]:
     while True:
         yield start
-        start = cap.binary(operator.add, start, step)
+        start = cap.operators.binary(operator.add, start, step)
 
 
 @_host_iterator(itertools.cycle)
-def _cycle(cap: Capture, source: Value) -> Iterator[Value]:
+def _cycle(cap: Machine, source: Value) -> Iterator[Value]:
     seen = []
     for item in _drain(cap, source):
         seen.append(item)
@@ -161,7 +157,7 @@ def _cycle(cap: Capture, source: Value) -> Iterator[Value]:
 
 
 @_host_iterator(itertools.accumulate)
-def _accumulate(cap: Capture, source: Value, func: Value | None = None, initial: Value = NONE) -> Iterator[Value]:
+def _accumulate(cap: Machine, source: Value, func: Value | None = None, initial: Value = NONE) -> Iterator[Value]:
     total: Value | None = None if is_none(initial) else initial
     if total is not None:
         yield total
@@ -169,14 +165,14 @@ def _accumulate(cap: Capture, source: Value, func: Value | None = None, initial:
         if total is None:
             total = item
         elif func is None or is_none(cap.realize(func)):
-            total = cap.binary(operator.add, total, item)
+            total = cap.operators.binary(operator.add, total, item)
         else:
             total = cap.call(func, [total, item], {})
         yield total
 
 
 @_host_iterator(itertools.takewhile)
-def _takewhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
+def _takewhile(cap: Machine, predicate: Value, source: Value) -> Iterator[Value]:
     for item in _drain(cap, source):
         if not cap.truth(cap.call(predicate, [item], {})):
             return
@@ -184,7 +180,7 @@ def _takewhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]
 
 
 @_host_iterator(itertools.dropwhile)
-def _dropwhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
+def _dropwhile(cap: Machine, predicate: Value, source: Value) -> Iterator[Value]:
     dropping = True
     for item in _drain(cap, source):
         if dropping and cap.truth(cap.call(predicate, [item], {})):
@@ -194,14 +190,14 @@ def _dropwhile(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]
 
 
 @_host_iterator(itertools.compress)
-def _compress(cap: Capture, data: Value, selectors: Value) -> Iterator[Value]:
-    while (item := cap.next(data)) is not None and (selector := cap.next(selectors)) is not None:
+def _compress(cap: Machine, data: Value, selectors: Value) -> Iterator[Value]:
+    while (item := cap.iteration.next(data)) is not None and (selector := cap.iteration.next(selectors)) is not None:
         if cap.truth(selector):
             yield item
 
 
 @_host_iterator(itertools.filterfalse)
-def _filterfalse(cap: Capture, predicate: Value, source: Value) -> Iterator[Value]:
+def _filterfalse(cap: Machine, predicate: Value, source: Value) -> Iterator[Value]:
     plain = is_none(cap.realize(predicate))
     for item in _drain(cap, source):
         if not cap.truth(item if plain else cap.call(predicate, [item], {})):
@@ -209,7 +205,7 @@ def _filterfalse(cap: Capture, predicate: Value, source: Value) -> Iterator[Valu
 
 
 @_host_iterator(itertools.groupby)
-def _groupby(cap: Capture, iterable: Value, key: Value = NONE) -> Iterator[Value]:
+def _groupby(cap: Machine, iterable: Value, key: Value = NONE) -> Iterator[Value]:
     """As CPython's: one source, read on by the groups and by the whole; a group that is not the current one is empty."""
     of_itself = is_none(cap.realize(key))
     ahead: list[tuple[Value, Value]] = []  # the key and item that were read and not given yet
@@ -218,14 +214,14 @@ def _groupby(cap: Capture, iterable: Value, key: Value = NONE) -> Iterator[Value
     def step() -> bool:
         """Read one item; whether there was one."""
         nonlocal ended
-        item = cap.next(iterable)
+        item = cap.iteration.next(iterable)
         ended = item is None
         if item is not None:
             ahead[:] = [(item if of_itself else cap.call(key, [item], {}), item)]
         return not ended
 
     def differs(target: Value) -> bool:
-        return not cap.equal(target, ahead[0][0])
+        return not cap.operators.equal(target, ahead[0][0])
 
     def group(mine: object, target: Value) -> Iterator[Value]:
         while current is mine and not ended:
@@ -244,18 +240,18 @@ def _groupby(cap: Capture, iterable: Value, key: Value = NONE) -> Iterator[Value
         yield TupleValue([target, made])
 
 
-def _started(group: Callable[..., Iterator[Value]], mine: object, target: Value, cap: Capture) -> Iterator[Value]:
+def _started(group: Callable[..., Iterator[Value]], mine: object, target: Value, cap: Machine) -> Iterator[Value]:
     return group(mine, target)
 
 
 @_host_iterator(itertools.starmap)
-def _starmap(cap: Capture, fn: Value, source: Value) -> Iterator[Value]:
+def _starmap(cap: Machine, fn: Value, source: Value) -> Iterator[Value]:
     for item in _drain(cap, source):
-        yield cap.call(fn, cap.unpack(item), {})
+        yield cap.call(fn, cap.iteration.unpack(item), {})
 
 
 @_host_iterator(itertools.pairwise)
-def _pairwise(cap: Capture, source: Value) -> Iterator[Value]:
+def _pairwise(cap: Machine, source: Value) -> Iterator[Value]:
     before: Value | None = None
     for item in _drain(cap, source):
         if before is not None:
@@ -264,12 +260,12 @@ def _pairwise(cap: Capture, source: Value) -> Iterator[Value]:
 
 
 @_host_iterator(itertools.zip_longest)
-def _zip_longest(cap: Capture, *parts: Value, fillvalue: Value = NONE) -> Iterator[Value]:
-    iterators: list[Value | None] = [cap.iterate(p) for p in parts]
+def _zip_longest(cap: Machine, *parts: Value, fillvalue: Value = NONE) -> Iterator[Value]:
+    iterators: list[Value | None] = [cap.iteration.iter(p) for p in parts]
     while True:
         row: list[Value] = []
         for i, iterator in enumerate(iterators):
-            item = None if iterator is None else cap.next(iterator)
+            item = None if iterator is None else cap.iteration.next(iterator)
             if item is None:
                 iterators[i] = None
             row.append(fillvalue if item is None else item)
@@ -278,8 +274,8 @@ def _zip_longest(cap: Capture, *parts: Value, fillvalue: Value = NONE) -> Iterat
         yield TupleValue(row)
 
 
-def _from_iterable(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-    def make(cap: Capture) -> Iterator[Value]:
+def _from_iterable(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    def make(cap: Machine) -> Iterator[Value]:
         return (item for part in _drain(cap, args[0]) for item in _drain(cap, part))
 
     return HostIterator(itertools.chain, make, cap.steps)
@@ -289,22 +285,22 @@ FUNCTIONS[itertools.chain.from_iterable] = _from_iterable
 
 
 @function(itertools.tee)
-def _tee(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _tee(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """Iterators over one source: what one of them has read ahead is kept for the others."""
-    source = cap.iterate(args[0])
+    source = cap.iteration.iter(args[0])
     read: list[Value] = []
 
-    def reader(cap: Capture) -> Iterator[Value]:
+    def reader(cap: Machine) -> Iterator[Value]:
         at = 0
         while True:
             if at == len(read):
-                item = cap.next(source)
+                item = cap.iteration.next(source)
                 if item is None:
                     return
                 read.append(item)
             at += 1
             yield read[at - 1]
 
-    count = cap.index_constant(args[1]) if len(args) > 1 else 2
+    count = cap.operators.index_constant(args[1]) if len(args) > 1 else 2
     cap.host(itertools.tee, (), count)  # its own errors
     return TupleValue([HostIterator(_TEE, reader, cap.steps) for _ in range(count)])

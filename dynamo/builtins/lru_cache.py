@@ -10,32 +10,17 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from dynamo.builtins.registry import BY_TYPE, Row
 from dynamo.guards.sources import ConstSource, DictItemSource
 from dynamo.policy import callees
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NotConstant, Value
 from dynamo.values.objects import UserObject
+from dynamo.values.protocols import Machine, NotConstant, Value
 from dynamo.values.sequences import TupleValue
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-
-CACHED: Final = type(functools.lru_cache(lambda: None))
-
-
-@dataclass(slots=True, eq=False)
-class Asked:
-    """One question to a cache. ahead: asked at capture, on behalf of the compiled code's first run."""
-
-    fn: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    ahead: bool = True
+from dynamo.world.side_effects import Asked
 
 
 def ask_again(asked: Asked) -> None:
@@ -46,7 +31,7 @@ def ask_again(asked: Asked) -> None:
         asked.fn(*asked.args, **asked.kwargs)
 
 
-def call_cached(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def call_cached(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """fn(*args, **kwargs)"""
     try:
         given = tuple(_host_value(cap, a) for a in args)
@@ -59,17 +44,17 @@ def call_cached(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Valu
     result = cap.host(fn, *given, **named)
     held, key = _held(fn), _key(fn, given, named)
     if key in held:  # until the cache forgets it
-        cap.guard("is", DictItemSource(ConstSource(held, f"{getattr(fn, '__qualname__', 'cached')}.cache"), key), held[key])
+        cap.world.guard("is", DictItemSource(ConstSource(held, f"{getattr(fn, '__qualname__', 'cached')}.cache"), key), held[key])
     cap.effects.ask_again(Asked(fn, given, named))
-    return cap.wrap_static(result)
+    return cap.world.wrap_static(result)
 
 
-def _followed(cap: Capture, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _followed(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """The result of the function behind the cache, which must leave alone what was there before."""
     inner = fn.__wrapped__
-    before = cap.outside
-    result = cap.call(cap.wrap(inner, ConstSource(inner, getattr(inner, "__name__", "cached"))), args, kwargs)
-    if cap.outside != before:
+    before = cap.effects.outside
+    result = cap.call(cap.world.wrap(inner, ConstSource(inner, getattr(inner, "__name__", "cached"))), args, kwargs)
+    if cap.effects.outside != before:
         detail = f"{getattr(inner, '__qualname__', inner)}() is cached and has effects: whether they happen is up to the cache"
         raise Unsupported(causes.UNKNOWN_CALL, detail)
     return result
@@ -101,7 +86,7 @@ _probe(name=None)
 _KEYWORDS: Final = next(iter(_held(_probe)))[0]  # what separates positions from keywords in a key
 
 
-def _host_value(cap: Capture, value: Value) -> Any:
+def _host_value(cap: Machine, value: Value) -> Any:
     """The host object of a constant, a tuple of such, or an object held by the entry. Raises: NotConstant."""
     value = cap.realize(value)
     if isinstance(value, TupleValue) and value.cls is tuple:
@@ -109,3 +94,10 @@ def _host_value(cap: Capture, value: Value) -> Any:
     if isinstance(value, UserObject) and value.real is not None and value.source is not None and value.source.is_constant_rooted:
         return value.real
     return value.as_constant()
+
+
+def _cached(fn: Any) -> Row:
+    return lambda cap, args, kwargs: call_cached(cap, fn, args, kwargs)
+
+
+BY_TYPE[type(_probe)] = _cached

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo.builtins.registry import FUNCTIONS, SPECIAL, Args, Kwargs, Row
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NotConstant, Value
+from dynamo.values.protocols import Machine, NotConstant, Value
 
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-
-_INSTANCE: Final = random.random.__self__  # type: ignore[attr-defined]
+_INSTANCE: Final = getattr(random.random, "__self__", None)  # Python's own generator
 _INTS: Final = (random.Random.randint, random.Random.randrange)
 
 
 def _drawn(method: Callable[..., Any], fn: Callable[..., Any]) -> Row:
     kind = int if method in _INTS else float
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         owner = getattr(cap.realize(args[0]), "real", None)
         if owner is not _INSTANCE:
             raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of a generator of its own")
@@ -35,15 +32,15 @@ def _drawn(method: Callable[..., Any], fn: Callable[..., Any]) -> Row:
         except NotConstant:
             raise Unsupported(causes.UNKNOWN_CALL, f"random.{fn.__name__}() of values that are not constant") from None
         cap.host(method, random.Random(0), *given, **named)  # raises what it is to raise
-        return cap.draw(kind, fn, tuple(given), named)
+        return cap.data.draw(kind, fn, tuple(given), named)
 
     return row
 
 
-def _random(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _random(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """random.random()"""
     cap.host(random.Random(0).random, *(None for _ in args), **dict.fromkeys(kwargs))
-    return cap.draw(float, random.random, (), {})
+    return cap.data.draw(float, random.random, (), {})
 
 
 FUNCTIONS[random.random] = _random

@@ -18,26 +18,22 @@ from collections.abc import Callable
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from dynamo.builtins.registry import CLASSES, FUNCTIONS, SPECIAL, on_constants
+from dynamo.builtins.registry import CLASSES, FUNCTIONS, SPECIAL, Args, Kwargs, Row, on_constants
 from dynamo.guards.sources import AttrSource, ConstSource, DictAttrSource, DictItemSource
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.builtin_subclasses import ContainerObject
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import BoundMethod, FunctionValue
 from dynamo.values.objects import UserObject
-
-if TYPE_CHECKING:
-    from dynamo.builtins.registry import Args, Kwargs, Row
-    from dynamo.frames.capture import Capture
+from dynamo.values.protocols import Machine, Value
 
 _SIGNS_OTHERWISE: Final = ("__signature__", "__partialmethod__", "_partialmethod")  # what inspect looks at before the code
 
 
-def _signature(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _signature(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """inspect.signature(fn) of a function or a method: it depends on nothing but the function."""
     value = cap.realize(args[0]) if len(args) == 1 and not kwargs else NONE
     bound = isinstance(value, BoundMethod)
@@ -47,35 +43,35 @@ def _signature(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     described = fn
     while True:  # as inspect.unwrap does
         for name in _SIGNS_OTHERWISE:
-            if cap.has_attribute(described, name):
+            if cap.attributes.has(described, name):
                 raise Unsupported(causes.UNKNOWN_CALL, f"inspect.signature() of {fn.describe()}, which has a {name}")
         if described.real is None:
             raise Unsupported(causes.UNKNOWN_CALL, f"inspect.signature() of {described.describe()}, made in the compiled function")
-        if not cap.has_attribute(described, "__wrapped__"):
+        if not cap.attributes.has(described, "__wrapped__"):
             break
         inner = cap.realize(described.getattr(cap, "__wrapped__"))
         if not isinstance(inner, FunctionValue):
             raise Unsupported(causes.UNKNOWN_CALL, f"inspect.signature() of {inner.describe()}")
         described = inner
     real = _depend_on(cap, described)
-    return cap.wrap_static(cap.host(inspect.signature, types.MethodType(real, object()) if bound else real))
+    return cap.world.wrap_static(cap.host(inspect.signature, types.MethodType(real, object()) if bound else real))
 
 
-def _depend_on(cap: Capture, fn: FunctionValue) -> types.FunctionType:
+def _depend_on(cap: Machine, fn: FunctionValue) -> types.FunctionType:
     """Guard what a signature is made from: the code, defaults and annotations of the function."""
     real, source = fn.real, fn.source
     assert real is not None and source is not None
-    cap.guard("is", AttrSource(source, "__code__"), real.__code__)
-    cap.guard("is", AttrSource(source, "__defaults__"), real.__defaults__)
+    cap.world.guard("is", AttrSource(source, "__code__"), real.__code__)
+    cap.world.guard("is", AttrSource(source, "__defaults__"), real.__defaults__)
     for name in ("__kwdefaults__", "__annotations__"):
         found = getattr(real, name)
-        cap.guard("is", AttrSource(source, name), found)
+        cap.world.guard("is", AttrSource(source, name), found)
         if found:
             held = ConstSource(found, f"{fn.name}.{name}")
-            cap.guard("dict_keys", held, tuple(found))
+            cap.world.guard("dict_keys", held, tuple(found))
             for key, item in found.items():
-                cap.guard("is", DictItemSource(held, key), item)
-            if getattr(cap.by_id.get(id(found)), "mutated", False):
+                cap.world.guard("is", DictItemSource(held, key), item)
+            if getattr(cap.world.by_id.get(id(found)), "mutated", False):
                 raise Unsupported(causes.UNKNOWN_CALL, f"inspect.signature() of {fn.describe()}, changed in the compiled function")
     return real
 
@@ -86,7 +82,7 @@ SPECIAL[inspect.signature] = _signature
 # --- the environment -------------------------------------------------------------------------------------------
 
 
-def _environ_getitem(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _environ_getitem(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """os.environ[key], guarded for this one key."""
     owner, key = cap.realize(args[0]), cap.realize(args[1])
     if not isinstance(owner, UserObject) or not isinstance(owner.source, ConstSource):
@@ -94,18 +90,18 @@ def _environ_getitem(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
     if not isinstance(key, Constant):
         raise Unsupported(causes.UNKNOWN_CALL, f"os.environ[{key.describe()}]")
     data = owner.real._data
-    cap.guard("is", DictAttrSource(owner.source, "_data"), data)
+    cap.world.guard("is", DictAttrSource(owner.source, "_data"), data)
     held, name = ConstSource(data, owner.source.name), cap.host(owner.real.encodekey, key.value)
     if name not in data:
-        cap.guard("dict_absent", held, name)
-        return cap.raise_values(KeyError, [key])
-    cap.guard("const_eq", DictItemSource(held, name), data[name])
+        cap.world.guard("dict_absent", held, name)
+        return cap.exceptions.raise_values(KeyError, [key])
+    cap.world.guard("const_eq", DictItemSource(held, name), data[name])
     return Constant(cap.host(owner.real.decodevalue, data[name]))
 
 
-def _getenv(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _getenv(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """os.getenv(key, default=None)"""
-    environ = cap.wrap(os.environ, DictItemSource(ConstSource(vars(os), "os"), "environ"))
+    environ = cap.world.wrap(os.environ, DictItemSource(ConstSource(vars(os), "os"), "environ"))
     return cap.call_method(environ, "get", args, kwargs)
 
 
@@ -129,7 +125,7 @@ def _computed(fn: Callable[..., Any]) -> Row:
     """A row for one of them. What it may keep or give back, an instance of a subclass, say, is not for a constant to stand for."""
     plain = on_constants(fn)
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         for value in map(cap.realize, (*args, *kwargs.values())):
             flags = getattr(value, "real", None) if isinstance(value, UserObject) else value.value if isinstance(value, Constant) else None
             if isinstance(value, UserObject) and not isinstance(flags, re.RegexFlag):
@@ -145,7 +141,7 @@ def _read(fn: Callable[..., Any]) -> Row:
     """A row for a method of str: it reads what an instance keeps, whatever the instance's class overrides."""
     plain = on_constants(fn)
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         texts = (v.contents(cap) if isinstance(v, ContainerObject) and v.base is str else v for v in map(cap.realize, args))
         return plain(cap, list(texts), kwargs)
 

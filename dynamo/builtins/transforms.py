@@ -11,24 +11,23 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from dynamo.builtins.registry import SPECIAL, Args, Kwargs, Row
+from dynamo.builtins.registry import BY_CODE, SPECIAL, Args, Kwargs, Row
 from dynamo.recording.nested_graphs import InGraph
 from dynamo.report import causes
-from dynamo.report.errors import CaptureError, Raised, Steering, Unsupported
-from dynamo.values.base import NotConstant, Value
-from dynamo.values.constant import Constant
+from dynamo.report.errors import Unsupported
+from dynamo.values.constant import Constant, is_none
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import UserObject
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
+from dynamo.values.writer import Writer
 from dynamo.world.wrap import is_named_tuple
 from eager import Tensor, func
 from eager import _native as eager_native
-from eager.base.fake import DataDependentError
 from eager.base.spec import spec_of
 from eager.nn import Module
 from eager.nn.utils import stateless
@@ -36,11 +35,6 @@ from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import Node, NodeInfo
 from fxir.symbols.shapes import plain
 
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
-
-_CONTROL: Final = (CaptureError, NotConstant, Steering)
 _FACTORIES: Final = (func.grad, func.grad_and_value, func.vmap, func.jacrev, func.jacfwd, func.hessian)
 _DIRECT: Final = (func.vjp, func.jvp)
 
@@ -146,10 +140,10 @@ class TransformValue(Value):
     def describe(self) -> str:
         return f"{self.name} of {self.function.describe()}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return transform(cap, self.make, self.name, self.function, args, kwargs)
 
     def reconstruct(self, cg: Writer) -> str:
@@ -167,28 +161,28 @@ class ResultFunction(Value):
     def python_type(self) -> type:
         return types.FunctionType
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        nodes, fakes = cap.arguments(args, kwargs)
-        result = _on_fakes(cap, lambda: self.fake(*fakes[0], **fakes[1]))
-        node = cap.graph.call_function(call_result, (cap.node_of(self), *nodes), info=NodeInfo(None, cap.origin))
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        nodes, fakes = cap.recorder.arguments(args, kwargs)
+        result, _ = cap.recorder.transform(lambda: self.fake(*fakes[0], **fakes[1]))
+        node = cap.graphs.graph.call_function(call_result, (cap.graphs.node_of(self), *nodes), info=NodeInfo(None, cap.origin))
         return _result(cap, result, node)
 
     def reconstruct(self, cg: Writer) -> str:
         cg.impossible(self, "a function that a transform gave is needed outside of the graph")
 
 
-def _result(cap: Capture, tree: Any, node: Node) -> Value:
+def _result(cap: Machine, tree: Any, node: Node) -> Value:
     """The value of a node's result, whose leaves the node lists."""
     shape, leaves = _slots(tree, (Tensor, types.FunctionType))
     values: list[Value] = []
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor):
-            values.append(cap.tensor_part(leaf, node, i))
+            values.append(cap.recorder.part(leaf, node, i))
         else:
-            values.append(ResultFunction(cap.graph.call_function(_item, (node, i)), leaf, cap.steps))
+            values.append(ResultFunction(cap.graphs.graph.call_function(_item, (node, i)), leaf, cap.steps))
     return _value(cap, shape, values)
 
 
@@ -196,7 +190,7 @@ def _item(items: Sequence[Any], i: int) -> Any:
     return items[i]
 
 
-def _value(cap: Capture, tree: Any, leaves: Sequence[Value]) -> Value:
+def _value(cap: Machine, tree: Any, leaves: Sequence[Value]) -> Value:
     """A tree of slots and constants as a value."""
     if isinstance(tree, _Slot):
         return leaves[tree.index]
@@ -206,49 +200,49 @@ def _value(cap: Capture, tree: Any, leaves: Sequence[Value]) -> Value:
         return ListValue([_value(cap, item, leaves) for item in tree])
     if isinstance(tree, dict):
         made = DictValue()
-        made.update(cap, ((cap.wrap_new(k), _value(cap, v, leaves)) for k, v in tree.items()))
+        made.update(cap, ((cap.world.wrap_new(k), _value(cap, v, leaves)) for k, v in tree.items()))
         return made
-    return cap.wrap_new(tree)
+    return cap.world.wrap_new(tree)
 
 
 # --- calls ---------------------------------------------------------------------------------------------------------
 
 
 def transform(
-    cap: Capture, make: Callable[[Any], Any], name: str, function: Value, args: list[Value], kwargs: dict[str, Value]
+    cap: Machine, make: Callable[[Any], Any], name: str, function: Value, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """make(function)(*args, **kwargs) as a node."""
-    if cap.frozen_since is not None:
-        cap.refuse_later(f"calls {name}")
+    if cap.graphs.frozen_since is not None:
+        cap.graphs.refuse_later(f"calls {name}")
     target = Transformed(make, name)
     captured: list[InGraph | SymbolicValue] = []
-    nodes, fakes = cap.arguments(args, kwargs)
+    nodes, fakes = cap.recorder.arguments(args, kwargs)
 
     def follow(*inner: Any, **named: Any) -> Any:
         return _follow(cap, target, function, captured, inner, named)
 
-    result = _on_fakes(cap, lambda: make(follow)(*fakes[0], **fakes[1]))
-    given = [plain(v.symbolic) if isinstance(v, SymbolicValue) else cap.node_of(v) for v in captured]
-    node = cap.graph.call_function(target, (*nodes, given), info=NodeInfo(None, cap.origin))
-    if cap.mode.effectful:
-        cap.mutating(None)
-        cap.effect_nodes.add(node)
+    result, is_effectful = cap.recorder.transform(lambda: make(follow)(*fakes[0], **fakes[1]))
+    given = [plain(v.symbolic) if isinstance(v, SymbolicValue) else cap.graphs.node_of(v) for v in captured]
+    node = cap.graphs.graph.call_function(target, (*nodes, given), info=NodeInfo(None, cap.origin))
+    if is_effectful:
+        cap.effects.change(None)
+        cap.recorder.effect_nodes.add(node)
     return _result(cap, result, node)
 
 
 def _follow(
-    cap: Capture, target: Transformed, function: Value, captured: list[InGraph | SymbolicValue], inner: tuple[Any, ...],
+    cap: Machine, target: Transformed, function: Value, captured: list[InGraph | SymbolicValue], inner: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Any:  # fmt: skip
     """The function on tensors of the transform, recorded into a graph. Gives its result, of such tensors too."""
-    with cap.recording(target.__name__, eager_native.grad_enabled(), later=False) as level:
+    with cap.graphs.recording(target.__name__, eager_native.grad_enabled(), later=False) as level:
         shape, leaves = _slots((inner, named), Tensor)
         values = [level.add_input(cap, t, spec_of(t)) for t in leaves]
         given, by_name = (_value(cap, tree, values) for tree in shape)
         assert isinstance(given, TupleValue) and isinstance(by_name, DictValue)
         keywords = {cap.realize(k).as_constant(): v for k, v in by_name.entries.values()}
         result = cap.realize(cap.call(function, list(given.items), keywords))
-        nodes, fakes = cap.arguments([result], {})
+        nodes, fakes = cap.recorder.arguments([result], {})
         slots, outputs = _slots(nodes[0][0], Node)
         gm = level.finish(tuple(outputs))
     for v in level.captured:
@@ -259,26 +253,7 @@ def _follow(
     return fakes[0][0]
 
 
-def _on_fakes(cap: Capture, run: Callable[[], Any]) -> Any:
-    """What eager's transform gives on fakes. Its errors are the user's."""
-    before, cap.transforming = cap.transforming, True
-    cap.mode.effectful = cap.mode.effectful and before
-    try:
-        with nullcontext() if before else cap.mode:
-            return run()
-    except _CONTROL:
-        raise
-    except DataDependentError as error:
-        raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"in a function transform: {error}") from None
-    except NotImplementedError as error:
-        raise Unsupported(causes.UNKNOWN_CALL, f"in a function transform: {error}") from None
-    except Exception as error:
-        raise Raised(cap.with_context(cap.exception_from(error))) from error
-    finally:
-        cap.transforming = before
-
-
-def _constant(cap: Capture, value: Value) -> Any:
+def _constant(cap: Machine, value: Value) -> Any:
     """A tree of constants. Raises: NotConstant."""
     value = cap.realize(value)
     if isinstance(value, TupleValue | ListValue):
@@ -292,7 +267,7 @@ def _constant(cap: Capture, value: Value) -> Any:
 def _factory(fn: Callable[..., Any]) -> Row:
     """grad(f, ...) and the like: a function of a function."""
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         named = dict(kwargs)
         function = args[0] if args else named.pop("func", None)
         if function is None:
@@ -306,7 +281,7 @@ def _factory(fn: Callable[..., Any]) -> Row:
 def _direct(fn: Callable[..., Any]) -> Row:
     """vjp(f, *primals) and the like."""
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         if not args:
             raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() without a function")
         return transform(cap, lambda f: functools.partial(fn, f), fn.__name__, args[0], args[1:], kwargs)
@@ -324,14 +299,20 @@ _WRAPPERS: Final = {
 }
 
 
-def made_outside(cap: Capture, real: types.FunctionType) -> Value | None:
-    """The transformed function `real`, if it is one."""
-    fn = _WRAPPERS.get(real.__code__)
-    if fn is None:
-        return None
+def _made_outside(real: types.FunctionType) -> Row:
+    """The row of a function that a transform gave outside of the captured program."""
+    fn = _WRAPPERS[real.__code__]
     seen = _closure(real)
     options = {p: seen[p] for p in inspect.signature(fn).parameters if p in seen and p != "func"}
-    return TransformValue(lambda f: fn(f, **options), fn.__name__, cap.wrap_static(real.__wrapped__, "function"))  # type: ignore[attr-defined]
+
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+        inner = cap.world.wrap_static(real.__wrapped__, "function")  # type: ignore[attr-defined]
+        return transform(cap, lambda f: fn(f, **options), fn.__name__, inner, args, kwargs)
+
+    return row
+
+
+BY_CODE.update(dict.fromkeys(_WRAPPERS, _made_outside))
 
 
 def _closure(fn: types.FunctionType) -> dict[str, Any]:
@@ -348,13 +329,13 @@ def _closure(fn: types.FunctionType) -> dict[str, Any]:
 # --- functional_call -------------------------------------------------------------------------------------------------
 
 
-def _functional_call(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+def _functional_call(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """functional_call(module, tensors, args, kwargs): reads of the module's tensors are answered with those given."""
     names = ("module", "parameters_and_buffers", "args", "kwargs")
     given = dict(zip(names, args, strict=False)) | {k.replace("parameter_and_buffer_dicts", names[1]): v for k, v in kwargs.items()}
     module = cap.realize(given["module"])
     real = getattr(module, "real", None)
-    if not isinstance(module, UserObject) or not isinstance(real, Module) or cap.overlays:
+    if not isinstance(module, UserObject) or not isinstance(real, Module) or cap.attributes.overlays:
         raise Unsupported(causes.UNKNOWN_CALL, "functional_call() of this kind")
     if set(given) - {*names, "tie_weights"} or any(len(v) > 1 for v in _groups(real)):
         raise Unsupported(causes.UNKNOWN_CALL, "functional_call(strict=True), or of a module with tied weights")
@@ -369,11 +350,11 @@ def _functional_call(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
             if place in overlays:
                 raise Unsupported(causes.UNKNOWN_CALL, "functional_call() with a name given twice")
             overlays[place] = value
-    cap.overlays = overlays
+    cap.attributes.overlays = overlays
     try:
         return cap.call(module, *_call_arguments(cap, given))
     finally:
-        cap.overlays = {}
+        cap.attributes.overlays = {}
 
 
 def _groups(module: Module) -> list[list[str]]:
@@ -383,11 +364,11 @@ def _groups(module: Module) -> list[list[str]]:
     return list(groups.values())
 
 
-def _place(cap: Capture, module: Value, name: str) -> tuple[int, str]:
+def _place(cap: Machine, module: Value, name: str) -> tuple[int, str]:
     """The registry that holds the tensor `name` of a module, and its name there."""
     *path, own = name.split(".")
     for part in path:
-        module = cap.read_attribute(module, part)
+        module = cap.attributes.read(module, part)
     real = getattr(module, "real", None)
     for registry in ("_parameters", "_buffers"):
         entries = getattr(real, registry, {})
@@ -396,17 +377,13 @@ def _place(cap: Capture, module: Value, name: str) -> tuple[int, str]:
     raise Unsupported(causes.UNKNOWN_CALL, f"functional_call() with {name}, which is no parameter and no buffer")
 
 
-def _call_arguments(cap: Capture, given: dict[str, Value]) -> tuple[list[Value], dict[str, Value]]:
+def _call_arguments(cap: Machine, given: dict[str, Value]) -> tuple[list[Value], dict[str, Value]]:
     args = cap.realize(given.get("args", Constant(None)))
     kwargs = cap.realize(given.get("kwargs", Constant(None)))
-    positional = list(args.items) if isinstance(args, TupleValue) else [] if _is_none(args) else [args]
+    positional = list(args.items) if isinstance(args, TupleValue) else [] if is_none(args) else [args]
     if isinstance(kwargs, DictValue):
         return positional, {cap.realize(k).as_constant(): v for k, v in kwargs.entries.values()}
     return positional, {}
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
 
 
 SPECIAL.update({fn: _factory(fn) for fn in _FACTORIES})

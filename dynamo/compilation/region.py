@@ -436,7 +436,7 @@ class Job:
 
     def _report(self, end: Stop) -> None:
         record = end.record()
-        if self.owner.options.fullgraph or self.cap.forbidden:
+        if self.owner.options.fullgraph or self.cap.modes.forbidden:
             who = "compile(fullgraph=True)" if self.owner.options.fullgraph else "error_on_graph_break(True)"
             raise UnsupportedUnderFullgraph(f"{who}: " + record.describe())
         breaks.report(record)
@@ -444,11 +444,11 @@ class Job:
     def variant(self) -> Variant:
         """The guards of the capture as they stand, and their program."""
         cap = self.cap
-        cap.guards.add("grad_mode", (), cap.initial_grad_mode | cap.initial_inference << 1)
-        cap.guards.add("ambient", (), cap.ambient)
+        cap.world.guards.add("grad_mode", (), cap.modes.initial_grad | cap.modes.initial_inference << 1)
+        cap.world.guards.add("ambient", (), cap.modes.ambient)
         add_relations(cap)
-        cap.add_shape_guards()
-        found = list(cap.guards.guards)
+        cap.symbols.add_guards()
+        found = list(cap.world.guards.guards)
         return Variant(found, build_program(found, self.site.n_slots))
 
     # -- what generated code asks ------------------------------------------------------------------------------
@@ -459,26 +459,27 @@ class Job:
         counters["stats"]["unique_graphs"] += 1
         counters["stats"]["calls_captured"] += calls
         if COMPONENT.enabled:
-            COMPONENT.log(f"{self.site.label}: captured {calls} calls over {len(cap.inputs)} tensors for {self.owner.backend_name}")
+            tensors = len(cap.recorder.inputs)
+            COMPONENT.log(f"{self.site.label}: captured {calls} calls over {tensors} tensors for {self.owner.backend_name}")
         self.owner.statistics.graphs.append(gm)
-        is_long = cap.unrolled >= _UNROLLED_TO_WARN and calls >= _CALLS_TO_WARN
+        is_long = cap.iteration.unrolled >= _UNROLLED_TO_WARN and calls >= _CALLS_TO_WARN
         if is_long:
             logs.warn_once(f"unrolled {self.site.number}",
-                               f"compile: {self.site.place}: loops of {cap.unrolled} iterations were unrolled into {calls} calls, which "
-                               "takes long to compile; a compiler run of more than FRAMEJIT_UNROLL_TIMEOUT_S is given up. Hint: "
-                               "move the loop out of the compiled function, or set "
+                               f"compile: {self.site.place}: loops of {cap.iteration.unrolled} iterations were unrolled into {calls} "
+                               "calls, which takes long to compile; a compiler run of more than FRAMEJIT_UNROLL_TIMEOUT_S is given up. "
+                               "Hint: move the loop out of the compiled function, or set "
                                "FRAMEJIT_UNROLL_LIMIT to a smaller number of iterations: longer loops then run eagerly")  # fmt: skip
         examples: list[Any] = []
         try:
-            inputs = [v for v in cap.inputs if v.real is not None]
+            inputs = [v for v in cap.recorder.inputs if v.real is not None]
             examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
-            examples += [cap.shapes.argument(s) for s in cap.number_inputs]
+            examples += [cap.symbols.shapes.argument(s) for s in cap.symbols.number_inputs]
             compiled = self._by_backend(cap, gm, examples, self._options(is_long))
         except NeedsStatic as refusal:
-            cap.make_static(refusal)
+            cap.symbols.make_static(refusal)
             raise
         except CannotStage as refusal:
-            cap.dynamic.data = False
+            cap.symbols.dynamic.data = False
             COMPONENT.log(f"{self.site.label}: breaks at data-dependent calls: {refusal}")
             raise StaticAgain from None
         except Exception as error:  # noqa: BLE001 - told, or raised as InternalCaptureError
@@ -505,7 +506,8 @@ class Job:
 
         if _settings.current().debug.repro_after != "dynamo":
             return compile_()
-        real = [v.real for v in cap.inputs if v.real is not None] + [cap.shapes.hints[s] for s in cap.number_inputs]
+        real = [v.real for v in cap.recorder.inputs if v.real is not None]
+        real += [cap.symbols.shapes.hints[s] for s in cap.symbols.number_inputs]
         backend: Any = owner.backend_name
         if backend not in backends.BUILT_IN:
             backend = inspect.unwrap(backends.lookup(backend) if backend in backends.list_backends() else owner.backend)
@@ -520,7 +522,7 @@ class Job:
         return options.with_(compiler_timeout_s=min(filter(None, limits), default=None))  # 0: no limit
 
     def _compiled(self, cap: Capture, gm: Any, examples: list[Any], compile_: Compile) -> Callable[..., Any]:
-        return staged(gm, examples, cap.data_calls, compile_, FakeMode) if cap.data_calls.nodes else compile_(gm, examples)
+        return staged(gm, examples, cap.data.calls, compile_, FakeMode) if cap.data.calls.nodes else compile_(gm, examples)
 
     def _log_graph(self, gm: Any) -> None:
         if GRAPH_CODE.enabled:
@@ -642,9 +644,9 @@ class _FunctionRoot:
         source = SlotSource(len(self.slots), fn.__qualname__)
         if not self.fixed:
             if fn.__closure__:
-                cap.guard("is", AttrSource(source, "__globals__"), fn.__globals__)
+                cap.world.guard("is", AttrSource(source, "__globals__"), fn.__globals__)
             else:
-                cap.guard("is", source, fn)
+                cap.world.guard("is", source, fn)
         names = _argument_names(code)
         locals_: list[Value | None] = [Lazy(cap, v, SlotSource(i, names[i])) for i, v in enumerate(self.slots)]
         return Frame(cap, code, fn.__globals__, locals_, fn=FunctionValue(code, fn.__globals__, fn, source))
@@ -665,7 +667,7 @@ class _ContinuationRoot:
             source = SlotSource(k, names[k])
             real = self.values[k]
             is_cell = decoded.kinds[slot] & (KIND_CELL | KIND_FREE) and type(real) is CellType
-            locals_[slot] = cap.wrap_cell(real, source, decoded.slots[slot]) if is_cell else Lazy(cap, real, source)
+            locals_[slot] = cap.world.wrap_cell(real, source, decoded.slots[slot]) if is_cell else Lazy(cap, real, source)
         stack: list[Value] = []
         at = len(layout.slots)
         for null in layout.nulls:
@@ -674,7 +676,7 @@ class _ContinuationRoot:
             else:
                 real, source = self.values[at], SlotSource(at, names[at])
                 # In a comprehension that CPython 3.12 inlines, the variable is no cell, and the cell of its name waits here.
-                stack.append(cap.wrap_cell(real, source, names[at]) if type(real) is CellType else Lazy(cap, real, source))
+                stack.append(cap.world.wrap_cell(real, source, names[at]) if type(real) is CellType else Lazy(cap, real, source))
                 at += 1
         return Frame(cap, layout.code, layout.namespace, locals_, stack, layout.index)
 
@@ -689,7 +691,7 @@ def _symbolic_spec(v: TensorValue) -> TensorSpec | None:
 
 
 def _has_work(cap: Capture) -> bool:
-    return any(n.op not in ("placeholder", "output") for n in cap.graph.nodes)
+    return any(n.op not in ("placeholder", "output") for n in cap.graphs.graph.nodes)
 
 
 def _worth_a_look(fn: FunctionType, slots: tuple[Any, ...]) -> bool:
@@ -710,24 +712,24 @@ def _may_hold_tensors(value: Any, depth: int) -> bool:
 
 def add_relations(cap: Capture) -> None:
     """Guards between inputs that the capture took for different objects, where the difference matters."""
-    if cap.writes_inputs and len(cap.inputs) > 1:
+    if cap.recorder.writes_inputs and len(cap.recorder.inputs) > 1:
         by_memory: dict[int, list[Source]] = {}
-        for v in cap.inputs:
+        for v in cap.recorder.inputs:
             if v.source is not None and v.real is not None:
                 by_memory.setdefault(id(v.real.untyped_storage().root), []).append(v.source)
         for first, *others in by_memory.values():
             for other in others:
-                cap.guards.add("alias", (first, other))
+                cap.world.guards.add("alias", (first, other))
         if len(by_memory) > 1:
-            cap.guards.add("not_alias", tuple(sources[0] for sources in by_memory.values()))
+            cap.world.guards.add("not_alias", tuple(sources[0] for sources in by_memory.values()))
     written = cap.effects.written()
     for kind in (ListValue, DictValue, SetValue, UserObject):
         if not any(isinstance(v, kind) for v in written):
             continue
-        _tell_apart(cap, [v for v in cap.by_id.values() if isinstance(v, kind) and not isinstance(v, InstanceDict)])
-    dicts: list[Value] = [v for v in cap.by_id.values() if isinstance(v, DictValue) and not isinstance(v, InstanceDict)]
+        _tell_apart(cap, [v for v in cap.world.by_id.values() if isinstance(v, kind) and not isinstance(v, InstanceDict)])
+    dicts: list[Value] = [v for v in cap.world.by_id.values() if isinstance(v, DictValue) and not isinstance(v, InstanceDict)]
     is_written = {id(v) for v in written}
-    for space in [v for v in cap.by_id.values() if isinstance(v, InstanceDict)]:
+    for space in [v for v in cap.world.by_id.values() if isinstance(v, InstanceDict)]:
         _tell_apart(cap, [space, *(v for v in dicts if id(v) in is_written or id(space.obj) in is_written)])
 
 
@@ -735,7 +737,7 @@ def _tell_apart(cap: Capture, values: list[Any]) -> None:
     """Guard that existing objects are different ones."""
     sources = tuple(v.source for v in values if v.source is not None)
     if len(sources) > 1 and not all(s.is_constant_rooted for s in sources):
-        cap.guards.add("distinct", sources)
+        cap.world.guards.add("distinct", sources)
 
 
 def _limits(fullgraph: bool) -> Limits:

@@ -24,35 +24,35 @@ def prune(cap: Capture, outputs: list[Node]) -> None:
     """
     keep = set(outputs)
     later: set[Node] = set()  # of those met so far, what is needed
-    showing = {shown: call for call, shown in cap.fallible.items() if call not in cap.effect_nodes}
+    showing = {shown: call for call, shown in cap.recorder.fallible.items() if call not in cap.recorder.effect_nodes}
     unread: list[Node] = []
     switches = {HELPERS["set_grad_enabled"], HELPERS["switch_autocast"]}
     trailing = set(switches)  # those with nothing after them
-    for node in reversed(cap.graph):
+    for node in reversed(cap.graphs.graph):
         if node.op == "placeholder":
             continue
         if node in keep or node.users:
             later.add(node)
         elif node.op == "call_function" and node.target in switches:
             if node.target in trailing:
-                cap.graph.erase_node(node)
+                cap.graphs.graph.erase_node(node)
             else:
                 trailing.add(node.target)  # of two switches in a row only the later one counts
             continue
-        elif node in cap.effect_nodes:
-            written = cap.fallible.get(node)
+        elif node in cap.recorder.effect_nodes:
+            written = cap.recorder.fallible.get(node)
             if written is not None and written.op != "placeholder" and written not in keep and later.isdisjoint(written.users):
                 unread.append(written)
         elif node in showing and all(user is node for user in showing[node].users):
             unread.append(node)
         else:
-            cap.graph.erase_node(node)
+            cap.graphs.graph.erase_node(node)
             continue
         trailing.clear()
-    outputs += [cap.graph.call_method("detach", (n,), info=n.info) for n in dict.fromkeys(unread)]
+    outputs += [cap.graphs.graph.call_method("detach", (n,), info=n.info) for n in dict.fromkeys(unread)]
 
 
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:
     """The captured graph, ended by a tuple of its outputs."""
-    cap.graph.output(tuple(outputs))
-    return GraphModule(cap.graph.root, cap.graph, CAPTURED_GRAPH)
+    cap.graphs.graph.output(tuple(outputs))
+    return GraphModule(cap.graphs.graph.root, cap.graphs.graph, CAPTURED_GRAPH)

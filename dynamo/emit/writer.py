@@ -167,7 +167,7 @@ class CodeGen:
     @property
     def grad_mode(self) -> bool:
         """Whether grad mode is on where the captured program ends."""
-        return self.cap.grad_mode
+        return self.cap.modes.grad
 
     # -- statements --------------------------------------------------------------------------------------------
     def statement(self, text: str) -> None:
@@ -344,7 +344,7 @@ class CodeGen:
 
     def symbolic(self, value: SymInt | SymFloat) -> str:
         """An expression for a number that is one of symbols."""
-        known = self.cap.shapes.symbols
+        known = self.cap.symbols.shapes.symbols
         e = plain(value)
         names = {s: self._told(s) if known[s].source is None else self.source(known[s].source) for s in symbols_in(e)}
         if isinstance(e, Expr):
@@ -354,13 +354,13 @@ class CodeGen:
 
     def _told(self, s: Sym) -> str:
         """An expression for a number that data tells: the graph gives it, or the tensor that has it for a size."""
-        told = self.cap.data_calls.told[s]
+        told = self.cap.data.calls.told[s]
         name = self.graph_output(told.node)
         return name if told.dim is None else f"{name}.shape[{told.dim}]"
 
     def is_in_main_graph(self, node: Node) -> bool:
         """Whether `node` belongs to the main graph. A node of a nested graph has no value when the graph has run."""
-        return node.graph is self.cap.main
+        return node.graph is self.cap.graphs.main
 
     def graph_output(self, node: Node) -> str:
         """The variable of what a node of the graph gives."""
@@ -377,13 +377,13 @@ class CodeGen:
     def finish(self, end: Finished | Stop) -> tuple[FunctionType, bool]:
         """The generated function, and whether it takes the function object as one more argument."""
         self.running = end.frames if isinstance(end, Stop) else ()
-        for generator in self.cap.generators:
+        for generator in self.cap.frames.generators:
             if generator.has_unfinished_business and not generator.closes_quietly(self.cap):
                 self.impossible(generator, f"{generator.describe()} is left inside a try or with block")
         try:
             self.cap.effects.replay(self)
-            if self.cap.forbidden is not self.cap.initial_forbidden:
-                self.statement(f"{self.helper('forbid')}({self.cap.forbidden})")
+            if self.cap.modes.forbidden is not self.cap.modes.initial_forbidden:
+                self.statement(f"{self.helper('forbid')}({self.cap.modes.forbidden})")
             if isinstance(end, Finished):
                 self._hold_in_cycles()
                 self.statement(f"return {self.value(end.value)}")
@@ -406,44 +406,44 @@ class CodeGen:
         cap = self.cap
         nodes = list(self.outputs)
         prune(cap, nodes)
-        switched = {n.target for n in cap.effect_nodes}
+        switched = {n.target for n in cap.recorder.effect_nodes}
         lines: list[str] = []
-        if any(n.op not in ("placeholder", "output") for n in cap.graph.nodes) or nodes:
-            cap.inputs[:] = [v for v in cap.inputs if v.node.users or v.node in nodes]
-            for node in cap.graph.placeholders:
+        if any(n.op not in ("placeholder", "output") for n in cap.graphs.graph.nodes) or nodes:
+            cap.recorder.inputs[:] = [v for v in cap.recorder.inputs if v.node.users or v.node in nodes]
+            for node in cap.graphs.graph.placeholders:
                 if not node.users and node not in nodes:
-                    cap.graph.erase_node(node)
+                    cap.graphs.graph.erase_node(node)
             # the sources are fetched now, in the prologue
             args = ", ".join([*self._graph_arguments(), *self._graph_symbols()])
             try:
                 HELPERS["set_inference_mode"](False)  # what a backend keeps of its traces is for calls in any mode
                 compiled = self.plan.compile_graph(cap, nodes)
             finally:  # a graph that was run to be traced leaves the last block of no_grad or autocast open
-                HELPERS["set_inference_mode"](cap.initial_inference)
-                HELPERS["set_grad_enabled"](cap.initial_grad_mode)
-                HELPERS["switch_autocast"](cap.initial_autocast)
+                HELPERS["set_inference_mode"](cap.modes.initial_inference)
+                HELPERS["set_grad_enabled"](cap.modes.initial_grad)
+                HELPERS["switch_autocast"](cap.modes.initial_autocast)
             targets = "".join(f"_g{i}, " for i in range(len(nodes)))
             call = f"{self.bind(compiled, 'graph')}({args})"
             lines = self._guarded_call(f"({targets}) = {call}" if nodes else call)
-            if cap.switches_inference:
+            if cap.modes.switches_inference:
                 lines = [f"{self.helper('set_inference_mode')}(False)", *lines, *self._inference_marks(nodes)]
-        if HELPERS["set_grad_enabled"] in switched or cap.grad_mode != cap.initial_grad_mode:
-            lines.append(f"{self.helper('set_grad_enabled')}({cap.grad_mode})")
-        if HELPERS["switch_autocast"] in switched or cap.autocast != cap.initial_autocast:
-            lines.append(f"{self.helper('switch_autocast')}({cap.autocast})")
-        if cap.switches_inference:
-            lines.append(f"{self.helper('set_inference_mode')}({cap.inference})")
+        if HELPERS["set_grad_enabled"] in switched or cap.modes.grad != cap.modes.initial_grad:
+            lines.append(f"{self.helper('set_grad_enabled')}({cap.modes.grad})")
+        if HELPERS["switch_autocast"] in switched or cap.modes.autocast != cap.modes.initial_autocast:
+            lines.append(f"{self.helper('switch_autocast')}({cap.modes.autocast})")
+        if cap.modes.switches_inference:
+            lines.append(f"{self.helper('set_inference_mode')}({cap.modes.inference})")
         return lines
 
     def _inference_marks(self, nodes: list[Node]) -> list[str]:
         """Statements that mark the outputs of a graph in which the program switched inference mode. It runs outside of the mode."""
-        fakes = {v.node: v.fake for v in self.cap.fakes.values()}
+        fakes = {v.node: v.fake for v in self.cap.recorder.fakes.values()}
         made = [(i, fakes.get(n)) for i, n in enumerate(nodes) if n.op != "placeholder"]
         return [f"_g{i}._is_inference = True" for i, fake in made if fake is not None and fake.is_inference()]
 
     def _graph_arguments(self) -> Iterator[str]:
         """Expressions of the graph's inputs. Constant ones in a row, a module's parameters, are one tuple."""
-        for constant, run in itertools.groupby(self.cap.inputs, lambda v: isinstance(v.source, ConstSource)):
+        for constant, run in itertools.groupby(self.cap.recorder.inputs, lambda v: isinstance(v.source, ConstSource)):
             values = list(run)
             if constant and len(values) > 3:
                 yield "*" + self.bind(tuple(v.source.value for v in values), "constants")  # type: ignore[union-attr]
@@ -452,28 +452,28 @@ class CodeGen:
 
     def _graph_symbols(self) -> list[str]:
         """Further inputs of the graph, numbers: symbols that its tensors do not tell."""
-        cap, graph = self.cap, self.cap.graph
-        if not cap.shapes.symbols:
+        cap, graph = self.cap, self.cap.graphs.graph
+        if not cap.symbols.shapes.symbols:
             return []
-        graph.shapes = cap.shapes
-        cap.number_inputs = sorted(graph.settle_symbols() - cap.shapes.unbacked.symbols, key=lambda s: s.name)
-        for s in cap.number_inputs:
-            graph.add_number_input(s, "float" if isinstance(cap.shapes.symbols[s].hint, float) else "int")
-        return [self.source(cap.shapes.symbols[s].source) for s in cap.number_inputs]
+        graph.shapes = cap.symbols.shapes
+        cap.symbols.number_inputs = sorted(graph.settle_symbols() - cap.symbols.shapes.unbacked.symbols, key=lambda s: s.name)
+        for s in cap.symbols.number_inputs:
+            graph.add_number_input(s, "float" if isinstance(cap.symbols.shapes.symbols[s].hint, float) else "int")
+        return [self.source(cap.symbols.shapes.symbols[s].source) for s in cap.symbols.number_inputs]
 
     def _guarded_call(self, call: str) -> list[str]:
         cap = self.cap
-        handler = self.plan.on_graph_error(cap.may_refuse) if cap.may_refuse or not cap.written else None
+        handler = self.plan.on_graph_error(cap.recorder.may_refuse) if cap.recorder.may_refuse or not cap.recorder.written else None
         caught = "Exception"
-        before, check = self._unwritten() if handler is not None and cap.written else ([], [])
-        if cap.is_refusal_handled:
+        before, check = self._unwritten() if handler is not None and cap.recorder.written else ([], [])
+        if cap.recorder.is_refusal_handled:
             handler = self.plan.on_refusal()
-        elif handler is None and cap.data_calls.nodes:
+        elif handler is None and cap.data.calls.nodes:
             handler, caught = self.plan.on_refusal(), self.bind(AssumptionFailed, "AssumptionFailed")
         if handler is None:
             return [call]
-        for used, read, restore in ((cap.uses_generators, "generators_at", "generators_back"),
-                                    (cap.draws, "random_state", "set_random_state")):  # fmt: skip
+        for used, read, restore in ((cap.recorder.uses_generators, "generators_at", "generators_back"),
+                                    (cap.data.draws, "random_state", "set_random_state")):  # fmt: skip
             if used:  # it draws the same numbers then
                 state = self.fresh("state")
                 before.append(f"{state} = {self.helper(read)}()")
@@ -481,9 +481,9 @@ class CodeGen:
         slots = "".join(n + ", " for n in self._slot_names)
         self.uses_function = self.uses_function or not self.plan.is_continuation
         name = self.bind(handler, "on_graph_error")
-        leave = f"{self.helper('set_inference_mode')}({cap.initial_inference}); " if cap.switches_inference else ""
-        initial = (f"{leave}{self.helper('set_grad_enabled')}({cap.initial_grad_mode}); "
-                   f"{self.helper('switch_autocast')}({cap.initial_autocast})")  # fmt: skip
+        leave = f"{self.helper('set_inference_mode')}({cap.modes.initial_inference}); " if cap.modes.switches_inference else ""
+        initial = (f"{leave}{self.helper('set_grad_enabled')}({cap.modes.initial_grad}); "
+                   f"{self.helper('switch_autocast')}({cap.modes.initial_autocast})")  # fmt: skip
         return [*before, "try:", "    " + call, f"except {caught} as _error:", *check, "    " + initial,
                 # Behind the block: what the program raises now was not raised while `_error` was handled.
                 f"    return {self.helper('tail')}({name}, _error, ({slots}){', _fn' * (not self.plan.is_continuation)})"]  # fmt: skip
@@ -493,10 +493,10 @@ class CodeGen:
         nothing was written to, or when that is undone."""
         if not self.plan.writes_at_end:
             memory = self.fresh("memory")
-            inputs = ", ".join(self.source_of(v) for v in self.cap.written)
+            inputs = ", ".join(self.source_of(v) for v in self.cap.recorder.written)
             return [f"{memory} = {self.helper('before_writes')}({inputs})"], [f"    {memory}.undo()"]
         first, version = self.fresh("written"), self.fresh("version")
-        before = [f"{first} = {self.source_of(self.cap.written[0])}", f"{version} = {first}._version"]
+        before = [f"{first} = {self.source_of(self.cap.recorder.written[0])}", f"{version} = {first}._version"]
         return before, [f"    if {first}._version != {version}:", "        raise"]
 
     def _compile(self, lines: list[tuple[str, int]], end: Finished | Stop) -> FunctionType:

@@ -1,7 +1,7 @@
 """The frame executor: one captured frame, its locals, stack and handlers, run instruction by instruction.
 
 Owns control flow within a frame: the program counter, the exception table, the restart and break protocol. What an
-instruction means is in `opcodes/`; what values do is in `values/`; what is shared by all frames is `capture.Capture`.
+instruction means is in `opcodes/`; what values do is in `values/`; what all frames share is `capture.Capture`.
 """
 
 from __future__ import annotations
@@ -9,28 +9,50 @@ from __future__ import annotations
 import linecache
 import sys
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NoReturn, Protocol
 
 from dynamo.bytecode.decode import Decoded, Handler, Instruction, decode
 from dynamo.bytecode.tracebacks import Place
-from dynamo.frames import opcodes
-from dynamo.frames.opcodes.table import HANDLERS, Return, Yield
+from dynamo.frames.handlers import HANDLERS, Return, Yield
+from dynamo.python.exceptions import Exceptions
 from dynamo.python.finalizers import drops_iterator, leaves_aloud
+from dynamo.recording.recorder import Recorder
 from dynamo.report import causes
-from dynamo.report.errors import Raised, Unsupported
-from dynamo.values.base import NULL, Lazy, NotConstant, Value
+from dynamo.report.causes import Cause
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import NULL, Lazy
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
+from dynamo.values.protocols import Machine, NotConstant, Raised, Value
+from dynamo.world.side_effects import Effects
 from eager.base import logs
 from fxir.base.origin import Origin
 from fxir.symbols.unbacked import GuardOnDataDependentSymNode
 
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-
 TRACE_BYTECODE: Final = logs.artifact("trace_bytecode")
 TRACE_SOURCE: Final = logs.artifact("trace_source")
-_FAMILIES: Final = opcodes.FAMILIES
+
+
+class Executor(Machine, Protocol):
+    """What a frame needs of the capture that it belongs to."""
+
+    @property
+    def exceptions(self) -> Exceptions: ...
+    @property
+    def effects(self) -> Effects: ...
+    @property
+    def recorder(self) -> Recorder: ...
+    def begin_step(self, frame: Frame) -> None:
+        """Note the state that a break before the next instruction comes back to."""
+        ...
+
+    def stop(self, frame: Frame, cause: Cause, detail: str) -> NoReturn:
+        """End the graph before the instruction that `frame` is at."""
+        ...
+
+    def check_forced(self) -> None:
+        """Raises: Unsupported if a test forces a break at this call."""
+        ...
 
 
 class Frame:
@@ -43,7 +65,7 @@ class Frame:
     pops_delegate: Final = sys.version_info < (3, 12)
 
     def __init__(
-        self, cap: Capture, code: CodeType, global_ns: dict[str, Any], locals_: list[Value | None],
+        self, cap: Executor, code: CodeType, global_ns: dict[str, Any], locals_: list[Value | None],
         stack: list[Value] | None = None, pc: int = 0, fn: FunctionValue | None = None, chainable: bool = True,
     ) -> None:  # fmt: skip
         self.cap = cap
@@ -91,8 +113,8 @@ class Frame:
     def constant(self, value: Any) -> Value:
         """A value of co_consts."""
         if isinstance(value, tuple | frozenset):
-            return self.cap.wrap_static(value, "constant")  # the same object each time
-        return self.cap.wrap_new(value)
+            return self.cap.world.wrap_static(value, "constant")  # the same object each time
+        return self.cap.world.wrap_new(value)
 
     def bind_closure(self) -> None:
         """COPY_FREE_VARS: the function's cells into their slots."""
@@ -160,9 +182,9 @@ class Frame:
 
     def _unwind(self, error: Raised) -> bool:
         """Go to the handler of the current instruction; False if there is none: the exception leaves the frame."""
-        bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.handled
+        bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.exceptions.handled
         if not bare and self.ins.name != "RERAISE":
-            self.cap.passes(error.value, self)
+            self.cap.exceptions.passes(error.value, self)
         handler = self.decoded.handler(self.ins.index)
         self.kw_names = ()
         if handler is None:

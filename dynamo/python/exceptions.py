@@ -6,21 +6,18 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from dynamo.report import causes
-from dynamo.report.errors import InternalCaptureError, Raised, Steering, Unsupported
-from dynamo.values.base import Value
+from dynamo.report.errors import InternalCaptureError, Steering, Unsupported
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue, Passed, UserObject
+from dynamo.values.protocols import Frame, Machine, Raised, Value
 from dynamo.values.sequences import TupleValue
 from dynamo.world.wrap import is_exception_class
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from fxir.symbols.unbacked import GuardOnDataDependentSymNode
-
-if TYPE_CHECKING:
-    from dynamo.frames.frame import Frame
 
 _INTERNAL = (Steering, InternalCaptureError, GuardOnDataDependentSymNode)
 # A filter of warnings that concerns calls made by this package alone, in whatever thread.
@@ -28,23 +25,26 @@ _OF_OUR_CALLS: Final = ("error", None, Warning, re.compile(r"dynamo\."), 0)
 
 
 class Exceptions:
-    """Part of Capture."""
+    """Owns the exception that is being handled, and the frames that exceptions have passed, which their tracebacks hold."""
 
-    handled: Value | None
-    frames: list[Frame]
-    passed_frames: list[Frame]
+    def __init__(self, cap: Machine) -> None:
+        self.cap = cap
+        self.handled: Value | None = None
+        self.passed_frames: list[Frame] = []
 
-    if TYPE_CHECKING:
-
-        def wrap_new(self, real: Any) -> Value: ...
-        def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
+    def release(self) -> None:
+        """Drop the frames: they and their exceptions may hold each other."""
+        for frame in self.passed_frames:
+            frame.release()
+        self.passed_frames.clear()
+        self.handled = None
 
     def host(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """fn(*args, **kwargs) on host values; what it raises is raised in the captured program.
 
         What warns runs in ordinary Python: at each call, and for the user's line.
         """
-        filters: list[Any] = warnings.filters  # type: ignore[assignment]
+        filters: Any = warnings.filters
         filters.insert(0, _OF_OUR_CALLS)
         try:
             return fn(*args, **kwargs)
@@ -55,14 +55,14 @@ class Exceptions:
         except Exception as error:
             if any(isinstance(a, SymInt | SymFloat) for a in args):  # Python's own answer, or its own words, for the number
                 return self.host(fn, *(_number(a) for a in args), **kwargs)
-            raise Raised(self.with_context(self.exception_from(error))) from error
+            raise Raised(self.with_context(self.like(error))) from error
         finally:
             if _OF_OUR_CALLS in filters:
                 filters.remove(_OF_OUR_CALLS)
 
-    def exception_from(self, error: BaseException) -> ExceptionValue:
+    def like(self, error: BaseException) -> ExceptionValue:
         """A captured exception like the host's `error`."""
-        args = [self.wrap_new(a) for a in error.args]
+        args = [self.cap.world.wrap_new(a) for a in error.args]
         value = ExceptionValue(type(error), args)
         for name in ("name", "obj", "path"):
             held = getattr(error, name, None)
@@ -70,35 +70,21 @@ class Exceptions:
                 self.preset(value, name, Constant(held))
         slots = (name for kind in type(error).__mro__ for name in vars(kind).get("__slots__", ()) if hasattr(error, name))
         for name, held in {**{name: getattr(error, name) for name in slots}, **vars(error)}.items():  # what an __init__ in Python sets
-            self.preset(value, name, self.wrap_new(held))
+            self.preset(value, name, self.cap.world.wrap_new(held))
         return value
 
     def preset(self, value: Value, name: str, attribute: Value) -> None:
         """Set an attribute that the constructor would have set: no effect of its own."""
-        self.effects.preset(value, name, attribute)  # type: ignore[attr-defined]
-
-    def read_attribute(self, owner: Value, name: str) -> Value:
-        """owner.name as the interpreter reads it: an AttributeError learns whose attribute was missed."""
-        owner = self.realize(owner)  # type: ignore[attr-defined]
-        try:
-            return owner.getattr(self, name)  # type: ignore[arg-type]
-        except Raised as error:
-            value = error.value
-            if isinstance(value, ExceptionValue) and value.source is None and issubclass(value.cls, AttributeError):
-                known = self.effects.attributes_of(value)  # type: ignore[attr-defined]
-                if "name" not in known and "obj" not in known:
-                    self.preset(value, "name", Constant(name))
-                    self.preset(value, "obj", owner)
-            raise
+        self.cap.effects.preset(value, name, attribute)
 
     def passes(self, value: Value, frame: Frame) -> None:
         """An exception is raised in `frame`, or comes out of its callee: the traceback grows by an entry."""
         if isinstance(value, ExceptionValue):
-            callers = tuple(itertools.takewhile(lambda f: f is not frame, self.frames))
+            callers = tuple(itertools.takewhile(lambda f: f is not frame, self.cap.frames.running))
             value.passed.insert(0, Passed(frame.place(), frame, callers))
             self.passed_frames += (*callers, frame)
             if value.source is not None:
-                self.mutating(value)  # type: ignore[attr-defined]
+                self.cap.effects.change(value)
 
     def with_context(self, value: Value) -> Value:
         """Chain a newly raised exception to the one being handled."""
@@ -120,12 +106,12 @@ class Exceptions:
         value.context = handled
         return value
 
-    def new_exception(self, cls: type, args: list[Value]) -> ExceptionValue:
+    def new(self, cls: type, args: list[Value]) -> ExceptionValue:
         return ExceptionValue(cls, args)
 
     def raise_(self, cls: type, *args: Any) -> NoReturn:
         """Raise cls(*args) in the captured program; args are host constants."""
-        raise Raised(self.with_context(ExceptionValue(cls, [self.wrap_new(a) for a in args])))
+        raise Raised(self.with_context(ExceptionValue(cls, [self.cap.world.wrap_new(a) for a in args])))
 
     def raise_name_error(self, name: str) -> NoReturn:
         """Raise what a missing global raises."""
@@ -154,7 +140,7 @@ class Exceptions:
     def as_exception(self, value: Value, args: list[Value]) -> Value:
         """What `raise value` raises: an instance, made if value is a class."""
         if isinstance(value, ClassValue) and issubclass(value.cls, BaseException):
-            return self.call(value, args, {})
+            return self.cap.call(value, args, {})
         if isinstance(value, ExceptionValue):
             return value
         if isinstance(value, UserObject) and issubclass(value.cls, BaseException):
@@ -165,17 +151,17 @@ class Exceptions:
 
     def exception_thrown(self, args: list[Value]) -> Value:
         """What `generator.throw(*args)` throws: an instance, or a class with a value (and a traceback)."""
-        kind = self.realize(args[0])  # type: ignore[attr-defined]
-        given = self.realize(args[1]) if len(args) > 1 else NONE  # type: ignore[attr-defined]
+        kind = self.cap.realize(args[0])
+        given = self.cap.realize(args[1]) if len(args) > 1 else NONE
         if isinstance(kind, ClassValue) and given is not NONE and not (isinstance(given, Constant) and given.holds(None)):
             if issubclass(given.python_type(), kind.cls):
-                return given  # type: ignore[no-any-return]
+                return given
             return self.as_exception(kind, given.items if isinstance(given, TupleValue) else [given])
         if len(args) > 1 and not isinstance(kind, ClassValue):
             raise Unsupported(causes.GENERATOR, "throw() of an instance with a value")
         return self.as_exception(kind, [])
 
-    def make_exception(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def make(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls(*args, **kwargs) for an exception class, by its __new__ and __init__."""
         if not is_exception_class(cls):
             raise Unsupported(causes.EXCEPTION, f"{cls.__name__}()")
@@ -183,9 +169,9 @@ class Exceptions:
             raise Unsupported(causes.EXCEPTION, f"{cls.__name__}(), whose class depends on the error's number")
         value = ExceptionValue(cls, list(args))
         value.initialized = False
-        init = self.class_lookup(cls, "__init__")  # type: ignore[attr-defined]
+        init = self.cap.classes.lookup(cls, "__init__")
         if hasattr(init, "__code__"):
-            self.call(self.wrap_class_attribute(cls, "__init__", init), [value, *args], kwargs)  # type: ignore[attr-defined]
+            self.cap.call(self.cap.classes.wrap(cls, "__init__", init), [value, *args], kwargs)
             return value
         value.initialized = True
         if kwargs:

@@ -1,7 +1,7 @@
 """When the objects of the captured program die, where that shows: a generator that is left in a try block goes on then, a
 `__del__` runs, a weak reference tells.
 
-Owns the question whether the end of a value runs code, and whether a frame lets go of it. Capture keeps what a variable
+Owns the question whether the end of a value runs code, and whether a frame lets go of it. Machine keeps what a variable
 holds for as long as eager does, and breaks the graph where the last hold goes. Must not know how a break is written.
 """
 
@@ -12,21 +12,19 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 from types import CellType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import ProxyTypes, ReferenceType, getweakrefcount
 
 from dynamo.guards.sources import CellContentsSource, DictItemSource, ItemSource, SlotSource, is_a
 from dynamo.python.attributes import namespace_held
-from dynamo.values.base import Lazy, Opaque, Value
+from dynamo.values.base import Lazy, Opaque
 from dynamo.values.constant import Constant
 from dynamo.values.functions import CellValue, GeneratorValue
 from dynamo.values.objects import ExceptionValue, TracebackValue
+from dynamo.values.protocols import Frame, Value
 from dynamo.values.tensor import TensorValue
 from eager import Tensor
 from eager.nn import Module
-
-if TYPE_CHECKING:
-    from dynamo.frames.frame import Frame
 
 _DEPTH: Final = 3
 _QUALNAME: Final = vars(type)["__qualname__"].__get__  # whatever a metaclass says
@@ -105,7 +103,7 @@ def holds_aloud(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = F
 
 def leads_to(value: Value, *frames: Frame) -> bool:
     """Whether the value holds an exception of the captured program whose traceback holds one of the frames."""
-    if not frames[0].cap.passed_frames:
+    if not frames[0].cap.exceptions.passed_frames:
         return False
     todo, seen = [value], set[int]()
     while todo:
@@ -127,7 +125,7 @@ def _ends_unseen(value: Lazy, frame: Frame, depth: int) -> bool:
     if ends_aloud(value.real, depth):
         return True
     if isinstance(value.source, ItemSource | DictItemSource) and not value.source.is_constant_rooted:  # the entry holds those
-        frame.cap.guards.add("type", value.source, type(value.real), origin=frame.origin())
+        frame.cap.world.guards.add("type", value.source, type(value.real), origin=frame.origin())
     return False
 
 
@@ -193,7 +191,7 @@ def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:
 
 def lets_go(frame: Frame, value: Value | None) -> bool:
     """Whether code may run now that `frame` has dropped a value that it held in a variable or on its stack."""
-    return value is not None and holds_aloud(value, frame) and not _is_held(value, frame.cap.frames)
+    return value is not None and holds_aloud(value, frame) and not _is_held(value, frame.cap.frames.running)
 
 
 def lets_go_of_contents(frame: Frame, cell: CellValue) -> bool:
@@ -205,7 +203,7 @@ def lets_go_of_contents(frame: Frame, cell: CellValue) -> bool:
 
 def leaves_aloud(frame: Frame, returned: Value) -> bool:
     """Whether code may run when an inlined frame returns, or an exception leaves it, which drops its variables."""
-    *callers, innermost = frame.cap.frames
+    *callers, innermost = frame.cap.frames.running
     if not callers or innermost is not frame:
         return False
     dropped = (v for v in frame.locals if v is not None and v is not returned)

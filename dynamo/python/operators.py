@@ -11,30 +11,25 @@ import enum
 import operator
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from dynamo.guards.sources import module_of
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NotConstant, Opaque, Value
+from dynamo.values.base import Opaque
 from dynamo.values.builtin_subclasses import ContainerObject, container_base, text_of_scalar, value_of_scalar
 from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import (
-    DictIterator,
     Iterator,
-    RangeIterator,
-    ReversedIterator,
-    SequenceIterator,
-    TextIterator,
 )
-from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, constants_of, is_like_a_set, united
+from dynamo.values.mappings import DictValue, DictView, ProxyValue, SetValue, is_like_a_set, united
 from dynamo.values.ndarray import NdArrayValue
-from dynamo.values.objects import BuiltinValue, ClassValue, PythonModule, UserObject
+from dynamo.values.objects import BuiltinValue, ClassValue, Giving, PythonModule, UserObject
+from dynamo.values.protocols import Machine, NotConstant, Raised, Value
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
-from dynamo.values.set_order import History
 from dynamo.values.symbolic import SymbolicValue, host_value
 from dynamo.values.tensor import TensorValue
 from eager.base.symfloat import SymFloat
@@ -72,36 +67,19 @@ _MIXED_IN: Final[dict[Any, Callable[[Any], Any]]] = {
 _SYMBOLS: Final = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
 
 
-class Operations:
-    """Part of Capture: operators and protocols."""
+class Operators:
+    """Applies operators, comparisons, len(), subscripts and hashing to captured values. It has no state of its own."""
 
-    if TYPE_CHECKING:
-
-        def realize(self, value: Value) -> Value: ...
-        def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
-        def wrap_new(self, real: Any) -> Value: ...
-        def wrap_static(self, real: Any, label: str = "") -> Value: ...
-        def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value: ...
-        def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
-        def class_has(self, cls: type, name: str) -> bool: ...
-        def class_lookup(self, cls: type, name: str) -> Any: ...
-        def special_method(self, obj: Value, name: str) -> Value: ...
-        def tensor_item(self, x: TensorValue, key: Value) -> Value: ...
-        def array_operator(self, fn: Any, *args: Value) -> Value: ...
-        def number_for_tensor(self, value: Value) -> Value: ...
-        def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
-        def raise_(self, cls: type, *args: Any) -> Any: ...
-        def mutating(self, value: Value) -> None: ...
-        def count_unrolled(self) -> None: ...
-        def comparison_of_data(self, fn: Any, a: Value, b: Value) -> Value | None: ...
+    def __init__(self, cap: Machine) -> None:
+        self.cap = cap
 
     def raise_type_error(self, message: str) -> Any:
-        return self.raise_(TypeError, message)
+        return self.cap.raise_(TypeError, message)
 
     # -- operators ---------------------------------------------------------------------------------------------
     def binary(self, fn: Any, a: Value, b: Value, written: Any = None) -> Value:
         """fn(a, b) for an operator of BINARY. written: the in-place operator in its stead, for messages."""
-        a, b = self.realize(a), self.realize(b)
+        a, b = self.cap.realize(a), self.cap.realize(b)
         written = written or fn
         if isinstance(a, Constant) and isinstance(b, Constant):
             return self._of_constants(written, a, b)
@@ -110,14 +88,14 @@ class Operations:
         if isinstance(a, UserObject) or isinstance(b, UserObject):
             return self._special(fn, written, a, b)
         if isinstance(a, NdArrayValue) or isinstance(b, NdArrayValue):
-            return self.array_operator(fn, a, b)
+            return self.cap.arrays.operator(fn, a, b)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
-            return self.tensor_call(fn, [a, b], {})
+            return self.cap.recorder.call(fn, [a, b], {})
         return self._containers(fn, written, a, b)
 
     def beside_tensor(self, value: Value) -> Value:
         """What an operator of tensors sees of the other operand."""
-        return self.number_for_tensor(value_of_scalar(self, value))  # type: ignore[arg-type]
+        return self.cap.arrays.number_for_tensor(value_of_scalar(self.cap, value))
 
     def _of_constants(self, fn: Any, a: Constant, b: Constant) -> Value:
         grows = fn in (operator.pow, operator.lshift, operator.ipow, operator.ilshift)
@@ -126,32 +104,32 @@ class Operations:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__} of a symbolic number and numpy's")
         if grows and type(x) is int and type(y) is int and y > 10_000:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__} of huge numbers")
-        result = self.host(fn, x, y)
-        return self.wrap_new(result)
+        result = self.cap.host(fn, x, y)
+        return self.cap.world.wrap_new(result)
 
     def _containers(self, fn: Any, written: Any, a: Value, b: Value) -> Value:
         if fn is operator.or_ and _unites(a) and _unites(b):
-            return self.wrap_static(self.host(fn, _alternative(a), _alternative(b)))
+            return self.cap.world.wrap_static(self.cap.host(fn, _alternative(a), _alternative(b)))
         if fn is operator.add and isinstance(a, Sequence) and isinstance(b, Sequence) and a.family is b.family:
             return a.like([*a.items, *b.items])
         if fn is operator.mul:
             seq, n = (a, b) if isinstance(a, Sequence) else (b, a)
             if isinstance(seq, Sequence) and isinstance(n, Constant) and not isinstance(n.value, np.generic):
-                return seq.like(self.host(operator.mul, seq.items, n.value))
+                return seq.like(self.cap.host(operator.mul, seq.items, n.value))
         if is_like_a_set(a) and is_like_a_set(b) and BINARY[fn][0] in SetValue.OPERATORS:
-            return a.operate(self, BINARY[fn][0], [b])  # type: ignore[attr-defined]
+            return a.operate(self.cap, BINARY[fn][0], [b])
         if fn is operator.or_ and isinstance(a, DictValue) and isinstance(b, DictValue):
-            return united(self, a, b)  # type: ignore[arg-type]
+            return united(self.cap, a, b)
         if fn is operator.mod and isinstance(a, Constant) and isinstance(a.value, str | bytes):
             return self._percent(a, b)
         known = (Constant, Sequence, DictValue, SetValue, RangeValue, ClassValue, FunctionValue)
         if isinstance(a, known) and isinstance(b, known) and not isinstance(a, ClassValue) and not isinstance(b, ClassValue):
-            self.host(written, _sample(a), _sample(b))  # TypeError: Python's own
+            self.cap.host(written, _sample(a), _sample(b))  # TypeError: Python's own
         raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
 
     def _percent(self, a: Constant, b: Value) -> Value:
         try:
-            return Constant(self.host(operator.mod, a.value, b.as_constant()))
+            return Constant(self.cap.host(operator.mod, a.value, b.as_constant()))
         except NotConstant:
             raise Unsupported(causes.DATA_DEPENDENT_VALUE, "formatting of a value that is not constant") from None
 
@@ -165,51 +143,51 @@ class Operations:
         elif ta is tb:
             attempts = attempts[:1]
         for left, name, right in attempts:
-            if not self.class_has(left.python_type(), name):
+            if not self.cap.classes.has(left.python_type(), name):
                 continue
             if not isinstance(left, UserObject):
                 if isinstance(left, TensorValue):
                     if isinstance(right, UserObject):
                         continue  # Tensor's operators answer NotImplemented for foreign objects
-                    return self.tensor_call(fn, [a, b], {})
+                    return self.cap.recorder.call(fn, [a, b], {})
                 if not isinstance(right, ContainerObject):
                     continue  # of constants and containers: NotImplemented for foreign objects
                 if left is a and isinstance(left, Sequence) and right.base is left.family:
-                    return self._containers(fn, written, left, right.contents(self))  # type: ignore[arg-type]
+                    return self._containers(fn, written, left, right.contents(self.cap))
                 if right.is_scalar:
                     read = text_of_scalar if fn is operator.mod else value_of_scalar
-                    result = self.realize(self.call_method(left, name, [read(self, right)], {}))  # type: ignore[arg-type]
+                    result = self.cap.realize(self.cap.call_method(left, name, [read(self.cap, right)], {}))
                     if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                         return result
                     continue
                 raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
-            result = self.realize(self.call_method(left, name, [right], {}))
+            result = self.cap.realize(self.cap.call_method(left, name, [right], {}))
             if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                 return result
         symbol = _OPERATOR_TEXT[fn] if written is fn else _OPERATOR_TEXT[fn].removesuffix(" or pow()") + "="
         message = f"unsupported operand type(s) for {symbol}: '{ta.__name__}' and '{tb.__name__}'"
-        return self.raise_type_error(message)  # type: ignore[no-any-return]
+        return self.cap.raise_(TypeError, message)
 
     def _overrides(self, base: type, derived: type, name: str) -> bool:
-        return self.class_lookup(derived, name) is not self.class_lookup(base, name)
+        return self.cap.classes.lookup(derived, name) is not self.cap.classes.lookup(base, name)
 
     def inplace(self, fn: Any, a: Value, b: Value) -> Value:
         """fn(a, b) for an operator of INPLACE."""
-        a, b = self.realize(a), self.realize(b)
+        a, b = self.cap.realize(a), self.cap.realize(b)
         method, plain = INPLACE[fn]
         if isinstance(a, TensorValue):
-            return self.tensor_call(fn, [a, self.beside_tensor(b)], {})
+            return self.cap.recorder.call(fn, [a, self.beside_tensor(b)], {})
         if isinstance(a, NdArrayValue) and not a.scalar:
-            return self.array_operator(fn, a, b)
+            return self.cap.arrays.operator(fn, a, b)
         if isinstance(a, UserObject):
             if fn is operator.imul and issubclass(b.python_type(), (str, bytes, list, tuple)):  # CPython may not ask the sequence
                 raise Unsupported(causes.OPAQUE_OBJECT, f"{a.describe()} *= {b.describe()}")
-            if self.class_has(a.cls, method):
-                result = self.realize(self.call_method(a, method, [b], {}))
+            if self.cap.classes.has(a.cls, method):
+                result = self.cap.realize(self.cap.call_method(a, method, [b], {}))
                 if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                     return result
         elif self._combines_inplace(a, method, b):
-            return self.call_method(a, method, [b], {})
+            return self.cap.call_method(a, method, [b], {})
         return self.binary(plain, a, b, fn)
 
     def _combines_inplace(self, a: Value, method: str, b: Value) -> bool:
@@ -221,26 +199,26 @@ class Operations:
 
     def unary(self, fn: Any, a: Value) -> Value:
         """fn(a) for an operator of UNARY."""
-        a = self.realize(a)
+        a = self.cap.realize(a)
         if isinstance(a, Constant):
-            return self.wrap_new(self.host(fn, host_value(a)))
+            return self.cap.world.wrap_new(self.cap.host(fn, host_value(a)))
         if isinstance(a, TensorValue):
-            return self.tensor_call(fn, [a], {})
+            return self.cap.recorder.call(fn, [a], {})
         if isinstance(a, NdArrayValue):
-            return self.array_operator(fn, a)
-        if isinstance(a, UserObject) and self.class_has(a.cls, UNARY[fn]):
-            return self.call_method(a, UNARY[fn], [], {})
+            return self.cap.arrays.operator(fn, a)
+        if isinstance(a, UserObject) and self.cap.classes.has(a.cls, UNARY[fn]):
+            return self.cap.call_method(a, UNARY[fn], [], {})
         raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()}")
 
     # -- comparison --------------------------------------------------------------------------------------------
     def compare(self, fn: Any, a: Value, b: Value) -> Value:
         """fn(a, b) for an operator of COMPARE."""
-        a, b = self.realize(a), self.realize(b)
+        a, b = self.cap.realize(a), self.cap.realize(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
             try:
-                return self.wrap_new(self.host(fn, host_value(a), host_value(b)))
+                return self.cap.world.wrap_new(self.cap.host(fn, host_value(a), host_value(b)))
             except GuardOnDataDependentSymNode:
-                condition = self.comparison_of_data(fn, a, b)
+                condition = self.cap.data.comparison(fn, a, b)
                 if condition is None:
                     raise
                 return condition
@@ -249,22 +227,22 @@ class Operations:
         if isinstance(a, UserObject) or isinstance(b, UserObject):
             return self._compare_objects(fn, a, b)
         if isinstance(a, NdArrayValue) or isinstance(b, NdArrayValue):
-            return self.array_operator(fn, a, b)
+            return self.cap.arrays.operator(fn, a, b)
         if _is_dtype(a) or _is_dtype(b):
-            return Constant(self.host(fn, self.object_constant(a), self.object_constant(b)))
+            return Constant(self.cap.host(fn, self.object_constant(a), self.object_constant(b)))
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             return self._compare_tensors(fn, a, b)
         if isinstance(a, CellValue) and isinstance(b, CellValue):
-            x, y = a.load(self), b.load(self)  # type: ignore[arg-type]
+            x, y = a.load(self.cap), b.load(self.cap)
             return Constant(fn(x is not None, y is not None)) if x is None or y is None else self.compare(fn, x, y)
         if fn in (operator.eq, operator.ne):
-            counted = isinstance(a, DictValue) and isinstance(b, DictValue) and a.cls is b.cls is collections.Counter
-            same = self._equal_dicts(a, b) if counted else self.equal(a, b)  # type: ignore[arg-type]
-            return Constant(same == (fn is operator.eq))
+            if isinstance(a, DictValue) and isinstance(b, DictValue) and a.cls is b.cls is collections.Counter:
+                return Constant(self._equal_dicts(a, b) == (fn is operator.eq))
+            return Constant(self.equal(a, b) == (fn is operator.eq))
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             return self._compare_sequences(fn, a, b)
         if is_like_a_set(a) and is_like_a_set(b):
-            return a.operate(self, COMPARE[fn][0], [b])  # type: ignore[attr-defined]
+            return a.operate(self.cap, COMPARE[fn][0], [b])
         raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
 
     def _compare_tensors(self, fn: Any, a: Value, b: Value) -> Value:
@@ -274,7 +252,7 @@ class Operations:
         )
         if not comparable and isinstance(other, Constant) and fn in (operator.eq, operator.ne):
             return Constant(fn is operator.ne) if other.value is None or isinstance(other.value, str) else self._no_compare(a, b)
-        return self.tensor_call(fn, [a, b], {})
+        return self.cap.recorder.call(fn, [a, b], {})
 
     def _no_compare(self, a: Value, b: Value) -> Value:
         raise Unsupported(causes.OPAQUE_OBJECT, f"comparison of {a.describe()} and {b.describe()}")
@@ -282,7 +260,7 @@ class Operations:
     def _compare_sequences(self, fn: Any, a: Sequence, b: Sequence) -> Value:
         if a.family is not b.family:
             message = f"'{_SYMBOLS[fn]}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'"
-            return self.raise_type_error(message)  # type: ignore[no-any-return]
+            return self.cap.raise_(TypeError, message)
         i = self._common_start(a, b)
         if i < len(a.items) and i < len(b.items):
             return self.compare(fn, a.items[i], b.items[i])
@@ -299,39 +277,39 @@ class Operations:
                 if isinstance(left, Constant) and (found := self._compare_constant(name, left, right)) is not NotImplemented:
                     return Constant(found)
                 continue
-            raw = self.class_lookup(left.cls, name)
+            raw = self.cap.classes.lookup(left.cls, name)
             if not isinstance(raw, types.FunctionType):
                 if isinstance(raw, types.WrapperDescriptorType) and raw.__objclass__ is object:
-                    if name == "__ne__" and isinstance(self.class_lookup(left.cls, "__eq__"), types.FunctionType):
-                        result = self.realize(self.call_method(left, "__eq__", [right], {}))
+                    if name == "__ne__" and isinstance(self.cap.classes.lookup(left.cls, "__eq__"), types.FunctionType):
+                        result = self.cap.realize(self.cap.call_method(left, "__eq__", [right], {}))
                         if not (isinstance(result, Constant) and result.holds(NotImplemented)):
-                            return Constant(not self.truth(result))
+                            return Constant(not self.cap.truth(result))
                     continue
-                if not self.class_has(left.cls, name):
+                if not self.cap.classes.has(left.cls, name):
                     continue
                 if not isinstance(left, ContainerObject):
                     found = self._compare_members(raw, left, right)
                     if found is NotImplemented:
                         continue
                     return Constant(found)
-            result = self.realize(self.call_method(left, name, [right], {}))
+            result = self.cap.realize(self.cap.call_method(left, name, [right], {}))
             if not (isinstance(result, Constant) and result.holds(NotImplemented)):
                 return result
         if fn in (operator.eq, operator.ne):
             return Constant(self.same_object(a, b) == (fn is operator.eq))
         message = f"'{_SYMBOLS[fn]}' not supported between instances of '{ta.__name__}' and '{tb.__name__}'"
-        return self.raise_type_error(message)  # type: ignore[no-any-return]
+        return self.cap.raise_(TypeError, message)
 
     def _compare_constant(self, name: str, left: Constant, right: Value) -> Any:
         """left.name(right) for a right that is a str or a number of a kind of its own; NotImplemented for others."""
         x = host_value(left)
         if isinstance(right, ContainerObject) and right.is_scalar:
-            other = right.contents(self).as_constant()  # type: ignore[arg-type]
+            other = right.contents(self.cap).as_constant()
         else:
             other = right.real if isinstance(right, UserObject) and isinstance(right.real, enum.Enum) else None
         if other is None or type(x) not in CONSTANT_TYPES:
             return NotImplemented
-        return self.host(getattr(type(x), name), x, other)
+        return self.cap.host(getattr(type(x), name), x, other)
 
     def _compare_members(self, raw: Any, left: UserObject, right: Value) -> Any:
         """raw(left, right) for a member of an enum that is a str or a number too, by whose comparison it compares."""
@@ -342,26 +320,26 @@ class Operations:
             known = type(other) in CONSTANT_TYPES
         if not (known and isinstance(left.real, enum.Enum) and getattr(raw, "__objclass__", None) in CONSTANT_TYPES):
             return self._no_compare(left, right)
-        return self.host(raw, left.real, other)
+        return self.cap.host(raw, left.real, other)
 
     def same_object(self, a: Value, b: Value) -> bool:
         """a is b"""
-        a, b = self.realize(a), self.realize(b)
+        a, b = self.cap.realize(a), self.cap.realize(b)
         if isinstance(b, Constant) and not isinstance(a, Constant):
             return False
-        return a.same_object(self, b)  # type: ignore[arg-type]
+        return a.same_object(self.cap, b)
 
     def equal(self, a: Value, b: Value) -> bool:
         """bool(a == b) with the identity shortcut of containers."""
-        a, b = self.realize(a), self.realize(b)
+        a, b = self.cap.realize(a), self.cap.realize(b)
         if a is b:
             return True
         if isinstance(a, Constant) and isinstance(b, Constant):
             x, y = host_value(a), host_value(b)
-            return bool(x is y or self.host(operator.eq, x, y))
+            return bool(x is y or self.cap.host(operator.eq, x, y))
         cells = isinstance(a, CellValue) and isinstance(b, CellValue)
         if cells or any(isinstance(v, TensorValue | UserObject | NdArrayValue) or _is_dtype(v) for v in (a, b)):
-            return self.truth(self.compare(operator.eq, a, b))
+            return self.cap.truth(self.compare(operator.eq, a, b))
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             if a.family is not b.family or len(a.items) != len(b.items):
                 return False
@@ -370,7 +348,7 @@ class Operations:
         if isinstance(a, DictValue) and isinstance(b, DictValue):
             return self._equal_dicts(a, b)
         if is_like_a_set(a) and is_like_a_set(b):
-            return bool(a.operate(self, "__eq__", [b]).as_constant())  # type: ignore[attr-defined]
+            return bool(a.operate(self.cap, "__eq__", [b]).as_constant())
         if isinstance(a, RangeValue) and isinstance(b, RangeValue):
             return a.value == b.value
         if isinstance(a, SliceValue) and isinstance(b, SliceValue):
@@ -378,7 +356,7 @@ class Operations:
         plain = (Constant, Sequence, DictValue, SetValue, RangeValue, SliceValue, FunctionValue, ClassValue, PythonModule,
                  BuiltinValue, Iterator, DictView, CellValue)  # fmt: skip
         if isinstance(a, plain) and isinstance(b, plain):
-            return a.same_object(self, b) if type(a) is type(b) else False  # type: ignore[arg-type]
+            return a.same_object(self.cap, b) if type(a) is type(b) else False
         raise Unsupported(causes.OPAQUE_OBJECT, f"== of {a.describe()} and {b.describe()}")
 
     def _common_start(self, a: Sequence, b: Sequence) -> int:
@@ -392,7 +370,7 @@ class Operations:
         if a.cls is b.cls is collections.Counter:  # what is missing counts as none
             nothing = NONE, Constant(0)
             pairs = ((a.entries.get(key, nothing)[1], b.entries.get(key, nothing)[1]) for key in {**a.entries, **b.entries})
-            return all(self.truth(self.compare(operator.eq, x, y)) for x, y in pairs)
+            return all(self.cap.truth(self.compare(operator.eq, x, y)) for x, y in pairs)
         if len(a.entries) != len(b.entries):
             return False
         if a.cls is b.cls is collections.OrderedDict and list(a.entries) != list(b.entries):
@@ -402,76 +380,76 @@ class Operations:
 
     def contains(self, container: Value, item: Value) -> bool:
         """item in container"""
-        container = self.realize(container)
+        container = self.cap.realize(container)
         if isinstance(container, Constant):
-            return bool(self.host(operator.contains, container.value, self.realize(item).as_constant()))
+            return bool(self.cap.host(operator.contains, container.value, self.cap.realize(item).as_constant()))
         if isinstance(container, RangeValue):
-            return self.realize(item).is_constant and self.realize(item).as_constant() in container.value
+            return self.cap.realize(item).is_constant and self.cap.realize(item).as_constant() in container.value
         if isinstance(container, Sequence | DictValue | SetValue | DictView | ProxyValue):
-            return bool(self.call_method(container, "__contains__", [item], {}).as_constant())
-        if isinstance(container, UserObject) and self.class_has(container.cls, "__contains__"):
-            return self.truth(self.call_method(container, "__contains__", [item], {}))
+            return bool(self.cap.call_method(container, "__contains__", [item], {}).as_constant())
+        if isinstance(container, UserObject) and self.cap.classes.has(container.cls, "__contains__"):
+            return self.cap.truth(self.cap.call_method(container, "__contains__", [item], {}))
         if isinstance(container, ClassValue) and issubclass(container.cls, enum.Enum):
-            return bool(self.host(operator.contains, container.cls, self.object_constant(item)))
+            return bool(self.cap.host(operator.contains, container.cls, self.object_constant(item)))
         if isinstance(container, TensorValue):
             raise Unsupported(causes.DATA_DEPENDENT_BRANCH, "`in` on a tensor")
-        if isinstance(container, UserObject) and not any(self.class_has(container.cls, n) for n in ("__iter__", "__getitem__")):
-            self.raise_type_error(f"argument of type '{container.cls.__name__}' is not iterable")
-        iterator = self.iterate(container)
-        while (found := self.next(iterator)) is not None:
+        if isinstance(container, UserObject) and not any(self.cap.classes.has(container.cls, n) for n in ("__iter__", "__getitem__")):
+            self.cap.raise_(TypeError, f"argument of type '{container.cls.__name__}' is not iterable")
+        iterator = self.cap.iteration.iter(container)
+        while (found := self.cap.iteration.next(iterator)) is not None:
             if self.equal(found, item):
                 return True
         return False
 
     def object_constant(self, value: Value) -> Any:
         """The host object of a constant, a class or an enum member: operations on it run no user code."""
-        value = self.realize(value)
+        value = self.cap.realize(value)
         if isinstance(value, UserObject) and isinstance(value.real, enum.Enum):
             return value.real
         if isinstance(value, DictValue) and value.cls is dict and value.owner is None:
             return {self.object_constant(k): self.object_constant(v) for k, v in value.entries.values()}
         try:
-            return value_of_scalar(self, value).as_constant()  # type: ignore[arg-type]
+            return value_of_scalar(self.cap, value).as_constant()
         except NotConstant:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as a constant") from None
 
     def truth(self, value: Value) -> bool:
         """bool(value)"""
-        return self.realize(value).truth(self)  # type: ignore[arg-type]
+        return self.cap.realize(value).truth(self.cap)
 
     # -- items -------------------------------------------------------------------------------------------------
     def getitem(self, container: Value, key: Value) -> Value:
         """container[key]"""
-        container, key = self.realize(container), self.realize(key)
+        container, key = self.cap.realize(container), self.cap.realize(key)
         if isinstance(container, Sequence):
-            return container.getitem(self, key)  # type: ignore[arg-type]
+            return container.getitem(self.cap, key)
         if isinstance(container, DictValue):
-            return container.getitem(self, key)  # type: ignore[arg-type]
+            return container.getitem(self.cap, key)
         if isinstance(container, TensorValue):
-            return self.tensor_item(container, key)
+            return self.cap.items.get(container, key)
         if isinstance(container, Constant | RangeValue):
-            return self.wrap_new(self.host(operator.getitem, container.as_constant(), self.index_constant(key)))
+            return self.cap.world.wrap_new(self.cap.host(operator.getitem, container.as_constant(), self.index_constant(key)))
         if isinstance(container, ClassValue):
             return self._class_getitem(container, key)
-        return self.call_method(container, "__getitem__", [key], {})
+        return self.cap.call_method(container, "__getitem__", [key], {})
 
     def _class_getitem(self, container: ClassValue, key: Value) -> Value:
-        if self.class_lookup(type(container.cls), "__getitem__") is enum.EnumType.__getitem__:
-            return self.wrap_static(self.host(operator.getitem, container.cls, self.object_constant(key)))  # type: ignore[attr-defined,no-any-return]
-        if self.class_has(type(container.cls), "__getitem__"):  # what the metaclass says goes before __class_getitem__
-            return self.call(self.special_method(container, "__getitem__"), [key], {})
+        if self.cap.classes.lookup(type(container.cls), "__getitem__") is enum.EnumType.__getitem__:
+            return self.cap.world.wrap_static(self.cap.host(operator.getitem, container.cls, self.object_constant(key)))
+        if self.cap.classes.has(type(container.cls), "__getitem__"):  # what the metaclass says goes before __class_getitem__
+            return self.cap.call(self.cap.classes.special_method(container, "__getitem__"), [key], {})
         generic = container.cls is type or hasattr(container.cls, "__class_getitem__")
         if generic and module_of(container.cls) == "builtins":
-            return self.wrap_static(self.host(operator.getitem, container.cls, self.object_constant(key)))  # type: ignore[attr-defined,no-any-return]
+            return self.cap.world.wrap_static(self.cap.host(operator.getitem, container.cls, self.object_constant(key)))
         if not hasattr(container.cls, "__class_getitem__"):
-            self.raise_type_error(f"type '{container.cls.__name__}' is not subscriptable")
-        return self.call_method(container, "__class_getitem__", [key], {})
+            self.cap.raise_(TypeError, f"type '{container.cls.__name__}' is not subscriptable")
+        return self.cap.call_method(container, "__class_getitem__", [key], {})
 
     def index_constant(self, value: Value) -> Any:
         """An index, slice or other constant argument as a host value."""
-        value = value_of_scalar(self, value)  # type: ignore[arg-type]
-        if isinstance(value, UserObject) and self.class_has(value.cls, "__index__"):
-            found = self.realize(self.call_method(value, "__index__", [], {}))
+        value = value_of_scalar(self.cap, value)
+        if isinstance(value, UserObject) and self.cap.classes.has(value.cls, "__index__"):
+            found = self.cap.realize(self.cap.call_method(value, "__index__", [], {}))
             if not isinstance(found, Constant) or type(found.value) is not int:
                 raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as an index")  # Python warns or complains
             return found.value
@@ -486,7 +464,7 @@ class Operations:
 
     def hash_key(self, value: Value) -> Any:
         """A host key that is equal exactly when Python's dict finds the keys equal."""
-        value = self.realize(value)
+        value = self.cap.realize(value)
         if isinstance(value, Constant):
             return ("c", value.value)
         if isinstance(value, TupleValue):
@@ -504,16 +482,16 @@ class Operations:
         if isinstance(value, TensorValue):
             return ("i", id(value))
         if isinstance(value, ListValue | DictValue | SetValue | CellValue):
-            self.raise_type_error(f"unhashable type: '{value.python_type().__name__}'")
+            self.cap.raise_(TypeError, f"unhashable type: '{value.python_type().__name__}'")
         if isinstance(value, RangeValue):
             return ("c", value.value)
         raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as a key")
 
     def _hashing(self, cls: type) -> tuple[Any, Any]:
         """__hash__ and __eq__ of instances of cls; TypeError if they have no hash."""
-        hasher, eq = self.class_lookup(cls, "__hash__"), self.class_lookup(cls, "__eq__")
+        hasher, eq = self.cap.classes.lookup(cls, "__hash__"), self.cap.classes.lookup(cls, "__eq__")
         if hasher is None:
-            self.raise_type_error(f"unhashable type: '{cls.__name__}'")
+            self.cap.raise_(TypeError, f"unhashable type: '{cls.__name__}'")
         return hasher, eq
 
     def _identified(self, value: ClassValue | PythonModule) -> None:
@@ -528,93 +506,52 @@ class Operations:
             return ("i", id(value.real) if value.real is not None else id(value))
         base = container_base(value.cls)
         if isinstance(value, ContainerObject) and value.is_scalar and base and hasher is base.__hash__ and eq is base.__eq__:
-            return self.hash_key(value.contents(self))  # type: ignore[arg-type]
+            return self.hash_key(value.contents(self.cap))
         if issubclass(value.cls, enum.Enum) and (eq, hasher) in _MIXED_IN:
             return ("c", _MIXED_IN[eq, hasher](value.real))  # found under the string or number that the member is, too
         raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
 
     # -- iteration ---------------------------------------------------------------------------------------------
-    def iterate(self, value: Value) -> Value:
-        """iter(value)"""
-        return self.realize(value).iterate(self)  # type: ignore[arg-type]
+    def length(self, value: Value) -> Value:
+        """len(value)"""
+        value = self.cap.realize(value)
+        if isinstance(value, Constant):
+            return Constant(self.cap.host(len, value.value))
+        if isinstance(value, Sequence | DictValue | SetValue | DictView | ProxyValue | TensorValue | NdArrayValue):
+            return self.cap.call_method(value, "__len__", [], {})
+        if isinstance(value, RangeValue):
+            return Constant(self.cap.host(len, value.value))
+        if isinstance(value, ClassValue) and issubclass(value.cls, enum.Enum):
+            return Constant(len(value.cls))
+        if isinstance(value, UserObject):
+            if not self.cap.classes.has(value.cls, "__len__"):
+                self.cap.raise_(TypeError, f"object of type '{value.cls.__name__}' has no len()")
+            result = self.cap.realize(self.cap.call_method(value, "__len__", [], {}))
+            return Constant(self.cap.host(len, Giving(self.index_constant(result))))
+        raise Unsupported(causes.OPAQUE_OBJECT, f"len of {value.describe()}")
 
-    def next(self, iterator: Value) -> Value | None:
-        """The next item or None. Counts towards the unroll limit."""
-        self.count_unrolled()
-        return self.realize(iterator).next(self)  # type: ignore[arg-type]
-
-    def exhaust(self, iterator: Value) -> list[Value]:
-        """list(iterator)"""
-        items = []
-        while (item := self.next(iterator)) is not None:
-            items.append(item)
-        return items
-
-    def unpack(self, value: Value) -> list[Value]:
-        """list(value)"""
-        return self.realize(value).unpack(self)  # type: ignore[arg-type]
-
-    def sequence_iterator(self, items: list[Value], owner: Value) -> SequenceIterator:
-        made = SequenceIterator(items, owner)
-        made.born = self.steps  # type: ignore[attr-defined]
-        return made
-
-    def range_iterator(self, value: range) -> Value:
-        return RangeIterator(value)
-
-    def text_iterator(self, text: Constant, backwards: bool = False, owner: Value | None = None) -> Value:
-        return TextIterator(text, backwards, owner)
-
-    def reversed_iterator(self, owner: ListValue | TupleValue) -> Value:
-        return ReversedIterator(owner)
-
-    def dict_iterator(self, owner: DictValue, kind: str, backwards: bool = False) -> Value:
-        return DictIterator(owner, kind, backwards=backwards)
-
-    def getitem_iterator(self, obj: Value) -> Value:
-        raise Unsupported(causes.OPAQUE_ITERATOR, f"iteration of {obj.describe()} by __getitem__")
-
-    def make_tuple(self, items: list[Value]) -> TupleValue:
-        return TupleValue(list(items))
-
-    def set_of(self, items: list[Value]) -> SetValue:
-        new = SetValue()
-        for item in map(self.realize, items):
-            new.entries.setdefault(self.hash_key(item), item)
-        known = constants_of(self, items)  # type: ignore[arg-type]
-        new.made, new.born = None if known is None else History(set, (known,)), self.steps  # type: ignore[attr-defined]
-        return new
-
-    def sorted(self, items: list[Value], kwargs: dict[str, Value]) -> list[Value]:
-        """sorted(items, key=, reverse=) by constants, and by sequences of which constants tell the order."""
-        key_fn = kwargs.get("key")
-        keyed = items if key_fn is None or _is_none(self.realize(key_fn)) else [self.call(key_fn, [i], {}) for i in items]
-        reverse = "reverse" in kwargs and self.truth(kwargs["reverse"])
+    def length_hint(self, value: Value) -> None:
+        """What list() and extend() ask an iterable first. The number does not matter; effects do, and errors but TypeErrors."""
+        if not isinstance(value, UserObject):
+            return
         try:
-            keys = [self.realize(k).as_constant() for k in keyed]
-        except NotConstant:
-            if len(items) < 2:
-                return items
-            if not all(isinstance(self.realize(k), Sequence | Constant) for k in keyed):
-                raise Unsupported(causes.DATA_DEPENDENT_VALUE, "sorting by values that are not constant") from None
-            keys = [_Compared(self, k) for k in keyed]
-        order = self.host(sorted, range(len(items)), key=keys.__getitem__, reverse=reverse)
-        return [items[i] for i in order]
-
-
-class _Compared:
-    """A captured key, which the host's sort compares: of tuples and lists it is often the first items that tell."""
-
-    def __init__(self, cap: Operations, key: Value) -> None:
-        self.cap = cap
-        self.key = key
-
-    def __lt__(self, other: _Compared) -> bool:
-        return self.cap.truth(self.cap.compare(operator.lt, self.key, other.key))
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.holds(None)
+            if self.cap.classes.has(value.cls, "__len__"):
+                self.length(value)
+                return
+        except Raised as error:
+            if not issubclass(error.value.python_type(), TypeError):
+                raise
+        if not self.cap.classes.has(value.cls, "__length_hint__"):
+            return
+        try:
+            hint = self.cap.realize(self.cap.call_method(value, "__length_hint__", [], {}))
+        except Raised as error:
+            if not issubclass(error.value.python_type(), TypeError):
+                raise
+            return
+        if not hint.is_constant:
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{hint.describe()} as a length")
+        self.cap.host(operator.length_hint, _Hinted(hint.as_constant()))
 
 
 def _is_dtype(value: Value) -> bool:
@@ -644,9 +581,19 @@ _OPERATOR_TEXT: Final = {
 def _unites(value: Value) -> bool:
     """Whether `|` of value and another class makes a union of types."""
     if isinstance(value, ClassValue):
-        return type(value.cls).__or__ is type.__or__ and type(value.cls).__ror__ is type.__ror__  # type: ignore[comparison-overlap]
+        return type(value.cls).__or__ is type.__or__ and type(value.cls).__ror__ is type.__ror__
     return (isinstance(value, Constant) and value.holds(None)) or (isinstance(value, Opaque) and isinstance(value.real, types.UnionType))
 
 
 def _alternative(value: Value) -> Any:
     return value.real if isinstance(value, Opaque) else value.as_constant()
+
+
+class _Hinted:
+    """operator.length_hint() of it checks a __length_hint__ result as Python does."""
+
+    def __init__(self, hint: Any) -> None:
+        self._hint = hint
+
+    def __length_hint__(self) -> Any:
+        return self._hint

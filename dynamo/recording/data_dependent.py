@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue
 from dynamo.values.symbolic import SymFloatValue, SymIntValue, host_value
+from dynamo.values.tensor import TensorValue
+from dynamo.values.writer import Writer
 from eager import Tensor
 from eager.base import settings
 from eager.base.dtypes import Category
@@ -25,70 +27,45 @@ from fxir.ir.node import Node, NodeInfo
 from fxir.region.data_dependent import DataCalls, Told
 from fxir.symbols.shapes import MOST, Relation, ShapeEnv, plain
 
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture, Limits
-    from dynamo.policy.dynamic_sizes import Dynamic
-    from dynamo.values.tensor import TensorValue
-    from dynamo.values.writer import Writer
-    from fxir.ir.graph import Graph
-    from fxir.ir.node import Origin
-
 _SIZE: Final = 11  # what a size is taken for where nothing but speed depends on it
 _LIST: Final = 64  # most numbers that one tolist() makes
 _OPERATORS: Final = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
 _SWAPPED: Final = {">": "<", ">=": "<="}
 
 
-class DataDependent:
-    """Part of Capture."""
+class DataDependence:
+    """Owns the calls whose results are sizes or numbers that only data decides (`calls`), and draws from Python's generator (`draws`).
 
-    shapes: ShapeEnv
-    dynamic: Dynamic
-    limits: Limits
-    graph: Graph
-    levels: list[Any]
-    transforming: bool
-    written: list[TensorValue]
-    data_calls: DataCalls
-    effect_nodes: set[Node]
+    scalar_outputs: numbers that data decides may be symbols.
+    """
 
-    if TYPE_CHECKING:
-        origin: Origin | None
-
-        main: Graph
-
-        def node_of(self, value: Any) -> Node: ...
-        def at_start(self) -> Any: ...
-        def mutating(self, value: Value | None) -> None: ...
-        def realize(self, value: Value) -> Value: ...
-        def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
-
-    def begin_data(self) -> None:
-        """Called once, by the capture's constructor."""
-        self.data_calls = DataCalls()
+    def __init__(self, cap: Machine, scalar_outputs: bool) -> None:
+        self.cap = cap
+        self.calls = DataCalls()
         self.draws: list[Node] = []
+        self._scalar_outputs = scalar_outputs
 
     def _may_go_on(self) -> bool:
         """Whether a data-dependent call may stand in the graph here. What is assumed behind it may fail, and then the
         program runs again: nothing outside may have been written to before."""
-        return self.dynamic.data and not (self.levels or self.transforming or self.written)
+        return self.cap.symbols.dynamic.data and not (self.cap.graphs.levels or self.cap.recorder.transforming or self.cap.recorder.written)
 
     # -- sizes -------------------------------------------------------------------------------------------------
     def fresh_size(self) -> Callable[[Any], Any] | None:
         """What makes a size that data tells, or None: the graph breaks."""
         if not (settings.current().capture.dynamic_outputs and self._may_go_on()):
             return None
-        return lambda most: self.shapes.create_unbacked(_SIZE, 2, most if type(most) is int and most > 2 else MOST)
+        return lambda most: self.cap.symbols.shapes.create_unbacked(_SIZE, 2, most if type(most) is int and most > 2 else MOST)
 
-    def note_data_call(self, node: Node) -> None:
+    def note_call(self, node: Node) -> None:
         """`node` makes sizes or numbers out of data: it runs as it is, whether or not they are used."""
-        self.data_calls.nodes.add(node)
-        self.effect_nodes.add(node)
+        self.calls.nodes.add(node)
+        self.cap.recorder.effect_nodes.add(node)
 
     def told_by(self, node: Node, result: Tensor) -> None:
         """Note which symbols the result of a data-dependent call tells."""
-        self.data_calls.fakes[node] = result
-        known, told = self.shapes.unbacked.symbols, self.data_calls.told
+        self.calls.fakes[node] = result
+        known, told = self.cap.symbols.shapes.unbacked.symbols, self.calls.told
         for dim, n in enumerate(result.shape):
             e = plain(n)
             if isinstance(e, Sym) and e in known:
@@ -104,28 +81,28 @@ class DataDependent:
         if not self._may_be_numbers(x) or type(x.fake.numel()) is not int or x.fake.numel() != 1:
             return None
         made = kind or (int if x.fake.dtype.category is Category.INT else float)
-        node = self.graph.call_function(kind or Tensor.item, (self.node_of(x),), info=NodeInfo(None, self.origin))
-        self.note_data_call(node)
-        symbolic: Any = self.shapes.create_unbacked(_SIZE if made is int else float(_SIZE))
-        self.data_calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
+        node = self.cap.graphs.graph.call_function(kind or Tensor.item, (self.cap.graphs.node_of(x),), info=NodeInfo(None, self.cap.origin))
+        self.note_call(node)
+        symbolic: Any = self.cap.symbols.shapes.create_unbacked(_SIZE if made is int else float(_SIZE))
+        self.calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
         return SymIntValue(symbolic) if made is int else SymFloatValue(symbolic)
 
     def draw(self, kind: type, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
         """fn(*args, **kwargs), a number from Python's generator, drawn before all else in the graph."""
-        if not self.dynamic.data or self.levels or self.transforming:
+        if not self.cap.symbols.dynamic.data or self.cap.graphs.levels or self.cap.recorder.transforming:
             raise Unsupported(causes.UNKNOWN_CALL, f"random.{fn.__name__}() in a function that runs at another time")
-        self.mutating(None)
-        with self.main.inserting_after(self.draws[-1]) if self.draws else self.at_start():
-            node = self.main.call_function(fn, args, kwargs, info=NodeInfo(None, self.origin))
+        self.cap.effects.change(None)
+        with self.cap.graphs.main.inserting_after(self.draws[-1]) if self.draws else self.cap.graphs.at_start():
+            node = self.cap.graphs.main.call_function(fn, args, kwargs, info=NodeInfo(None, self.cap.origin))
         self.draws.append(node)
-        self.note_data_call(node)
-        symbolic: Any = self.shapes.create_unbacked(_SIZE if kind is int else float(_SIZE))
-        self.data_calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
+        self.note_call(node)
+        symbolic: Any = self.cap.symbols.shapes.create_unbacked(_SIZE if kind is int else float(_SIZE))
+        self.calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
         return SymIntValue(symbolic) if kind is int else SymFloatValue(symbolic)
 
     def _may_be_numbers(self, x: TensorValue) -> bool:
         known = x.fake.dtype.category in (Category.INT, Category.FLOAT)
-        return known and self.limits.scalar_outputs and self._may_go_on()
+        return known and self._scalar_outputs and self._may_go_on()
 
     def list_of(self, x: TensorValue) -> Value | None:
         """x.tolist() of a vector, or of a tensor of one number; None where the graph has to break."""
@@ -135,19 +112,23 @@ class DataDependent:
             return None
         if not self._may_be_numbers(x):
             return None
-        items = [self.number_of(v) for v in x.unpack(self)]  # type: ignore[arg-type]
-        assert all(v is not None for v in items)
-        return ListValue(items)  # type: ignore[arg-type]
+        items: list[Value] = []
+        for part in x.unpack(self.cap):
+            assert isinstance(part, TensorValue)
+            number = self.number_of(part)
+            assert number is not None
+            items.append(number)
+        return ListValue(items)
 
     # -- conditions --------------------------------------------------------------------------------------------
-    def comparison_of_data(self, fn: Any, a: Value, b: Value) -> ComparisonValue | None:
+    def comparison(self, fn: Any, a: Value, b: Value) -> ComparisonValue | None:
         """a op b where data decides it, as a condition that may be asserted; None for what is no such comparison."""
         op, left, right = _OPERATORS.get(fn), host_value(a), host_value(b)
         if op is None or not any(isinstance(v, SymInt) for v in (left, right)):
             return None
         if not all(isinstance(v, SymInt) or type(v) is int for v in (left, right)):
             return None
-        if not self.shapes.unbacked.concerns(plain(left), plain(right)):
+        if not self.cap.symbols.shapes.unbacked.concerns(plain(left), plain(right)):
             return None
         return ComparisonValue(op, left, right)
 
@@ -164,8 +145,8 @@ class ComparisonValue(Value):
     def describe(self) -> str:
         return f"the comparison {plain(self.left)} {self.op} {plain(self.right)}"
 
-    def truth(self, cap: Capture) -> bool:
-        text = str(cap.shapes.unbacked.refusal(f"{plain(self.left)} {self.op} {plain(self.right)}"))
+    def truth(self, cap: Machine) -> bool:
+        text = str(cap.symbols.shapes.unbacked.refusal(f"{plain(self.left)} {self.op} {plain(self.right)}"))
         raise Unsupported(causes.DATA_DEPENDENT_BRANCH, text)
 
     def reconstruct(self, cg: Writer) -> str:
@@ -178,13 +159,13 @@ class ComparisonValue(Value):
         return Relation(_SWAPPED[self.op], right, left) if self.op in _SWAPPED else Relation(self.op, left, right)
 
 
-def assert_condition(cap: Capture, condition: Value) -> bool:
+def assert_condition(cap: Machine, condition: Value) -> bool:
     """Take a condition that data decides for true from here on: it is checked at run time. False for any other value."""
     condition = cap.realize(condition)
     if not isinstance(condition, ComparisonValue):
         return False
     if condition.op == "!=":  # nothing follows from it that a rule would ask for
-        cap.shapes.unbacked.assumed.append(condition.relation(cap.shapes))
+        cap.symbols.shapes.unbacked.assumed.append(condition.relation(cap.symbols.shapes))
     else:
-        cap.shapes.assume(condition.relation(cap.shapes))
+        cap.symbols.shapes.assume(condition.relation(cap.symbols.shapes))
     return True

@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from dynamo.bytecode.decode import Handler
 from dynamo.policy.callees import is_own_module
 from dynamo.values.functions import BoundMethod
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Handler
-    from dynamo.frames.frame import Frame
-    from dynamo.values.base import Value
+from dynamo.values.protocols import Frame, Value
 
 
 def is_handled(frames: Iterable[Frame]) -> bool:

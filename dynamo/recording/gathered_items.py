@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import eager
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import SliceValue, TupleValue
 from dynamo.values.symbolic import SymIntValue
 from dynamo.values.tensor import TensorValue
+from dynamo.values.writer import Writer
+from eager import Tensor
 from eager.base.dtypes import Category
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamo.values.writer import Writer
-    from eager import Tensor
 
 _WHOLE: Final = SliceValue(NONE, NONE, NONE)
 _KNOWN: Final = (Constant, SliceValue)
@@ -51,72 +47,65 @@ class ItemValue(TensorValue):
         return f"{cg.value(self.owner)}[{cg.value(self.key)}]"
 
 
-class ItemsOfData:
-    """Part of Capture."""
+class GatheredItems:
+    """Owns the items that were gathered: each with the tensor that it is a view of, as fakes (`pairs`)."""
 
-    transforming: bool
-    items_of_data: list[tuple[Tensor, ...]]  # each item with the tensor that it is a view of, as fakes
+    def __init__(self, cap: Machine) -> None:
+        self.cap = cap
+        self.pairs: list[tuple[Tensor, ...]] = []
 
-    if TYPE_CHECKING:
-        fakes: dict[int, TensorValue]
-
-        def realize(self, value: Value) -> Value: ...
-        def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
-        def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
-        host: Callable[..., Any]
-
-    def tensor_item(self, x: TensorValue, key: Value) -> Value:
+    def get(self, x: TensorValue, key: Value) -> Value:
         """x[key]"""
         place = self._place(x, key)
         if place is None:
-            return self.tensor_call(operator.getitem, [x, key], {})
+            return self.cap.recorder.call(operator.getitem, [x, key], {})
         part = self._within(x, place)
-        rows = self.tensor_method("index_select", [part, Constant(place.dim), self._positive(part, place)], {})
-        copy = self.tensor_method("squeeze", [rows, Constant(place.dim)], {})
+        rows = self.cap.recorder.method("index_select", [part, Constant(place.dim), self._positive(part, place)], {})
+        copy = self.cap.recorder.method("squeeze", [rows, Constant(place.dim)], {})
         assert isinstance(copy, TensorValue)
         item = ItemValue(copy.node, copy.fake)
         item.owner, item.key, item.born = x, key, copy.born
-        self.items_of_data.append((x.fake, copy.fake))
-        self.fakes[id(copy.fake)] = item
+        self.pairs.append((x.fake, copy.fake))
+        self.cap.recorder.fakes[id(copy.fake)] = item
         return item
 
-    def set_tensor_item(self, x: TensorValue, key: Value, value: Value) -> None:
+    def set(self, x: TensorValue, key: Value, value: Value) -> None:
         """x[key] = value"""
         place = self._place(x, key)
         if place is None:
-            self.tensor_call(operator.setitem, [x, key, value], {})
+            self.cap.recorder.call(operator.setitem, [x, key, value], {})
             return
-        part, value = self._within(x, place), self.realize(value)
+        part, value = self._within(x, place), self.cap.realize(value)
         if isinstance(value, TensorValue) and value.fake.ndim:
             sizes = [n for d, n in enumerate(part.fake.shape) if d != place.dim]
             lead = value.fake.ndim - len(sizes)
             if lead > 0:
                 raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{value.describe()} set as an item of fewer dims")
             shape = TupleValue([Constant(n) if type(n) is int else SymIntValue(n) for n in sizes])
-            value = self.tensor_method("unsqueeze", [self.tensor_method("expand", [value, shape], {}), Constant(place.dim)], {})
-        rows = self.tensor_method("reshape", [place.at, Constant(1)], {})
+            value = self.cap.recorder.method("unsqueeze", [self.cap.recorder.method("expand", [value, shape], {}), Constant(place.dim)], {})
+        rows = self.cap.recorder.method("reshape", [place.at, Constant(1)], {})
         index = TupleValue([*[_WHOLE] * place.dim, rows])
-        self.tensor_call(operator.setitem, [part, index, value], {})
+        self.cap.recorder.call(operator.setitem, [part, index, value], {})
 
     def _within(self, x: TensorValue, place: Place) -> TensorValue:
-        part = x if place.before is None else self.tensor_call(operator.getitem, [x, place.before], {})
+        part = x if place.before is None else self.cap.recorder.call(operator.getitem, [x, place.before], {})
         assert isinstance(part, TensorValue)
         return part
 
     def _positive(self, part: TensorValue, place: Place) -> Value:
         """The number of `place` as a vector; negative numbers count from the end."""
-        rows = self.tensor_method("reshape", [place.at, Constant(1)], {})
+        rows = self.cap.recorder.method("reshape", [place.at, Constant(1)], {})
         length = part.fake.shape[place.dim]
         size = Constant(length) if type(length) is int else SymIntValue(length)
-        below = self.tensor_call(operator.lt, [rows, Constant(0)], {})
-        return self.tensor_call(eager.where, [below, self.tensor_call(operator.add, [rows, size], {}), rows], {})
+        below = self.cap.recorder.call(operator.lt, [rows, Constant(0)], {})
+        return self.cap.recorder.call(eager.where, [below, self.cap.recorder.call(operator.add, [rows, size], {}), rows], {})
 
     def _place(self, x: TensorValue, key: Value) -> Place | None:
         """The place of an item whose number data tells; None for all other keys."""
-        if self.transforming:
+        if self.cap.recorder.transforming:
             return None
-        key = self.realize(key)
-        parts = [self.realize(p) for p in key.items] if isinstance(key, TupleValue) else [key]
+        key = self.cap.realize(key)
+        parts = [self.cap.realize(p) for p in key.items] if isinstance(key, TupleValue) else [key]
         where = [i for i, p in enumerate(parts) if isinstance(p, TensorValue)]
         if len(where) != 1 or not _is_number(parts[where[0]]):
             return None
@@ -141,10 +130,10 @@ class ItemsOfData:
         parts[where[0]] = _WHOLE
         return Place(TupleValue(parts) if len(parts) > 1 else None, at, dim)
 
-    def refuse_write_behind_item(self, written: list[Tensor]) -> None:
+    def refuse_write(self, written: list[Tensor]) -> None:
         """A write that the view x[i], or x behind it, would show: the graph ends before it."""
         storages = {id(t.untyped_storage()) for t in written}
-        if any(id(t.untyped_storage()) in storages for pair in self.items_of_data for t in pair):
+        if any(id(t.untyped_storage()) in storages for pair in self.pairs for t in pair):
             raise Unsupported(causes.DATA_DEPENDENT_VALUE, "a write to x or to its view x[i], whose place only data tells")
 
 

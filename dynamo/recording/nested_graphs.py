@@ -7,26 +7,21 @@ of Capture. Nothing made inside may be seen outside but through the call that is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Protocol
 
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value, next_serial
+from dynamo.values.protocols import Machine, Value, next_serial
 from dynamo.values.symbolic import SymbolicValue, SymFloatValue, SymIntValue
 from dynamo.values.tensor import TensorValue
 from eager import Tensor
-from eager import _native as eager_native
-from eager.base import thread_state
+from eager.base.spec import TensorSpec
 from eager.base.symfloat import SymFloat
-from fxir.base.origin import Origin
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import Node, NodeInfo
 from fxir.symbols.shapes import ShapeEnv, plain, symbols_in
-
-if TYPE_CHECKING:
-    from eager.base.spec import TensorSpec
 
 
 class InGraph(Protocol):
@@ -49,13 +44,13 @@ class SubGraph:
         self._placeholders: dict[int, Node] = {}
         self._foreign: set[int] = set()  # storages of others
 
-    def add_input(self, cap: Any, stand_in: Tensor, spec: TensorSpec) -> TensorValue:
+    def add_input(self, cap: Machine, stand_in: Tensor, spec: TensorSpec) -> TensorValue:
         """A new input, held by `stand_in`."""
         value = TensorValue(self._placeholder(f"x{len(self.inputs)}", NodeInfo(spec)), stand_in)
         value.born = self.step
         self.inputs.append(value)
         self._foreign.add(id(stand_in.untyped_storage().root))
-        cap.fakes[id(stand_in)] = value
+        cap.recorder.fakes[id(stand_in)] = value
         return value
 
     def capture(self, value: InGraph) -> Node:
@@ -90,43 +85,36 @@ class SubGraph:
         return GraphModule(self.graph.root, self.graph, "SubGraph")
 
 
-class SubGraphs:
-    """Part of Capture. main: the graph of the captured program; graph: what calls are recorded into."""
+class NestedGraphs:
+    """Owns the graph of the captured program (`main`), the graph that calls are recorded into (`graph`) and the graphs that are open
+    within it (`levels`, outermost first).
 
-    graph: Graph
-    main: Graph
-    levels: list[SubGraph]
-    grad_mode: bool
-    autocast: int
-    frozen_since: int | None
-    steps: int
-    shapes: ShapeEnv
+    frozen_since: values older than this serial number may not change, since the code that is followed runs at another time.
+    """
 
-    if TYPE_CHECKING:
-        origin: Origin | None
+    def __init__(self, cap: Machine) -> None:
+        self.cap = cap
+        self.graph = self.main = Graph()
+        self.levels: list[SubGraph] = []
+        self.frozen_since: int | None = None
 
     @contextmanager
     def recording(self, name: str, grad_mode: bool, *, later: bool) -> Iterator[SubGraph]:
         """Record into a new graph. later: it runs at another time, so it may change nothing but what it makes; autocast is
         off then."""
-        step = self.levels[0].step if self.levels else self.steps
-        level = SubGraph(name, step, self.shapes)
-        before = self.graph, self.grad_mode, self.frozen_since, self.autocast
+        step = self.levels[0].step if self.levels else self.cap.steps
+        level = SubGraph(name, step, self.cap.symbols.shapes)
+        before = self.graph, self.frozen_since
         self.levels.append(level)
-        self.graph, self.grad_mode = level.graph, grad_mode
+        self.graph = level.graph
         if later and self.frozen_since is None:
             self.frozen_since = next_serial()
-        if later:
-            self.autocast = 0
-            thread_state.switch_autocast(0)
-        eager_native.set_grad_enabled(grad_mode)
         try:
-            yield level
+            with self.cap.modes.entered(grad_mode, 0 if later else None):
+                yield level
         finally:
-            self.graph, self.grad_mode, self.frozen_since, self.autocast = before
+            self.graph, self.frozen_since = before
             self.levels.pop()
-            eager_native.set_grad_enabled(self.grad_mode)
-            thread_state.switch_autocast(self.autocast)
 
     def node_of(self, value: InGraph) -> Node:
         """The node of `value` in the graph that is being recorded."""
@@ -148,3 +136,8 @@ class SubGraphs:
         """Whether `value` may change now."""
         if self.frozen_since is not None and value.serial < self.frozen_since:
             self.refuse_later(f"changes {value.describe()}, which is older")
+
+    def at_start(self) -> AbstractContextManager[Any]:
+        """Where nodes go that stand behind the inputs there are, and before all else."""
+        first = next((n for n in self.main.nodes if n.op != "placeholder"), None)
+        return self.main.inserting_before(first) if first is not None else nullcontext()

@@ -6,7 +6,7 @@ import operator
 import types
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,14 +15,13 @@ from dynamo.guards.program import TENSOR_MASK, meta_word
 from dynamo.guards.sources import ConstSource, DictItemSource, Source
 from dynamo.policy import callees
 from dynamo.recording.failing_calls import is_handled
-from dynamo.recording.nested_graphs import InGraph, SubGraph
 from dynamo.recording.op_errors import error_in_eager
 from dynamo.report import causes
-from dynamo.report.errors import Raised, Unsupported, describe
-from dynamo.values.base import NotConstant, Value
+from dynamo.report.errors import CaptureError, Steering, Unsupported, describe
 from dynamo.values.builtin_subclasses import value_of_scalar
 from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.mappings import DictValue
+from dynamo.values.protocols import Machine, NotConstant, Raised, Value
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
 from dynamo.values.tensor import TensorValue
@@ -38,14 +37,8 @@ from eager.dispatch.calls import Mode
 from eager.optable.table import Kind, Op
 from eager.tape.inplace import check_may_write
 from eager.tape.node import attach
-from fxir.base.origin import Origin
-from fxir.ir.graph import Graph
 from fxir.ir.node import Node, NodeInfo
-from fxir.symbols.shapes import ShapeEnv, plain
-
-if TYPE_CHECKING:
-    from dynamo.frames.frame import Frame
-    from dynamo.guards.program import GuardSet
+from fxir.symbols.shapes import plain
 
 DEFAULT_DTYPE: Final = DictItemSource(ConstSource(vars(dtypes), "eager.base.dtypes"), "_default")
 # operator function -> the methods of Tensor that it runs
@@ -120,52 +113,36 @@ def _fakes(specs: Any) -> Any:
     return fake(specs) if isinstance(specs, TensorSpec) else tuple(fake(s) for s in specs)
 
 
-class TensorCalls:
-    """Part of Capture: the graph and its inputs."""
+class Recorder:
+    """Owns the inputs of the graph, the fakes of its tensors, and what its calls do.
 
-    graph: Graph
-    main: Graph
-    levels: list[SubGraph]
-    guards: GuardSet
-    inputs: list[TensorValue]
-    mode: FakeMode
-    written: list[TensorValue]
-    became: list[TensorValue]
-    grad_mode: bool
-    effect_nodes: set[Node]
-    fallible: dict[Node, Node]
-    may_refuse: bool
-    uses_generators: bool
-    is_refusal_handled: bool
-    frames: list[Frame]
-    transforming: bool
-    alike: bool = False
-    shapes: ShapeEnv
+    inputs: tensors from outside, each a placeholder. fakes: the value of each fake, by its id. written: inputs that the graph writes
+    to. became: tensors that took the geometry of a view of themselves in place. effect_nodes: nodes that run even if nothing reads
+    them. fallible: calls that may refuse their data, each with a tensor that shows that it was made. may_refuse: there is such a
+    call. is_refusal_handled: the program has an `except` or its like around such a call. uses_generators: a call draws from a
+    default generator. transforming: a function transform is running, whose modes are entered.
+    """
 
-    if TYPE_CHECKING:
-        origin: Origin | None
-        by_id: dict[int, Value]
-        fakes: dict[int, TensorValue]
+    def __init__(self, cap: Machine) -> None:
+        self.cap = cap
+        self.inputs: list[TensorValue] = []
+        self.fakes: dict[int, TensorValue] = {}
+        self.mode = FakeMode()
+        self._shapes = cap.symbols.shapes
+        self.written: list[TensorValue] = []
+        self.became: list[TensorValue] = []
+        self.effect_nodes: set[Node] = set()
+        self.fallible: dict[Node, Node] = {}
+        self.may_refuse = False
+        self.uses_generators = False
+        self.is_refusal_handled = False
+        self.transforming = False
+        self._alike = False
 
-        def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
-        def class_lookup(self, cls: type, name: str) -> Any: ...
-        def node_of(self, value: InGraph) -> Node: ...
-        def realize(self, value: Value) -> Value: ...
-        def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
-        def wrap_static(self, real: Any, label: str = "") -> Value: ...
-        def mutating(self, value: Value | None) -> None: ...
-        def exception_from(self, error: BaseException) -> Value: ...
-        def with_context(self, value: Value) -> Value: ...
-        def hash_key(self, value: Value) -> Any: ...
-        def index_constant(self, value: Value) -> Any: ...
-        def symbolic_spec(self, real: Tensor, source: Source) -> TensorSpec | None: ...
-        def guard_symbolic(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None: ...
-        def class_has(self, cls: type, name: str) -> bool: ...
-        def fresh_size(self) -> Callable[[Any], Any] | None: ...
-        def refuse_write_behind_item(self, written: list[Tensor]) -> None: ...
-        def note_data_call(self, node: Node) -> None: ...
-        def told_by(self, node: Node, result: Tensor) -> None: ...
-        def object_constant(self, value: Value) -> Any: ...
+    def release(self) -> None:
+        """Drop the program's tensors."""
+        self.inputs.clear()
+        self.fakes.clear()
 
     # -- inputs ------------------------------------------------------------------------------------------------
     def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue:
@@ -174,24 +151,24 @@ class TensorCalls:
         if self.writes_inputs:
             self._refuse_unseen_sharing(real, source)
         history = _history(real, source)
-        spec = self.symbolic_spec(real, source)
+        spec = self.cap.symbols.spec(real, source)
         if spec is None:
-            self.guard("tensor", source, type(real), meta_word(real), TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
+            self.cap.world.guard("tensor", source, type(real), meta_word(real), TENSOR_MASK, tuple(real.shape), tuple(real.stride()))
             stand_in = fake_like(real)
         else:
-            self.guard_symbolic(real, source, spec, TENSOR_MASK)
+            self.cap.symbols.guard(real, source, spec, TENSOR_MASK)
             stand_in = fake(spec, real.requires_grad)
         stand_in._is_inference = real.is_inference()
         if history is not None:
             attach([stand_in], [fake_like(stand_in, True)], lambda gradients: gradients, "Input")
         name = _placeholder_name(source)
-        info = NodeInfo(self.held_specs(stand_in), self.origin)
+        info = NodeInfo(self.held_specs(stand_in), self.cap.origin)
         if self.inputs:
-            with self.main.inserting_after(self.inputs[-1].node):
-                node = self.main.placeholder(name, info=info)
+            with self.cap.graphs.main.inserting_after(self.inputs[-1].node):
+                node = self.cap.graphs.main.placeholder(name, info=info)
         else:
-            with self.at_start():
-                node = self.main.placeholder(name, info=info)
+            with self.cap.graphs.at_start():
+                node = self.cap.graphs.main.placeholder(name, info=info)
         value = TensorValue(node, stand_in, source, real)
         self.inputs.append(value)
         self.fakes[id(stand_in)] = value
@@ -206,15 +183,10 @@ class TensorCalls:
     def held_specs(self, result: Any) -> Any:
         """The specs of a result as a graph holds them."""
         found = _specs(result)
-        return plain(found) if self.shapes.symbols else found
-
-    def at_start(self) -> Any:
-        """Where nodes go that stand behind the inputs there are, and before all else."""
-        first = next((n for n in self.main.nodes if n.op != "placeholder"), None)
-        return self.main.inserting_before(first) if first is not None else _nothing
+        return plain(found) if self._shapes.symbols else found
 
     # -- calls -------------------------------------------------------------------------------------------------
-    def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """fn(*args, **kwargs) as a node. A custom op is recorded as its overload, as torch does."""
         for name in _OPERATOR_METHODS.get(fn, ()) if type(fn) is types.BuiltinFunctionType else ():
             if self.replaced_in_tensor(name, Tensor) is not None:
@@ -224,10 +196,10 @@ class TensorCalls:
 
     def replaced_in_tensor(self, name: str, cls: type) -> Any | None:
         """What the program has put into Tensor's class under `name`; None for what the library has there. Guarded."""
-        raw = self.class_lookup(cls, name)
+        raw = self.cap.classes.lookup(cls, name)
         return raw if callees.is_of_program(raw) else None
 
-    def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """args[0].name(*args[1:], **kwargs) as a node."""
 
         def run(x: Any, *rest: Any, **named: Any) -> Any:
@@ -242,15 +214,15 @@ class TensorCalls:
         used = list(_tensors_in(given))
         before = [t._version for t in used]
         self.mode.effectful = self.mode.made = self.mode.fallible = False
-        self.mode.fresh = self.fresh_size()
+        self.mode.fresh = self.cap.data.fresh_size()
         try:
             result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
         except (Raised, Unsupported) as error:
-            if self.shapes.unbacked.symbols and not self.alike:
+            if self._shapes.unbacked.symbols and not self._alike:
                 return self._record_alike(op, target, args, kwargs, run)
             if isinstance(error, Unsupported):
                 raise
-            if not any(isinstance(self.realize(v), SymbolicValue) for v in (*args, *kwargs.values())):
+            if not any(isinstance(self.cap.realize(v), SymbolicValue) for v in (*args, *kwargs.values())):
                 raise
             # Whether the error is the user's or the symbol's shows when the numbers are fixed.
             plainly = [self._fixed(a) for a in args]
@@ -262,23 +234,23 @@ class TensorCalls:
             self._wrote(written)
         self.may_refuse = self.may_refuse or self.mode.fallible
         self.uses_generators = self.uses_generators or self.mode.effectful
-        if self.mode.fallible and not self.is_refusal_handled and is_handled(self.frames):
+        if self.mode.fallible and not self.is_refusal_handled and is_handled(self.cap.frames.running):
             self.is_refusal_handled = True
             self._refuse_handled_write()
         effectful, made = bool(written) or self.mode.effectful, self.mode.made
-        fallible = self.mode.fallible and not (self.levels or self.transforming)
+        fallible = self.mode.fallible and not (self.cap.graphs.levels or self.transforming)
         showing = [*_tensors_in(result), *written]  # what a call gives, or writes to, shows that it was made
         if fallible and not showing:
             raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it may refuse its data, and gives no tensor")
         if not effectful and not _has_tensor(result):
             return self._constant_result(result, target)
-        node = self.graph.create_node(op, target, tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()},
-                                      info=NodeInfo(None, self.origin))  # fmt: skip
+        node = self.cap.graphs.graph.create_node(op, target, tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()},
+                                      info=NodeInfo(None, self.cap.origin))  # fmt: skip
         if effectful:
-            self.mutating(None)
+            self.cap.effects.change(None)
             self.effect_nodes.add(node)
         if made:
-            self.note_data_call(node)
+            self.cap.data.note_call(node)
         value = self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
         if fallible:
             self.fallible[node] = next((self.fakes[id(t)].node for t in showing if id(t) in self.fakes), node)
@@ -286,20 +258,20 @@ class TensorCalls:
 
     def _record_alike(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
         """Once more, sizes that data tells being equal where the call needs that."""
-        self.alike = True
+        self._alike = True
         try:
             return self._record(op, target, args, kwargs, run)
         finally:
-            self.alike = False
+            self._alike = False
 
     def _constant_result(self, result: Any, target: Any) -> Value:
         if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size | SymInt | SymFloat):
-            return self.wrap_new(result)  # type: ignore[attr-defined,no-any-return]
+            return self.cap.world.wrap_new(result)
         raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it gives a {type(result).__name__}")
 
     def _run(self, run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], who: str) -> Any:
         try:
-            with nullcontext() if self.transforming else self.mode, self.shapes.attempt(), self.shapes.unbacked.assuming(self.alike):
+            with nullcontext() if self.transforming else self.mode, self._shapes.attempt(), self._shapes.unbacked.assuming(self._alike):
                 return run(*args, **kwargs)
         except DataDependentError as error:
             raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{who}: {error}") from None
@@ -307,10 +279,10 @@ class TensorCalls:
             raise Unsupported(causes.UNKNOWN_CALL, f"{who}: {error}") from None
         except Exception as error:  # noqa: BLE001 - raised below, or told
             failure: Exception = error
-        if isinstance(failure, RuntimeError) and self.grad_mode:
+        if isinstance(failure, RuntimeError) and self.cap.modes.grad:
             self._refuse_other_history((args, kwargs))
         # A size that data tells may be what failed: it is taken to be at least 2.
-        unasked = self.transforming or self.levels or self.mode.made
+        unasked = self.transforming or self.cap.graphs.levels or self.mode.made
         found: Exception | None = None
         try:
             found = failure if unasked else error_in_eager(run, args, kwargs, failure)
@@ -318,7 +290,7 @@ class TensorCalls:
                 text = f"{who}: its shape rule raises {describe(failure)}, and the call itself does not"
                 logs.warn_once(f"shape-rule {who}", f"compile: {text} (a bug of the compiler); the call runs outside of the graph")
                 raise Unsupported(causes.SHAPE_RULE, text) from failure
-            raise Raised(self.with_context(self.exception_from(found))) from found
+            raise Raised(self.cap.exceptions.with_context(self.cap.exceptions.like(found))) from found
         finally:  # their tracebacks lead here, and on to all that the program holds
             del failure, found
 
@@ -330,16 +302,34 @@ class TensorCalls:
             if id(v.fake.untyped_storage()) in storages and _why_forbidden(v.real) != _why_forbidden(v.fake):
                 _refuse_forbidden(v)
 
+    def transform(self, run: Callable[[], Any]) -> tuple[Any, bool]:
+        """(what run(), a function transform of eager, gives on fakes; whether it had an effect). Its errors are the program's."""
+        outer, self.transforming = self.transforming, True
+        self.mode.effectful = self.mode.effectful and outer
+        try:
+            with nullcontext() if outer else self.mode:
+                return run(), self.mode.effectful
+        except (CaptureError, NotConstant, Steering):
+            raise
+        except DataDependentError as error:
+            raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"in a function transform: {error}") from None
+        except NotImplementedError as error:
+            raise Unsupported(causes.UNKNOWN_CALL, f"in a function transform: {error}") from None
+        except Exception as error:
+            raise Raised(self.cap.exceptions.with_context(self.cap.exceptions.like(error))) from error
+        finally:
+            self.transforming = outer
+
     def depend_on_defaults(self) -> None:
         """A call without floating tensors may have made one: its dtype may be the default one."""
-        self.guard("is", DEFAULT_DTYPE, eager.get_default_dtype())
+        self.cap.world.guard("is", DEFAULT_DTYPE, eager.get_default_dtype())
 
-    def tensor_effect(self, fn: Any, args: list[Value]) -> None:
+    def effect(self, fn: Any, args: list[Value]) -> None:
         """fn(*args) as a node that stays, for what it does to its arguments."""
         both = [self._argument(a) for a in args]
         self._run(fn, *([f for _, f in both], {}), who=fn.__name__)
-        node = self.graph.call_function(fn, tuple(n for n, _ in both), info=NodeInfo(None, self.origin))
-        self.mutating(None)
+        node = self.cap.graphs.graph.call_function(fn, tuple(n for n, _ in both), info=NodeInfo(None, self.cap.origin))
+        self.cap.effects.change(None)
         self.effect_nodes.add(node)
 
     def arguments(self, args: list[Value], kwargs: dict[str, Value]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -349,14 +339,14 @@ class TensorCalls:
         nodes = tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()}
         return nodes, (tuple(f for _, f in both), {k: f for k, (_, f) in named.items()})
 
-    def tensor_part(self, result: Tensor, node: Node, i: int) -> TensorValue:
+    def part(self, result: Tensor, node: Node, i: int) -> TensorValue:
         """Item i of what a node gives."""
-        return self._tensor_result(result, self.graph.call_function(operator.getitem, (node, i)))
+        return self._tensor_result(result, self.cap.graphs.graph.call_function(operator.getitem, (node, i)))
 
     def _wrote(self, written: list[Tensor]) -> None:
-        if self.levels:
-            self.levels[-1].refuse_writes(written)
-        self.refuse_write_behind_item(written)
+        if self.cap.graphs.levels:
+            self.cap.graphs.levels[-1].refuse_writes(written)
+        self.cap.items.refuse_write(written)
         storages = {id(t.untyped_storage()) for t in written}
         for v in self.became:
             if v.became is not None and v.fake.requires_grad and id(v.fake.untyped_storage()) in storages:
@@ -368,7 +358,7 @@ class TensorCalls:
         for other in self.inputs:
             if other not in targets and other.real is not None and any(share_memory(other.real, real) for real in mine):
                 raise Unsupported(causes.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
-        if self.grad_mode:
+        if self.cap.modes.grad:
             for v in targets:
                 _refuse_forbidden(v)
         self.written += [v for v in targets if v not in self.written]
@@ -384,14 +374,14 @@ class TensorCalls:
             raise Unsupported(causes.REFUSAL, "a graph with a write to its inputs, and a call whose refusal of its data is handled")
 
     def _fixed(self, value: Value) -> Value:
-        value = self.realize(value)
+        value = self.cap.realize(value)
         return Constant(value.value) if isinstance(value, SymbolicValue) else value
 
     def _argument(self, value: Value) -> tuple[Any, Any]:
         """(what stands in the node, what the fake run gets)"""
-        value = value_of_scalar(self, value)  # type: ignore[arg-type]
+        value = value_of_scalar(self.cap, value)
         if isinstance(value, TensorValue):
-            return self.node_of(value), value.fake
+            return self.cap.graphs.node_of(value), value.fake
         if isinstance(value, SymbolicValue):
             return plain(value.symbolic), value.symbolic
         if isinstance(value, TupleValue | ListValue):
@@ -405,12 +395,12 @@ class TensorCalls:
             parts = [self._argument(p) for p in value.parts]
             return slice(*(n for n, _ in parts)), slice(*(f for _, f in parts))
         if isinstance(value, DictValue):
-            items = {self.realize(k).as_constant(): self._argument(v) for k, v in value.entries.values()}
+            items = {self.cap.realize(k).as_constant(): self._argument(v) for k, v in value.entries.values()}
             return {k: n for k, (n, _) in items.items()}, {k: f for k, (_, f) in items.items()}
         if isinstance(value, RangeValue):
             return tuple(value.value), tuple(value.value)
-        if self.class_has(value.python_type(), "__index__") and not isinstance(value, Constant):
-            index = self.index_constant(value)
+        if self.cap.classes.has(value.python_type(), "__index__") and not isinstance(value, Constant):
+            index = self.cap.operators.index_constant(value)
             return index, index
         return self._plain_argument(value)
 
@@ -430,13 +420,13 @@ class TensorCalls:
     def _result(self, result: Any, node: Node) -> Value:
         if isinstance(result, Tensor):
             return self._tensor_result(result, node)
-        node.info = NodeInfo(self.held_specs(result), self.origin)
+        node.info = NodeInfo(self.held_specs(result), self.cap.origin)
         if isinstance(result, dict):
             made = DictValue()
             for key, item in result.items():
                 if type(key) not in CONSTANT_TYPES:
                     raise Unsupported(causes.UNKNOWN_CALL, f"a call that gives a dict with a key of type {type(key).__name__}")
-                made.entries[self.hash_key(Constant(key))] = Constant(key), self._part(item, node, key)
+                made.entries[self.cap.operators.hash_key(Constant(key))] = Constant(key), self._part(item, node, key)
             return made
         items = [self._part(item, node, i) for i, item in enumerate(result)]
         return ListValue(items) if type(result) is list else TupleValue(items, None, type(result))
@@ -444,24 +434,30 @@ class TensorCalls:
     def _part(self, item: Any, node: Node, key: Any) -> Value:
         """What a node gives at an index or key."""
         if isinstance(item, Tensor | tuple | list | dict) and _has_tensor(item):
-            return self._result(item, self.graph.call_function(operator.getitem, (node, key)))
-        return Constant(item) if type(item) in CONSTANT_TYPES else self.wrap_static(item)
+            return self._result(item, self.cap.graphs.graph.call_function(operator.getitem, (node, key)))
+        return Constant(item) if type(item) in CONSTANT_TYPES else self.cap.world.wrap_static(item)
 
     def _tensor_result(self, result: Tensor, node: Node) -> TensorValue:
         known = self.fakes.get(id(result))
         if known is not None:  # an in-place op, or one that gave its argument back
-            node.info = NodeInfo(self.held_specs(result), self.origin)
+            node.info = NodeInfo(self.held_specs(result), self.cap.origin)
             return known
         if not result.is_fake:
             result = fake_like(result)
-        node.info = NodeInfo(self.held_specs(result), self.origin)
+        node.info = NodeInfo(self.held_specs(result), self.cap.origin)
         value = TensorValue(node, result)
         if self.mode.made:
-            self.told_by(node, result)
-        if self.levels:
-            value.born = self.levels[0].step
+            self.cap.data.told_by(node, result)
+        if self.cap.graphs.levels:
+            value.born = self.cap.graphs.levels[0].step
         self.fakes[id(result)] = value
         return value
+
+    def default_dtype(self) -> Value:
+        """eager.get_default_dtype(), guarded."""
+        found = eager.get_default_dtype()
+        self.depend_on_defaults()
+        return Constant(found)
 
 
 def _refuse_forbidden(v: TensorValue) -> None:
@@ -479,17 +475,6 @@ def _why_forbidden(t: Tensor | None) -> str | None:
     except RuntimeError as error:
         return str(error)
     return None
-
-
-class _Nothing:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
-
-
-_nothing: Final = _Nothing()
 
 
 def _is_inexact(t: Tensor) -> bool:

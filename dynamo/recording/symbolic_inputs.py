@@ -6,7 +6,7 @@ Part of Capture. `dynamo.policy.dynamic_sizes` says what becomes a symbol, `fxir
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo._native import ANY, AT_LEAST_2
 from dynamo.guards.program import meta_word
@@ -14,18 +14,16 @@ from dynamo.guards.shape_guards import base_of, bounds_of, check_of, check_of_fl
 from dynamo.guards.sources import GeometrySource, Source
 from dynamo.policy.dynamic_sizes import LOG, Dim, Dynamic
 from dynamo.report.errors import ConstraintViolationError
+from dynamo.values.protocols import Machine
 from dynamo.values.symbolic import SymFloatValue, SymIntValue
 from dynamo.world.wrap import is_module_state
 from eager import Tensor
 from eager.base.spec import TensorSpec, contiguous_strides
 from eager.base.symint import SymInt, is_symbolic
 from eager.nn.parameter import Parameter
+from fxir.base.origin import Origin
 from fxir.expr.rules import Int, Sym
 from fxir.symbols.shapes import MOST, NeedsStatic, Relation, ShapeEnv
-
-if TYPE_CHECKING:
-    from dynamo.guards.program import GuardSet
-    from fxir.base.origin import Origin
 
 _BEFORE: Final = "before the capture"
 
@@ -34,33 +32,23 @@ class StaticAgain(Exception):
     """Internal: capture once more, with some symbols as plain numbers; they are noted in the site's memory."""
 
 
-class Symbols:
-    """Part of Capture."""
+class SymbolicInputs:
+    """Owns the symbols of the inputs (`shapes`) and the memory of what varied between calls (`dynamic`).
 
-    guards: GuardSet
-    shapes: ShapeEnv
-    dynamic: Dynamic
-    strict: dict[Sym, Source]
-    number_inputs: list[Sym]
-    _alike: dict[tuple[int, ...], SymInt]
-    _static_before: int
+    strict: symbols that the user marked as dynamic, with their sources. number_inputs: symbols that are inputs of the graph.
+    """
 
-    if TYPE_CHECKING:
-        origin: Origin | None
-
-        def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
-
-    def begin_symbols(self, dynamic: Dynamic) -> None:
-        """Called once, by the capture's constructor."""
+    def __init__(self, cap: Machine, dynamic: Dynamic) -> None:
+        self.cap = cap
         self.dynamic = dynamic
+        self.shapes = ShapeEnv(lambda: cap.origin)
+        self.strict: dict[Sym, Source] = {}
+        self.number_inputs: list[Sym] = []
+        self._alike: dict[tuple[int, ...], SymInt] = {}
         self._static_before = len(dynamic.static)
-        self.shapes = ShapeEnv(lambda: self.origin)
-        self.strict = {}
-        self.number_inputs = []
-        self._alike = {}
 
     # -- inputs ------------------------------------------------------------------------------------------------
-    def symbolic_spec(self, real: Tensor, source: Source) -> TensorSpec | None:
+    def spec(self, real: Tensor, source: Source) -> TensorSpec | None:
         """The spec of an input with symbols for the sizes that are to be symbolic, or None: it is static.
 
         Parameters are static, and what modules hold is unless it is marked.
@@ -82,7 +70,7 @@ class Symbols:
         if d.alike in self._alike:
             shared = self._alike[d.alike]
             bases, check = equal_terms(term, self.shapes.symbols[shared.expr].source, size)
-            self.guards.add("shape", bases, check, origin=self.origin)
+            self.cap.world.guards.add("shape", bases, check, origin=self.cap.origin)
             return shared
         made = self.shapes.create(size, term, d.lo, d.hi)
         if d.alike:
@@ -94,7 +82,7 @@ class Symbols:
 
     def _log(self, made: SymInt, term: Source, why: str) -> None:
         if LOG.enabled:
-            LOG.log(f"{made!r} = {made.hint} for {term.name} in {_range(made.expr)}: {why} ({self.origin or _BEFORE})")
+            LOG.log(f"{made!r} = {made.hint} for {term.name} in {_range(made.expr)}: {why} ({self.cap.origin or _BEFORE})")
 
     def _with_free_strides(self, real: Tensor, source: Source, shape: tuple[Any, ...]) -> TensorSpec | None:
         """Strides as products of sizes where they are these; a stride of its own that varied is a symbol."""
@@ -117,12 +105,12 @@ class Symbols:
     def _stride_is_free(self, real: Tensor, source: Source, d: int) -> bool:
         return not source.is_constant_rooted and self.dynamic.stride_varied(source.name, real.ndim, d)
 
-    def guard_symbolic(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None:
+    def guard(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None:
         """The tensor guard of a symbolic input; strides that follow from sizes are relations of their own."""
         sizes = tuple(AT_LEAST_2 if isinstance(n, SymInt) else n for n in spec.shape)
         contiguous = _expressions(contiguous_strides(spec.shape)) == _expressions(spec.strides)
         strides = None if contiguous else tuple(ANY if isinstance(s, SymInt) else s for s in spec.strides)
-        self.guard("tensor", source, type(real), meta_word(real), mask, sizes, strides)
+        self.cap.world.guard("tensor", source, type(real), meta_word(real), mask, sizes, strides)
         if contiguous:
             return
         for d, s in enumerate(spec.strides):
@@ -137,7 +125,7 @@ class Symbols:
         own = self.shapes.create(value.hint, term, 0)
         self.shapes.decide("==", own.expr, value.expr)
 
-    def wrap_symbolic_int(self, real: int, source: Source) -> SymIntValue | None:
+    def wrap_int(self, real: int, source: Source) -> SymIntValue | None:
         """An int from outside as a symbol, guarded to be one; None where it is a constant. Modules' ints are constants."""
         if is_module_state(source):
             return None
@@ -146,22 +134,22 @@ class Symbols:
         known = next((s for s, k in self.shapes.symbols.items() if k.source == source), None)
         if known is not None:
             return SymIntValue(SymInt(known, real, self.shapes), source)
-        self.guard("int_range", source, -MOST, MOST)
+        self.cap.world.guard("int_range", source, -MOST, MOST)
         made = self.shapes.create(real, source, -MOST)
         self._log(made, source, "it changed" if self.dynamic.mode is None else "dynamic=True")
         return SymIntValue(made, source)
 
-    def wrap_symbolic_float(self, real: float, source: Source) -> SymFloatValue | None:
+    def wrap_float(self, real: float, source: Source) -> SymFloatValue | None:
         """As `wrap_symbolic_int`, for a float."""
         if is_module_state(source) or not self.dynamic.float_is_symbolic(source.name, real):
             return None
         known = next((s for s, k in self.shapes.symbols.items() if k.source == source), None)
         if known is not None:
             return SymFloatValue(self.shapes.floats.symbol(known, real), source)
-        self.guard("type", source, float)
+        self.cap.world.guard("type", source, float)
         made = self.shapes.create_float(real, source)
         if LOG.enabled:
-            LOG.log(f"{made!r} = {real} for {source.name}: it changed ({self.origin or _BEFORE})")
+            LOG.log(f"{made!r} = {real} for {source.name}: it changed ({self.cap.origin or _BEFORE})")
         return SymFloatValue(made, source)
 
     # -- the end -----------------------------------------------------------------------------------------------
@@ -179,7 +167,7 @@ class Symbols:
             raise refusal
         raise StaticAgain
 
-    def add_shape_guards(self) -> None:
+    def add_guards(self) -> None:
         """Guards for every decision about symbols; none can be made after this."""
         env = self.shapes
         env.closed = True
@@ -202,13 +190,13 @@ class Symbols:
             self._guard_relation(r, r.origin)
         for f in env.floats.relations:
             bases, check = check_of_floats(f, env)
-            self.guards.add("shape", bases, check, origin=f.origin)
+            self.cap.world.guards.add("shape", bases, check, origin=f.origin)
         for s, origin in env.floats.fixed.items():
-            self.guards.add("float_eq", env.symbols[s].source, env.hints[s], origin=origin)
+            self.cap.world.guards.add("float_eq", env.symbols[s].source, env.hints[s], origin=origin)
 
     def _guard_relation(self, r: Relation, origin: Origin | None) -> None:
         bases, check = check_of(r, self.shapes)
-        self.guards.add("shape", bases, check, origin=origin)
+        self.cap.world.guards.add("shape", bases, check, origin=origin)
 
 
 def _nowhere() -> None:

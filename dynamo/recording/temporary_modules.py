@@ -7,23 +7,20 @@ the call, the graph breaks before it is made.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo.guards.sources import ConstSource, type_attribute
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NotConstant, Value
 from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import ClassValue, UserObject
+from dynamo.values.protocols import Machine, NotConstant, Value
 from dynamo.values.sequences import ListValue, TupleValue
+from dynamo.values.writer import Writer
 from eager.nn import Module
 from eager.nn._base import REGISTRATION_HOOKS
 from eager.random import default_generator
-
-if TYPE_CHECKING:
-    from dynamo.values.writer import Writer
-
 
 _MADE_PLAINLY: Final = (type_attribute(Module, "__new__"), Module.__init__)
 
@@ -35,57 +32,46 @@ class HeldModule(UserObject):
         cg.impossible(self, f"a {self.cls.__name__} made in the compiled function outlives it")
 
 
-class MadeModules:
-    """Part of Capture."""
+def make_module(cap: Machine, value: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """cls(*args, **kwargs) of a Module class."""
+    if not value.cls.__module__.startswith("eager.nn.modules.") and not _is_bare(cap, value.cls):
+        raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()}()")
+    if any(cap.attributes.has_hooks(registry) for registry in REGISTRATION_HOOKS):
+        raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()}() runs registration hooks of all modules")
+    given: list[Module] = []
+    arguments = [_module_argument(cap, a, given) for a in args]
+    named = {k: _module_argument(cap, a, given) for k, a in kwargs.items()}
+    before = default_generator.get_state()
+    made = cap.host(value.cls, *arguments, **named)
+    known = {id(p) for module in given for p in (*module.parameters(), *module.buffers())}
+    if any(id(p) not in known for p in (*made.parameters(), *made.buffers())):
+        default_generator.set_state(before)
+        raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()}() (it makes parameters)")
+    held = HeldModule(value.cls, made, ConstSource(made, value.cls.__name__), born=cap.steps)
+    cap.world.by_id[id(made)] = held
+    cap.world.keep.append(made)
+    return held
 
-    if TYPE_CHECKING:
-        steps: int
-        by_id: dict[int, Value]
-        keep: list[Any]
 
-        def class_lookup(self, cls: type, name: str) -> Any: ...
-        def realize(self, value: Value) -> Value: ...
-        def has_hooks(self, registry: Any) -> bool: ...
-        def host(self, fn: Any, *args: Any, **kwargs: Any) -> Any: ...
+def _is_bare(cap: Machine, cls: type) -> bool:
+    """Whether making an instance of a user's class runs nothing of the user's: as activations with a forward alone."""
+    made = (cap.classes.lookup(cls, "__new__"), cap.classes.lookup(cls, "__init__"))
+    return type(cls) is type and made == _MADE_PLAINLY and cap.classes.lookup(cls, "__setattr__") is Module.__setattr__
 
-    def make_module(self, value: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """cls(*args, **kwargs) of a Module class."""
-        if not value.cls.__module__.startswith("eager.nn.modules.") and not self._is_bare(value.cls):
-            raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()}()")
-        if any(self.has_hooks(registry) for registry in REGISTRATION_HOOKS):
-            raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()}() runs registration hooks of all modules")
-        given: list[Module] = []
-        arguments = [self._module_argument(a, given) for a in args]
-        named = {k: self._module_argument(a, given) for k, a in kwargs.items()}
-        before = default_generator.get_state()
-        made = self.host(value.cls, *arguments, **named)
-        known = {id(p) for module in given for p in (*module.parameters(), *module.buffers())}
-        if any(id(p) not in known for p in (*made.parameters(), *made.buffers())):
-            default_generator.set_state(before)
-            raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()}() (it makes parameters)")
-        held = HeldModule(value.cls, made, ConstSource(made, value.cls.__name__), born=self.steps)
-        self.by_id[id(made)] = held
-        self.keep.append(made)
-        return held
 
-    def _is_bare(self, cls: type) -> bool:
-        """Whether making an instance of a user's class runs nothing of the user's: as activations with a forward alone."""
-        made = (self.class_lookup(cls, "__new__"), self.class_lookup(cls, "__init__"))
-        return type(cls) is type and made == _MADE_PLAINLY and self.class_lookup(cls, "__setattr__") is Module.__setattr__
-
-    def _module_argument(self, value: Value, given: list[Module]) -> Any:
-        """The host object that an argument stands for. Modules among them are added to `given`."""
-        value = self.realize(value)
-        if isinstance(value, UserObject) and isinstance(value.real, Module):
-            given.append(value.real)
-            return value.real
-        if isinstance(value, ListValue | TupleValue) and value.cls in (list, tuple):
-            return value.cls(self._module_argument(v, given) for v in value.items)
-        if isinstance(value, DictValue):
-            return {self._module_argument(k, given): self._module_argument(v, given) for k, v in value.entries.values()}
-        if isinstance(value, FunctionValue) and value.real is not None:
-            return value.real
-        try:
-            return value.as_constant()
-        except NotConstant:
-            raise Unsupported(causes.UNKNOWN_CALL, f"a module made with {value.describe()}") from None
+def _module_argument(cap: Machine, value: Value, given: list[Module]) -> Any:
+    """The host object that an argument stands for. Modules among them are added to `given`."""
+    value = cap.realize(value)
+    if isinstance(value, UserObject) and isinstance(value.real, Module):
+        given.append(value.real)
+        return value.real
+    if isinstance(value, ListValue | TupleValue) and value.cls in (list, tuple):
+        return value.cls(_module_argument(cap, v, given) for v in value.items)
+    if isinstance(value, DictValue):
+        return {_module_argument(cap, k, given): _module_argument(cap, v, given) for k, v in value.entries.values()}
+    if isinstance(value, FunctionValue) and value.real is not None:
+        return value.real
+    try:
+        return value.as_constant()
+    except NotConstant:
+        raise Unsupported(causes.UNKNOWN_CALL, f"a module made with {value.describe()}") from None

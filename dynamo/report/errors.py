@@ -15,7 +15,6 @@ from eager.base.tracebacks import THEIRS, owner_of
 
 if TYPE_CHECKING:
     from dynamo.report.causes import Cause
-    from dynamo.values.base import Value
 
 
 def _named(name: str) -> Callable[[type], type]:
@@ -84,14 +83,6 @@ class Unsupported(Steering):
         super().__init__(f"{cause.id}: {detail}")
         self.cause = cause
         self.detail = detail
-
-
-class Raised(Steering):
-    """Internal: the captured program raised `value` (an ExceptionValue)."""
-
-    def __init__(self, value: Value) -> None:
-        super().__init__(value)
-        self.value = value
 
 
 class Restart(Steering):

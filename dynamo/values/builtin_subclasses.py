@@ -10,20 +10,17 @@ from __future__ import annotations
 import collections
 import enum
 import types
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamo.guards.sources import Source, module_of, type_attribute
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.mappings import DictValue, pairs_of
 from dynamo.values.objects import UserObject
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, Sequence, TupleValue
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
+from dynamo.values.writer import Writer
 
 SCALAR_BASES: Final = (str, int, float)
 CONTAINER_BASES: Final = (collections.OrderedDict, dict, list, tuple, *SCALAR_BASES)
@@ -96,36 +93,36 @@ class ContainerObject(UserObject):
         """Whether it is a str, int or float."""
         return self.base in SCALAR_BASES
 
-    def contents(self, cap: Capture) -> Contents:
+    def contents(self, cap: Machine) -> Contents:
         """What the C base keeps."""
         if self._contents is None:
             assert self.source is not None
-            self._contents = cap.wrap_contents(self.real, self.base, self.source)
+            self._contents = cap.world.wrap_contents(self.real, self.base, self.source)
             self._own(self._contents)
         return self._contents
 
-    def base_method(self, cap: Capture, owner: type, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def base_method(self, cap: Machine, owner: type, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """owner.name(self, ...) for a method of C that the built-in class `owner` has."""
         if name in _OF_OBJECT:
-            return cap.object_method(self, name, args, kwargs)
+            return cap.attributes.object_method(self, name, args, kwargs)
         if owner is dict and self.base is collections.OrderedDict and name not in _DICT_ONLY_READS:
             raise Unsupported(causes.OPAQUE_OBJECT, f"dict.{name}() of {self.describe()}, which is an OrderedDict")
-        if name in _MAKE_ANOTHER and self.base is dict and cap.class_lookup(self.cls, "__iter__") is not dict.__iter__:
+        if name in _MAKE_ANOTHER and self.base is dict and cap.classes.lookup(self.cls, "__iter__") is not dict.__iter__:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}(), which asks for its keys")
         contents = self.contents(cap)
         if name == "__iter__" and self.base is str and not args:
-            return cap.text_iterator(contents, owner=self)  # type: ignore[arg-type]
+            return cap.iteration.text_iterator(contents, owner=self)
         if name == "__init__":
             return self._initialize(cap, contents, args, kwargs)
         if self.base is collections.OrderedDict:
             if name == "update":
                 return self._update(cap, args, kwargs)
-            overridden = any(not hasattr(cap.class_lookup(self.cls, n), "__objclass__") for n in _ITEM_METHODS if hasattr(self.cls, n))
+            overridden = any(not hasattr(cap.classes.lookup(self.cls, n), "__objclass__") for n in _ITEM_METHODS if hasattr(self.cls, n))
             if name in _MAKE_ANOTHER or (name in _BY_ITEM_METHODS and overridden):
                 raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         if name == "__getitem__" and isinstance(contents, DictValue) and len(args) == 1:
             found = contents.get(cap, args[0])
-            if found is None and cap.class_has(self.cls, "__missing__"):
+            if found is None and cap.classes.has(self.cls, "__missing__"):
                 return cap.call_method(self, "__missing__", args, {})
         given = [self._operand(cap, name, contents, a) for a in args]
         result = cap.call_method(contents, name, given, kwargs)
@@ -133,7 +130,7 @@ class ContainerObject(UserObject):
             raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}(), which may give the instance")
         return self if result is contents else result
 
-    def _operand(self, cap: Capture, name: str, contents: Contents, arg: Value) -> Value:
+    def _operand(self, cap: Machine, name: str, contents: Contents, arg: Value) -> Value:
         """An argument as the C base sees it: it reads the contents of its own kind directly."""
         value = cap.realize(arg)
         if isinstance(contents, Constant):
@@ -148,20 +145,20 @@ class ContainerObject(UserObject):
             return value.contents(cap)
         return arg
 
-    def _initialize(self, cap: Capture, contents: Contents, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def _initialize(self, cap: Machine, contents: Contents, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if isinstance(contents, TupleValue | Constant):
             return NONE  # object.__init__
         if self.base is collections.OrderedDict:
             return self._update(cap, args, kwargs)
         if isinstance(contents, ListValue):
-            own_new = not isinstance(cap.class_lookup(self.cls, "__new__"), types.BuiltinFunctionType)
+            own_new = not isinstance(cap.classes.lookup(self.cls, "__new__"), types.BuiltinFunctionType)
             _check_arguments(cap, "list", args, {} if own_new else kwargs)
             if contents.items:
                 cap.call_method(contents, "clear", [], {})
             return cap.call_method(contents, "extend", args, {}) if args else NONE
         return cap.call_method(contents, "update", args, kwargs)
 
-    def _update(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def _update(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """OrderedDict's update: each item is set by the subclass's own __setitem__."""
         if len(args) > 1:
             raise Unsupported(causes.UNKNOWN_CALL, f"{self.describe()}.update() with {len(args)} arguments")
@@ -197,7 +194,7 @@ def _holds_text(value: Value, text: Any) -> bool:
     return any(isinstance(v, Constant) and v.holds(text) for v in (value.items if isinstance(value, Sequence) else [value]))
 
 
-def value_of_scalar(cap: Capture, value: Value) -> Value:
+def value_of_scalar(cap: Machine, value: Value) -> Value:
     """The constant that an instance of a subclass of str, int or float is, or a member of an enum of numbers; else the value.
 
     Raises: Unsupported where the class says itself what C code that is given the object asks of it.
@@ -213,22 +210,22 @@ def value_of_scalar(cap: Capture, value: Value) -> Value:
     return value
 
 
-def text_of_scalar(cap: Capture, value: ContainerObject) -> Value:
+def text_of_scalar(cap: Machine, value: ContainerObject) -> Value:
     """value_of_scalar() for what is formatted."""
     _refuse_overrides(cap, value, value.base, _TEXT)
     return value_of_scalar(cap, value)
 
 
-def _refuse_overrides(cap: Capture, value: UserObject, base: type, names: tuple[str, ...]) -> None:
+def _refuse_overrides(cap: Machine, value: UserObject, base: type, names: tuple[str, ...]) -> None:
     for name in names:
-        if not cap.class_has(value.cls, name):
+        if not cap.classes.has(value.cls, name):
             continue
-        raw = cap.class_lookup(value.cls, name)
+        raw = cap.classes.lookup(value.cls, name)
         if raw is not type_attribute(base, name, None) and getattr(raw, "__module__", "") != "enum":
             raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} in a call of C code: its class has a {name} of its own")
 
 
-def _check_arguments(cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> None:
+def _check_arguments(cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> None:
     """Raise what the constructor of a list or a tuple says to arguments that it does not take."""
     if kwargs:
         cap.raise_(TypeError, f"{name}() takes no keyword arguments")
@@ -236,16 +233,16 @@ def _check_arguments(cap: Capture, name: str, args: list[Value], kwargs: dict[st
         cap.raise_(TypeError, f"{name} expected at most 1 argument, got {len(args)}")
 
 
-def new_container(cap: Capture, cls: type, base: type, args: list[Value], kwargs: dict[str, Value]) -> ContainerObject:
+def new_container(cap: Machine, cls: type, base: type, args: list[Value], kwargs: dict[str, Value]) -> ContainerObject:
     """base.__new__(cls, *args, **kwargs). Keywords may be meant for an __init__ of the subclass's own."""
-    cap.check_creation(cls)
+    cap.classes.check_creation(cls)
     contents: Contents
     if base is tuple:
-        _check_arguments(cap, "tuple", args, {} if isinstance(cap.class_lookup(cls, "__init__"), types.FunctionType) else kwargs)
-        contents = TupleValue(cap.unpack(args[0]) if args else [])
+        _check_arguments(cap, "tuple", args, {} if isinstance(cap.classes.lookup(cls, "__init__"), types.FunctionType) else kwargs)
+        contents = TupleValue(cap.iteration.unpack(args[0]) if args else [])
     elif base in SCALAR_BASES:
         given = [value_of_scalar(cap, a) for a in args], {k: value_of_scalar(cap, v) for k, v in kwargs.items()}
-        made = cap.realize(cap.call(cap.wrap_static(base), *given))
+        made = cap.realize(cap.call(cap.world.wrap_static(base), *given))
         if type(made) is not Constant:
             raise Unsupported(causes.UNKNOWN_CALL, f"{cls.__name__}() of a number that is a symbol")
         contents = made

@@ -8,20 +8,17 @@ from datetime import timedelta
 from fractions import Fraction
 from pathlib import PurePosixPath, PureWindowsPath
 from types import CodeType, EllipsisType, NoneType, NotImplementedType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from dynamo.guards.sources import Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
+from dynamo.values.protocols import Machine, Value
+from dynamo.values.writer import Writer
 from eager import device, dtype, finfo, iinfo, layout, memory_format
 from fxir.base.safe_repr import text
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
 
 NUMPY_SCALARS: Final = frozenset(np.dtype(c).type for c in "?bBhHiIlLqQefdFD")
 NUMPY_DTYPES: Final = frozenset(type(np.dtype(c)) for c in "?bBhHiIlLqQefdFD")
@@ -44,19 +41,19 @@ def told_by_equality(value: Any) -> bool:
     return all(part == part and part != 0 for part in ((value.real, value.imag) if isinstance(value, np.complexfloating) else (value,)))
 
 
-def guard_constant(cap: Capture, value: Any, source: Source) -> None:
+def guard_constant(cap: Machine, value: Any, source: Source) -> None:
     """Specialise on `value`."""
     kind = type(value)
     if kind in _SINGLETONS:
-        cap.guard("is", source, value)
+        cap.world.guard("is", source, value)
     elif kind is int:
-        cap.guard("int_eq", source, value)
+        cap.world.guard("int_eq", source, value)
     elif kind is float:
-        cap.guard("float_eq", source, value)
+        cap.world.guard("float_eq", source, value)
     elif kind is str:
-        cap.guard("str_eq", source, value)
+        cap.world.guard("str_eq", source, value)
     else:
-        cap.guard("const_eq", source, value)
+        cap.world.guard("const_eq", source, value)
 
 
 class Constant(Value):
@@ -82,25 +79,25 @@ class Constant(Value):
     def describe(self) -> str:
         return text(self.value) if type(self.value) is int else repr(self.value)
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return bool(cap.host(bool, self.value))
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.wrap_constant_attribute(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.attributes.of_constant(self, name)
 
-    def iterate(self, cap: Capture) -> Value:
+    def iterate(self, cap: Machine) -> Value:
         if isinstance(self.value, str | bytes):
-            return cap.text_iterator(self)
-        return cap.raise_type_error(f"'{type(self.value).__name__}' object is not iterable")
+            return cap.iteration.text_iterator(self)
+        return cap.raise_(TypeError, f"'{type(self.value).__name__}' object is not iterable")
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         if isinstance(self.value, str):
             return [Constant(c) for c in self.value]
         if isinstance(self.value, bytes):
             return [Constant(c) for c in self.value]
         return super().unpack(cap)
 
-    def same_object(self, cap: Capture, other: Value) -> bool:
+    def same_object(self, cap: Machine, other: Value) -> bool:
         if self is other:
             return True
         if not isinstance(other, Constant):
@@ -132,3 +129,8 @@ def is_plain_literal(value: Any) -> bool:
 NONE: Final = Constant(None)
 TRUE: Final = Constant(True)
 FALSE: Final = Constant(False)
+
+
+def is_none(value: Value) -> bool:
+    """Whether value is None."""
+    return isinstance(value, Constant) and value.holds(None)

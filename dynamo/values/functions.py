@@ -6,7 +6,7 @@ import functools
 import sys
 import types
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo.bytecode.decode import CO_VARARGS, CO_VARKEYWORDS
 from dynamo.guards.sources import (
@@ -19,17 +19,13 @@ from dynamo.guards.sources import (
     type_attribute,
 )
 from dynamo.report import causes
-from dynamo.report.errors import BreakFound, Raised, Restart, Unsupported
-from dynamo.values.base import Value
+from dynamo.report.errors import BreakFound, Restart, Unsupported
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.iterators import Iterator
 from dynamo.values.mappings import DictValue
+from dynamo.values.protocols import Frame, Machine, Raised, Value
 from dynamo.values.sequences import TupleValue
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.frames.frame import Frame
-    from dynamo.values.writer import Writer
+from dynamo.values.writer import Writer
 
 _PLAIN_ATTRIBUTES: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _SETTABLE: Final = _PLAIN_ATTRIBUTES | {"__type_params__"}
@@ -47,15 +43,15 @@ class CellValue(Value):
     def python_type(self) -> type:
         return types.CellType
 
-    def load(self, cap: Capture) -> Value | None:
+    def load(self, cap: Machine) -> Value | None:
         return self.contents
 
-    def store(self, cap: Capture, value: Value | None) -> None:
-        cap.mutating(self)
+    def store(self, cap: Machine, value: Value | None) -> None:
+        cap.effects.change(self)
         self.contents = value
         self.written = True
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name == "cell_contents":
             return self.contents if self.contents is not None else cap.raise_(ValueError, "Cell is empty")
         return super().getattr(cap, name)
@@ -93,47 +89,47 @@ class FunctionValue(Value):
     def describe(self) -> str:
         return f"function {self.name}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
     # -- what a call needs --------------------------------------------------------------------------------------
-    def defaults(self, cap: Capture) -> list[Value]:
+    def defaults(self, cap: Machine) -> list[Value]:
         if self.real is None:
             return self.new_defaults
         return self._existing_tuple(cap, "__defaults__")
 
-    def _existing_tuple(self, cap: Capture, name: str) -> list[Value]:
+    def _existing_tuple(self, cap: Machine, name: str) -> list[Value]:
         real = getattr(self.real, name)
         assert self.source is not None
         source = AttrSource(self.source, name)
-        cap.guard("is", source, real)
+        cap.world.guard("is", source, real)
         if real is None:
             return []
-        return [cap.lazy(v, ConstSource(v, f"{source.name}[{i}]")) for i, v in enumerate(real)]  # a tuple's items stay
+        return [cap.world.lazy(v, ConstSource(v, f"{source.name}[{i}]")) for i, v in enumerate(real)]  # a tuple's items stay
 
-    def kwdefaults(self, cap: Capture) -> dict[str, Value]:
+    def kwdefaults(self, cap: Machine) -> dict[str, Value]:
         if self.real is None:
             return self.new_kwdefaults
         real = self.real.__kwdefaults__
         assert self.source is not None
         source = AttrSource(self.source, "__kwdefaults__")
-        cap.guard("is", source, real)
+        cap.world.guard("is", source, real)
         if real is None:
             return {}
-        known = cap.by_id.get(id(real))
+        known = cap.world.by_id.get(id(real))
         if isinstance(known, DictValue) and known.mutated:
             return {k.as_constant(): v for k, v in known.entries.values()}
         held = ConstSource(real, source.name)
-        cap.guard("dict_keys", held, tuple(real))
-        return {k: cap.lazy(v, DictItemSource(held, k)) for k, v in real.items()}
+        cap.world.guard("dict_keys", held, tuple(real))
+        return {k: cap.world.lazy(v, DictItemSource(held, k)) for k, v in real.items()}
 
-    def closure(self, cap: Capture) -> list[CellValue]:
+    def closure(self, cap: Machine) -> list[CellValue]:
         if self.real is None:
             return self.new_closure
         assert self.source is not None
         cells = self.real.__closure__ or ()
         names = self.code.co_freevars
-        return [cap.wrap_cell(c, self._cell_source(c, i), names[i]) for i, c in enumerate(cells)]
+        return [cap.world.wrap_cell(c, self._cell_source(c, i), names[i]) for i, c in enumerate(cells)]
 
     def _cell_source(self, cell: Any, index: int) -> Source:
         assert self.source is not None
@@ -142,10 +138,10 @@ class FunctionValue(Value):
         return ClosureCellSource(self.source, index)
 
     # -- protocol ----------------------------------------------------------------------------------------------
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return cap.call_function(self, args, kwargs)
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.calls.of_function(self, args, kwargs)
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name in self.attributes:
             return self.attributes[name]
         pending = cap.effects.attributes_of(self).get(name)
@@ -157,31 +153,31 @@ class FunctionValue(Value):
             return self._new_attribute(cap, name)
         assert self.source is not None
         if name in _PLAIN_ATTRIBUTES:
-            return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
+            return cap.world.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name in ("__annotations__", "__type_params__") and name in vars(types.FunctionType):
-            return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
+            return cap.world.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name in ("__code__", "__defaults__", "__kwdefaults__"):
-            return cap.wrap(getattr(self.real, name), AttrSource(self.source, name))
+            return cap.world.wrap(getattr(self.real, name), AttrSource(self.source, name))
         if name == "__dict__":
-            return cap.instance_dict(self)
-        cap.meet_namespace(self)
+            return cap.attributes.instance_dict(self)
+        cap.attributes.meet_namespace(self)
         of_class = type_attribute(types.FunctionType, name, None)
         if name in self.real.__dict__ and not (hasattr(type(of_class), "__set__") or hasattr(type(of_class), "__delete__")):
-            return cap.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
+            return cap.world.wrap(self.real.__dict__[name], DictAttrSource(self.source, name))
         if name == "__class__":
-            return cap.wrap_static(types.FunctionType)
+            return cap.world.wrap_static(types.FunctionType)
         if of_class is not None:
             raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}")
-        cap.guard("no_attr", self.source, name)
+        cap.world.guard("no_attr", self.source, name)
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
 
-    def _new_attribute(self, cap: Capture, name: str) -> Value:
+    def _new_attribute(self, cap: Machine, name: str) -> Value:
         if name in ("__name__", "__qualname__"):
             return Constant(self.code.co_name if name == "__name__" else self.code.co_qualname)
         if name == "__module__":
             return Constant(self.globals.get("__name__"))
         if name == "__class__":
-            return cap.wrap_static(types.FunctionType)
+            return cap.world.wrap_static(types.FunctionType)
         if name == "__annotations__":
             return self._annotations(cap)
         if name == "__type_params__" and name in vars(types.FunctionType):
@@ -200,31 +196,31 @@ class FunctionValue(Value):
             raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}")
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
 
-    def _annotations(self, cap: Capture) -> Value:
+    def _annotations(self, cap: Machine) -> Value:
         """The annotations as a dict; MAKE_FUNCTION may have got a tuple of names and values alternating."""
         found = self.new_annotations
         if not isinstance(found, DictValue):
-            flat = [] if found is None else cap.unpack(found)
+            flat = [] if found is None else cap.iteration.unpack(found)
             found = DictValue()
             found.update(cap, zip(flat[::2], flat[1::2], strict=True))
             self.new_annotations = found
         return found
 
-    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+    def setattr(self, cap: Machine, name: str, value: Value) -> None:
         if name in ("__name__", "__qualname__"):
             kind = cap.realize(value).python_type()
             if not issubclass(kind, str):
-                cap.raise_type_error(f"{name} must be set to a string object")
+                cap.raise_(TypeError, f"{name} must be set to a string object")
         elif name == "__annotations__" and self.real is None and isinstance(cap.realize(value), DictValue):
-            cap.mutating(self)
+            cap.effects.change(self)
             self.new_annotations = cap.realize(value)
             return
         elif name not in _SETTABLE and type_attribute(types.FunctionType, name, None) is not None:
             raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name} = ...")
         if self.real is not None:
-            cap.effects.set_attribute(cap, self, name, value)
+            cap.effects.set_attribute(self, name, value)
             return
-        cap.mutating(self)
+        cap.effects.change(self)
         self.attributes[name] = value
 
     def reconstruct(self, cg: Writer) -> str:
@@ -254,21 +250,21 @@ class FunctionValue(Value):
 class _FunctionDict(DictValue):
     """The __dict__ of a function that the captured program made: always what its attributes are now. Entries can be stored."""
 
-    def __init__(self, owner: FunctionValue, cap: Capture) -> None:
+    def __init__(self, owner: FunctionValue, cap: Machine) -> None:
         self._cap = cap
         self.fn = owner
         super().__init__()
 
     @property
-    def entries(self) -> dict[Any, tuple[Value, Value]]:  # type: ignore[override]
+    def entries(self) -> dict[Any, tuple[Value, Value]]:
         own = [(Constant(n), v) for n, v in self.fn.attributes.items() if not _is_of_class(n)]
-        return {self._cap.hash_key(k): (k, v) for k, v in own}
+        return {self._cap.operators.hash_key(k): (k, v) for k, v in own}
 
     @entries.setter
     def entries(self, value: Any) -> None:
         assert not value, "a function's __dict__ is made of its attributes"
 
-    def set(self, cap: Capture, key: Value, value: Value) -> None:
+    def set(self, cap: Machine, key: Value, value: Value) -> None:
         name = cap.realize(key)
         if not (isinstance(name, Constant) and type(name.value) is str and name.value.isidentifier()):
             raise Unsupported(causes.MUTATION, "a write into the __dict__ of a function, not of an attribute's name")
@@ -276,7 +272,7 @@ class _FunctionDict(DictValue):
             raise Unsupported(causes.MUTATION, f"a write into the __dict__ of a function, of {name.value}")
         self.fn.setattr(cap, name.value, value)
 
-    def changed(self, cap: Capture) -> None:
+    def changed(self, cap: Machine) -> None:
         raise Unsupported(causes.MUTATION, "a change of the __dict__ of a function")
 
     def reconstruct(self, cg: Writer) -> str:
@@ -306,19 +302,19 @@ class BoundMethod(Value):
     def describe(self) -> str:
         return f"method {self.func.describe()}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.func.call(cap, [self.self_value, *args], kwargs)
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name == "__self__":
             return self.self_value
         if name == "__func__":
             return self.func
         if name == "__class__":
-            return cap.wrap_static(types.MethodType)
+            return cap.world.wrap_static(types.MethodType)
         return self.func.getattr(cap, name)
 
     def reconstruct(self, cg: Writer) -> str:
@@ -345,13 +341,13 @@ class PartialValue(Value):
     def python_type(self) -> type:
         return functools.partial
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return cap.realize(self.fn).call(cap, [*self.args.items, *args], {**self.kwargs, **kwargs})
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if self.source is None and issubclass(cap.realize(self.fn).python_type(), functools.partial):
             raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}, a partial of one from outside")
         if name == "func":
@@ -395,19 +391,19 @@ class GeneratorValue(Iterator):
         """Whether dropping it, as it stands, runs code: it is suspended in a try or with block."""
         return self.started and not self.finished and self.frame.in_block
 
-    def closes_quietly(self, cap: Capture) -> bool:
+    def closes_quietly(self, cap: Machine) -> bool:
         """Close it, as dropping it does: whether nobody can tell when that happens, since it changes nothing."""
-        before, nodes = cap.mutations, len(cap.graph)
+        before, nodes = cap.effects.mutations, len(cap.graphs.graph)
         try:
             self._close(cap)
         except (Raised, Unsupported, Restart, BreakFound):
             return False
-        return cap.mutations == before + 1 and len(cap.graph) == nodes  # 1: of the generator itself
+        return cap.effects.mutations == before + 1 and len(cap.graphs.graph) == nodes  # 1: of the generator itself
 
-    def next(self, cap: Capture) -> Value | None:
+    def next(self, cap: Machine) -> Value | None:
         return self.send(cap, NONE)
 
-    def send(self, cap: Capture, value: Value) -> Value | None:
+    def send(self, cap: Machine, value: Value) -> Value | None:
         """The next value, or None when the generator returned (`returned` holds what)."""
         if self.finished:
             self.returned = NONE
@@ -420,7 +416,7 @@ class GeneratorValue(Iterator):
         self.started = True
         return self._step(cap, None)
 
-    def throw(self, cap: Capture, exception: Value) -> Value | None:
+    def throw(self, cap: Machine, exception: Value) -> Value | None:
         """Raise `exception` where the generator stands."""
         if self.finished or not self.started:
             self.finished = True
@@ -428,19 +424,19 @@ class GeneratorValue(Iterator):
         self._enter(cap)
         return self._step(cap, exception)
 
-    def _enter(self, cap: Capture) -> None:
+    def _enter(self, cap: Machine) -> None:
         if self.running:
             cap.raise_(ValueError, "generator already executing")
-        cap.mutating(self)
+        cap.effects.change(self)
 
-    def _step(self, cap: Capture, exception: Value | None) -> Value | None:
+    def _step(self, cap: Machine, exception: Value | None) -> Value | None:
         self.running = True
         try:
-            yielded, value = cap.run_generator(self.frame, exception)
+            yielded, value = cap.frames.step(self.frame, exception)
         except Raised as error:
             self.finished = True
-            if cap.is_instance_of(error.value, StopIteration):
-                cap.raise_from(RuntimeError, "generator raised StopIteration", error.value)
+            if cap.exceptions.is_instance_of(error.value, StopIteration):
+                cap.exceptions.raise_from(RuntimeError, "generator raised StopIteration", error.value)
             raise
         finally:
             self.running = False
@@ -450,28 +446,28 @@ class GeneratorValue(Iterator):
         self.returned = NONE if isinstance(value, Constant) and value.holds(None) else value
         return None
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in ("__next__", "send", "throw"):
             if name == "throw":
-                found = self.throw(cap, cap.exception_thrown(args))
+                found = self.throw(cap, cap.exceptions.exception_thrown(args))
             else:
                 found = self.send(cap, args[0] if args else NONE)
             if found is None:
                 given = [] if self.returned is NONE else [self.returned]
-                return cap.raise_values(StopIteration, given)
+                return cap.exceptions.raise_values(StopIteration, given)
             return found
         if name == "close":
             return self._close(cap)
         return super().call_method(cap, name, args, kwargs)
 
-    def _close(self, cap: Capture) -> Value:
+    def _close(self, cap: Machine) -> Value:
         if self.finished or not self.started:
             self.finished = True
             return NONE
         try:
-            found = self.throw(cap, cap.new_exception(GeneratorExit, []))
+            found = self.throw(cap, cap.exceptions.new(GeneratorExit, []))
         except Raised as error:
-            if cap.is_instance_of(error.value, GeneratorExit) or cap.is_instance_of(error.value, StopIteration):
+            if cap.exceptions.is_instance_of(error.value, GeneratorExit) or cap.exceptions.is_instance_of(error.value, StopIteration):
                 return NONE
             raise
         if found is not None:
@@ -501,7 +497,7 @@ def unbound(code: CodeType, slots: list[Any]) -> tuple[list[Value], dict[str, Va
     return args, kwargs
 
 
-def bind(cap: Capture, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> list[Value | None]:
+def bind(cap: Machine, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> list[Value | None]:
     """Values of the argument slots of a call. Raises what Python raises for a wrong call."""
     code = fn.code
     n_pos, n_kw = code.co_argcount, code.co_kwonlyargcount
@@ -527,12 +523,12 @@ def bind(cap: Capture, fn: FunctionValue, args: list[Value], kwargs: dict[str, V
         slots.append(TupleValue(list(surplus)))
     if code.co_flags & CO_VARKEYWORDS:
         d = DictValue()
-        d.entries = {cap.hash_key(c): (c, v) for k, v in extra.items() for c in [Constant(k)]}
+        d.entries = {cap.operators.hash_key(c): (c, v) for k, v in extra.items() for c in [Constant(k)]}
         slots.append(d)
     return slots
 
 
-def _fill_defaults(cap: Capture, fn: FunctionValue, slots: list[Value | None], args: list[Value],
+def _fill_defaults(cap: Machine, fn: FunctionValue, slots: list[Value | None], args: list[Value],
                    kwargs: dict[str, Value]) -> None:  # fmt: skip
     n_pos = fn.code.co_argcount
     if any(s is None for s in slots[:n_pos]):
@@ -553,7 +549,7 @@ def _fill_defaults(cap: Capture, fn: FunctionValue, slots: list[Value | None], a
                 slots[i] = keyword[name]
 
 
-def _wrong_call(cap: Capture, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> None:
+def _wrong_call(cap: Machine, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> None:
     """Raise Python's own TypeError: a function of the same code refuses the same shape of call before it runs."""
     defaults = tuple([None] * len(fn.defaults(cap)))
     closure = tuple(types.CellType(None) for _ in fn.code.co_freevars)

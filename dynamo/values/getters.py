@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dynamo.guards.sources import Source
-from dynamo.values.base import Value
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import TupleValue
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
+from dynamo.values.writer import Writer
 
 GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
@@ -28,23 +25,23 @@ class GetterValue(Value):
     def python_type(self) -> type:
         return self.kind
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if len(args) != 1 or kwargs:
-            return cap.raise_type_error(f"{self.kind.__name__} expected 1 argument, got {len(args)}")  # type: ignore[no-any-return]
+            return cap.raise_(TypeError, f"{self.kind.__name__} expected 1 argument, got {len(args)}")
         if self.kind is operator.methodcaller:
-            method = cap.read_attribute(args[0], cap.realize(self.args[0]).as_constant())
+            method = cap.attributes.read(args[0], cap.realize(self.args[0]).as_constant())
             return cap.call(method, self.args[1:], self.kwargs)
         found = [self._look_up(cap, args[0], key) for key in self.args]
         return found[0] if len(found) == 1 else TupleValue(found)
 
-    def _look_up(self, cap: Capture, owner: Value, key: Value) -> Value:
+    def _look_up(self, cap: Machine, owner: Value, key: Value) -> Value:
         if self.kind is operator.itemgetter:
-            return cap.getitem(owner, key)
+            return cap.operators.getitem(owner, key)
         for name in cap.realize(key).as_constant().split("."):
-            owner = cap.read_attribute(owner, name)
+            owner = cap.attributes.read(owner, name)
         return owner
 
     def reconstruct(self, cg: Writer) -> str:

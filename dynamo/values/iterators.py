@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo.guards.sources import Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.mappings import DictValue, SetValue
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
+from dynamo.values.writer import Writer
 
 
 class Iterator(Value):
@@ -34,9 +31,9 @@ class Iterator(Value):
     covered = 0
     depth = 0
 
-    def step(self, cap: Capture) -> None:
+    def step(self, cap: Machine) -> None:
         """It is asked for an item."""
-        cap.mutating(self)
+        cap.effects.change(self)
         if self.source is not None:
             self.born = cap.steps if self.born < 0 else self.born
             self.steps += 1
@@ -56,20 +53,20 @@ class Iterator(Value):
     def python_type(self) -> type:
         return self.kind
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def iterate(self, cap: Capture) -> Value:
+    def iterate(self, cap: Machine) -> Value:
         return self
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.builtin_method(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.attributes.builtin_method(self, name)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__iter__":
             return self
         if name == "__next__":
-            found = cap.next(self)
+            found = cap.iteration.next(self)
             return found if found is not None else cap.raise_(StopIteration)
         raise Unsupported(causes.OPAQUE_ITERATOR, f"iterator.{name}()")
 
@@ -108,7 +105,7 @@ class SequenceIterator(Iterator):
         else:
             self.kind = type(iter(()))
 
-    def next(self, cap: Capture) -> Value | None:
+    def next(self, cap: Machine) -> Value | None:
         if isinstance(self.owner, SetValue) and not self.done and len(self.owner.entries) != self.size:
             cap.raise_(RuntimeError, "Set changed size during iteration")
         if isinstance(self.owner, ListValue) and self.owner.cls is not list and self.owner.version != self.version:
@@ -144,7 +141,8 @@ class SequenceIterator(Iterator):
             return f"{cg.helper('skipped')}({start}, {self.at})" if self.at else start
         live = isinstance(self.owner, ListValue | TupleValue) and self.owner.items is self.items
         if live:
-            start = self.owner.iterator(cg)  # type: ignore[attr-defined]
+            owner: Any = self.owner
+            start = owner.iterator(cg)
             go_on = "advanced" if self.kind in (type(iter([])), type(iter(()))) else "skipped"
             return f"{cg.helper(go_on)}({start}, {self.at})" if self.at else str(start)
         rest = "".join(cg.value(v) + ", " for v in self.items[self.at :])
@@ -175,8 +173,8 @@ class ReversedIterator(Iterator):
         self.at = len(owner.items) - 1
         self.kind = type(reversed(owner.cls())) if owner.cls is list else reversed
 
-    def next(self, cap: Capture) -> Value | None:
-        cap.mutating(self)
+    def next(self, cap: Machine) -> Value | None:
+        cap.effects.change(self)
         if not 0 <= self.at < len(self.owner.items):
             self.at = -1
             return None
@@ -198,7 +196,7 @@ class RangeIterator(Iterator):
         self.kind = type(iter(value))  # of huge numbers it is another
         self.at = 0
 
-    def next(self, cap: Capture) -> Value | None:
+    def next(self, cap: Machine) -> Value | None:
         self.step(cap)
         if self.at >= len(self.value):
             return None
@@ -229,7 +227,7 @@ class DictIterator(Iterator):
         ordered = issubclass(owner.cls, collections.OrderedDict)
         self.kind = type(self.way(getattr(collections.OrderedDict() if ordered else {}, kind)()))
 
-    def next(self, cap: Capture) -> Value | None:
+    def next(self, cap: Machine) -> Value | None:
         self.step(cap)
         found = cap.host(next, self.items, None)
         if found is None:
@@ -238,7 +236,7 @@ class DictIterator(Iterator):
         self.at += 1
         k, v = found
         if self.what == "items":
-            return cap.make_tuple([k, v])
+            return cap.iteration.make_tuple([k, v])
         return k if self.what == "keys" else v
 
     def replay(self, cg: Writer) -> None:
@@ -278,8 +276,8 @@ class EnumerateIterator(Iterator):
         self.source = source
         self.depth = _depth([inner])
 
-    def next(self, cap: Capture) -> Value | None:
-        item = cap.next(self.inner)
+    def next(self, cap: Machine) -> Value | None:
+        item = cap.iteration.next(self.inner)
         if item is None:
             return None
         self.step(cap)
@@ -307,10 +305,10 @@ class ZipIterator(Iterator):
         self.source = source
         self.depth = _depth(inner)
 
-    def next(self, cap: Capture) -> Value | None:
+    def next(self, cap: Machine) -> Value | None:
         found: list[Value] = []
         for i, iterator in enumerate(self.inner):
-            item = cap.next(iterator)
+            item = cap.iteration.next(iterator)
             if item is None:
                 if self.strict:
                     self._check(cap, i)
@@ -324,12 +322,12 @@ class ZipIterator(Iterator):
     def replay(self, cg: Writer) -> None:
         self._replay_covering(cg, self.inner)
 
-    def _check(self, cap: Capture, i: int) -> None:
+    def _check(self, cap: Machine, i: int) -> None:
         plural = "argument 1" if i == 1 else f"arguments 1-{i}"
         if i > 0:
             cap.raise_(ValueError, f"zip() argument {i + 1} is shorter than {plural}")
         for j, iterator in enumerate(self.inner[1:], 1):
-            if cap.next(iterator) is not None:
+            if cap.iteration.next(iterator) is not None:
                 plural = "argument 1" if j == 1 else f"arguments 1-{j}"
                 cap.raise_(ValueError, f"zip() argument {j + 1} is longer than {plural}")
 
@@ -349,10 +347,10 @@ class MapIterator(Iterator):
         self.fn = fn
         self.inner = inner
 
-    def next(self, cap: Capture) -> Value | None:
+    def next(self, cap: Machine) -> Value | None:
         args: list[Value] = []
         for iterator in self.inner:
-            item = cap.next(iterator)
+            item = cap.iteration.next(iterator)
             if item is None:
                 return None
             args.append(item)
@@ -371,8 +369,8 @@ class FilterIterator(Iterator):
         self.fn = fn
         self.inner = inner
 
-    def next(self, cap: Capture) -> Value | None:
-        while (item := cap.next(self.inner)) is not None:
+    def next(self, cap: Machine) -> Value | None:
+        while (item := cap.iteration.next(self.inner)) is not None:
             keep = item if self.fn.is_constant and self.fn.as_constant() is None else cap.call(self.fn, [item], {})
             if cap.truth(keep):
                 return item
@@ -392,12 +390,12 @@ class CallIterator(Iterator):
         self.sentinel = sentinel
         self.done = False
 
-    def next(self, cap: Capture) -> Value | None:
+    def next(self, cap: Machine) -> Value | None:
         if self.done:
             return None
         item = cap.call(self.fn, [], {})
-        if cap.equal(item, self.sentinel):
-            cap.mutating(self)
+        if cap.operators.equal(item, self.sentinel):
+            cap.effects.change(self)
             self.done = True
             return None
         return item
@@ -409,14 +407,14 @@ class CallIterator(Iterator):
 class HostIterator(Iterator):
     """An itertools object over captured values, run by a host generator; cannot be rebuilt once started."""
 
-    def __init__(self, kind: type, make: Callable[[Capture], Any], born: int) -> None:
+    def __init__(self, kind: type, make: Callable[[Machine], Any], born: int) -> None:
         self.kind = kind
         self.born = born
         self._make = make
         self._running: Any = None
 
-    def next(self, cap: Capture) -> Value | None:
-        cap.mutating(self)
+    def next(self, cap: Machine) -> Value | None:
+        cap.effects.change(self)
         if self._running is None:
             self._running = self._make(cap)
         if getattr(self._running, "gi_running", False):

@@ -11,18 +11,16 @@ import operator
 import types
 from collections.abc import Iterable
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeGuard
 
 from dynamo.guards.sources import Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Lazy, Value
+from dynamo.values.base import Lazy
 from dynamo.values.constant import NONE, Constant
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.set_order import History, dict_keys
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
+from dynamo.values.writer import Writer
 
 DICT_TYPES: Final = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
 
@@ -44,20 +42,20 @@ class DictValue(Value):
     def __repr__(self) -> str:
         return f"DictValue({list(self.entries.values())})"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return bool(self.entries)
 
-    def changed(self, cap: Capture) -> None:
-        cap.mutating(self)
+    def changed(self, cap: Machine) -> None:
+        cap.effects.change(self)
         self.mutated = True
 
     # -- items -------------------------------------------------------------------------------------------------
-    def get(self, cap: Capture, key: Value) -> Value | None:
-        entry = self.entries.get(cap.hash_key(key))
+    def get(self, cap: Machine, key: Value) -> Value | None:
+        entry = self.entries.get(cap.operators.hash_key(key))
         return None if entry is None else entry[1]
 
-    def set(self, cap: Capture, key: Value, value: Value) -> None:
-        hashed = cap.hash_key(key)
+    def set(self, cap: Machine, key: Value, value: Value) -> None:
+        hashed = cap.operators.hash_key(key)
         self.changed(cap)
         old = self.entries.get(hashed)
         self.entries[hashed] = (key if old is None else old[0], value)
@@ -68,11 +66,11 @@ class DictValue(Value):
     def values(self) -> list[Value]:
         return [v for _, v in self.entries.values()]
 
-    def update(self, cap: Capture, pairs: Iterable[tuple[Value, Value]]) -> None:
+    def update(self, cap: Machine, pairs: Iterable[tuple[Value, Value]]) -> None:
         for key, value in pairs:
             self.set(cap, key, value)
 
-    def getitem(self, cap: Capture, key: Value) -> Value:
+    def getitem(self, cap: Machine, key: Value) -> Value:
         found = self.get(cap, key)
         if found is not None:
             return found
@@ -82,21 +80,21 @@ class DictValue(Value):
             return value
         if self.cls is collections.Counter:
             return Constant(0)
-        return cap.raise_values(KeyError, [key])
+        return cap.exceptions.raise_values(KeyError, [key])
 
     # -- protocol ----------------------------------------------------------------------------------------------
-    def iterate(self, cap: Capture) -> Value:
-        return cap.dict_iterator(self, "keys")
+    def iterate(self, cap: Machine) -> Value:
+        return cap.iteration.dict_iterator(self, "keys")
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         return self.keys()
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name == "default_factory" and self.cls is collections.defaultdict:
             return self.factory or NONE
-        return cap.builtin_method(self, name)
+        return cap.attributes.builtin_method(self, name)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         handler = _DICT_METHODS.get(name)
         if handler is None:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
@@ -130,31 +128,31 @@ class DictValue(Value):
             cg.statement(f"{cg.helper('dict_setitem')}({var}, {cg.value(key)}, {cg.value(value)})")
 
 
-def _get(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _get(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     found = d.get(cap, args[0])
     return found if found is not None else (args[1] if len(args) > 1 else NONE)
 
 
-def _pop(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    hashed = cap.hash_key(args[0])
+def _pop(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    hashed = cap.operators.hash_key(args[0])
     if hashed not in d.entries:
         default = args[1] if len(args) > 1 else kwargs.get("default")
-        return default if default is not None else cap.raise_values(KeyError, [args[0]])
+        return default if default is not None else cap.exceptions.raise_values(KeyError, [args[0]])
     d.changed(cap)
     return d.entries.pop(hashed)[1]
 
 
-def _popitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _popitem(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if not d.entries:
         name = "dictionary" if d.cls is collections.OrderedDict else "popitem(): dictionary"
         return cap.raise_(KeyError, f"{name} is empty")
     last = args[0].truth(cap) if args else kwargs["last"].truth(cap) if "last" in kwargs else True
     d.changed(cap)
     hashed = list(d.entries)[-1 if last else 0]
-    return cap.make_tuple(list(d.entries.pop(hashed)))
+    return cap.iteration.make_tuple(list(d.entries.pop(hashed)))
 
 
-def _setdefault(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _setdefault(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     found = d.get(cap, args[0])
     if found is None:
         found = args[1] if len(args) > 1 else kwargs.get("default", NONE)
@@ -162,7 +160,7 @@ def _setdefault(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str,
     return found
 
 
-def _update(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _update(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if d.cls is collections.Counter:
         raise Unsupported(causes.OPAQUE_OBJECT, "Counter.update()")
     for other in args:
@@ -171,52 +169,53 @@ def _update(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Val
     return NONE
 
 
-def pairs_of(cap: Capture, other: Value) -> list[tuple[Value, Value]]:
+def pairs_of(cap: Machine, other: Value) -> list[tuple[Value, Value]]:
     """The (key, value) pairs that dict(other) would take."""
     other = cap.realize(other)
     if isinstance(other, DictValue):
         return list(other.entries.values())
-    if getattr(other, "base", None) is dict and cap.class_lookup(other.python_type(), "__iter__") is dict.__iter__:
-        return pairs_of(cap, other.contents(cap))  # type: ignore[attr-defined]
-    if cap.has_attribute(other, "keys"):
-        keys = cap.unpack(cap.call_method(other, "keys", [], {}))
-        return [(k, cap.getitem(other, k)) for k in keys]
+    contents: Any = getattr(other, "contents", None)  # an instance of a subclass has them
+    if getattr(other, "base", None) is dict and cap.classes.lookup(other.python_type(), "__iter__") is dict.__iter__:
+        return pairs_of(cap, contents(cap))
+    if cap.attributes.has(other, "keys"):
+        keys = cap.iteration.unpack(cap.call_method(other, "keys", [], {}))
+        return [(k, cap.operators.getitem(other, k)) for k in keys]
     pairs = []
-    for i, item in enumerate(cap.unpack(other)):
-        both = cap.unpack(item)
+    for i, item in enumerate(cap.iteration.unpack(other)):
+        both = cap.iteration.unpack(item)
         if len(both) != 2:
             cap.raise_(ValueError, f"dictionary update sequence element #{i} has length {len(both)}; 2 is required")
         pairs.append((both[0], both[1]))
     return pairs
 
 
-def _setitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _setitem(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     d.set(cap, args[0], args[1])
     return NONE
 
 
-def _delitem(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    hashed = cap.hash_key(args[0])
+def _delitem(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    hashed = cap.operators.hash_key(args[0])
     if hashed not in d.entries:
-        return NONE if d.cls is collections.Counter else cap.raise_values(KeyError, [args[0]])
+        return NONE if d.cls is collections.Counter else cap.exceptions.raise_values(KeyError, [args[0]])
     d.changed(cap)
     del d.entries[hashed]
     return NONE
 
 
-def _clear(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _clear(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     d.changed(cap)
     d.entries.clear()
     return NONE
 
 
-def _copy(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _copy(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     new = DictValue(d.cls, None, d.factory)
     new.entries = dict(d.entries)
     return new
 
 
-def _or(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _or(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     other = cap.realize(args[0])
     if not issubclass(other.python_type(), dict):
         return Constant(NotImplemented)
@@ -225,7 +224,7 @@ def _or(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value])
     return united(cap, d, other, d)
 
 
-def united(cap: Capture, a: DictValue, b: DictValue, kind: DictValue | None = None) -> DictValue:
+def united(cap: Machine, a: DictValue, b: DictValue, kind: DictValue | None = None) -> DictValue:
     """a | b. kind: whose class answers, that of a subclass on the right unless given."""
     if collections.Counter in (a.cls, b.cls):
         raise Unsupported(causes.OPAQUE_OBJECT, f"{a.describe()} | {b.describe()}")
@@ -237,28 +236,28 @@ def united(cap: Capture, a: DictValue, b: DictValue, kind: DictValue | None = No
     return new
 
 
-def _eq(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _eq(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     other = cap.realize(args[0])
     kind = collections.Counter if d.cls is collections.Counter else dict
-    return Constant(cap.equal(d, other) if issubclass(other.python_type(), kind) else NotImplemented)
+    return Constant(cap.operators.equal(d, other) if issubclass(other.python_type(), kind) else NotImplemented)
 
 
-def _ne(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _ne(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     same = _eq(d, cap, args, kwargs).as_constant()
     return Constant(same if same is NotImplemented else not same)
 
 
-def _ior(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _ior(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if d.cls is collections.Counter:
         raise Unsupported(causes.OPAQUE_OBJECT, "Counter |= ...")
     d.update(cap, pairs_of(cap, args[0]))
     return d
 
 
-def _move_to_end(d: DictValue, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    hashed = cap.hash_key(args[0])
+def _move_to_end(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    hashed = cap.operators.hash_key(args[0])
     if hashed not in d.entries:
-        return cap.raise_values(KeyError, [args[0]])
+        return cap.exceptions.raise_values(KeyError, [args[0]])
     last = args[1] if len(args) > 1 else kwargs.get("last")
     d.changed(cap)
     entry = d.entries.pop(hashed)
@@ -289,7 +288,7 @@ _DICT_METHODS: Final[dict[str, Any]] = {
     "__contains__": lambda d, cap, a, k: Constant(d.get(cap, a[0]) is not None),
     "__len__": lambda d, cap, a, k: Constant(len(d.entries)),
     "__iter__": lambda d, cap, a, k: d.iterate(cap),
-    "__reversed__": lambda d, cap, a, k: cap.dict_iterator(d, "keys", True),
+    "__reversed__": lambda d, cap, a, k: cap.iteration.dict_iterator(d, "keys", True),
     "__or__": _or,
     "__ior__": _ior,
     "__eq__": _eq,
@@ -300,7 +299,7 @@ _DICT_METHODS: Final[dict[str, Any]] = {
 _COMPARISONS: Final = frozenset("__eq__ __ne__ __le__ __lt__ __ge__ __gt__".split())
 
 
-def is_like_a_set(value: Value) -> bool:
+def is_like_a_set(value: Value) -> TypeGuard[SetValue | DictView]:
     """Whether sets and views of dicts compare and combine with it."""
     return isinstance(value, SetValue) or (isinstance(value, DictView) and value.kind != "values")
 
@@ -316,26 +315,26 @@ class DictView(Value):
     def python_type(self) -> type:
         return type(getattr({}, self.kind)())
 
-    def contents(self, cap: Capture) -> list[Value]:
+    def contents(self, cap: Machine) -> list[Value]:
         if self.kind == "keys":
             return self.owner.keys()
         if self.kind == "values":
             return self.owner.values()
-        return [cap.make_tuple([k, v]) for k, v in self.owner.entries.values()]
+        return [cap.iteration.make_tuple([k, v]) for k, v in self.owner.entries.values()]
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return bool(self.owner.entries)
 
-    def iterate(self, cap: Capture) -> Value:
-        return cap.dict_iterator(self.owner, self.kind)
+    def iterate(self, cap: Machine) -> Value:
+        return cap.iteration.dict_iterator(self.owner, self.kind)
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         return self.contents(cap)
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.builtin_method(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.attributes.builtin_method(self, name)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__len__":
             return Constant(len(self.owner.entries))
         if name == "__iter__":
@@ -343,20 +342,20 @@ class DictView(Value):
         if name == "__contains__":
             if self.kind == "keys":
                 return Constant(self.owner.get(cap, args[0]) is not None)
-            return Constant(any(cap.equal(v, args[0]) for v in self.contents(cap)))
+            return Constant(any(cap.operators.equal(v, args[0]) for v in self.contents(cap)))
         if name == "__reversed__":
-            return cap.dict_iterator(self.owner, self.kind, True)
+            return cap.iteration.dict_iterator(self.owner, self.kind, True)
         if self.kind != "values" and name in SetValue.OPERATORS:
             if name in _COMPARISONS and not is_like_a_set(cap.realize(args[0])):
                 return Constant(NotImplemented)
             return self.operate(cap, name, args)
         raise Unsupported(causes.OPAQUE_OBJECT, f"dict view .{name}()")
 
-    def operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+    def operate(self, cap: Machine, name: str, args: list[Value]) -> Value:
         """A method or an operator of sets."""
         if self.kind == "items" and name in _COMPARISONS:
             raise Unsupported(causes.OPAQUE_OBJECT, "a comparison of items of dicts, which asks the values")
-        mine = cap.set_of(self.contents(cap))
+        mine = cap.iteration.set_of(self.contents(cap))
         mine.made, mine.methods = history_of(cap, self), type({}.keys())
         return mine.operate(cap, name, args)
 
@@ -376,16 +375,16 @@ class ProxyValue(Value):
     def python_type(self) -> type:
         return types.MappingProxyType
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return cap.truth(self.inner)
 
-    def iterate(self, cap: Capture) -> Value:
-        return cap.iterate(self.inner)
+    def iterate(self, cap: Machine) -> Value:
+        return cap.iteration.iter(self.inner)
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.builtin_method(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.attributes.builtin_method(self, name)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name not in self.READERS:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
         return cap.call_method(self.inner, name, args, kwargs)
@@ -452,11 +451,11 @@ class SetValue(Value):
             return super().as_constant()
         return self.history.build() if self.history else frozenset(v.as_constant() for v in self.entries.values())
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return bool(self.entries)
 
-    def changed(self, cap: Capture) -> None:
-        cap.mutating(self)
+    def changed(self, cap: Machine) -> None:
+        cap.effects.change(self)
         self.mutated = True
 
     def ordered(self) -> list[Value]:
@@ -468,29 +467,29 @@ class SetValue(Value):
         by_value = {v.as_constant(): v for v in self.entries.values()}
         return [by_value[value] for value in self.history.build()]
 
-    def iterate(self, cap: Capture) -> Value:
-        return cap.sequence_iterator(self.ordered(), self)
+    def iterate(self, cap: Machine) -> Value:
+        return cap.iteration.sequence_iterator(self.ordered(), self)
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         return self.ordered()
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.builtin_method(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.attributes.builtin_method(self, name)
 
-    def _other(self, cap: Capture, arg: Value) -> tuple[set[_Element] | list[_Element], Any]:
+    def _other(self, cap: Machine, arg: Value) -> tuple[set[_Element] | list[_Element], Any]:
         """An operand as the host operates on it, a set or what is iterated over; and its history, None if unknown."""
         value = cap.realize(arg)
         if isinstance(value, SetValue):
             return set(starmap(_Element, value.entries.items())), value.history
-        items = [cap.realize(v) for v in cap.unpack(value)]
+        items = [cap.realize(v) for v in cap.iteration.unpack(value)]
         known = history_of(cap, value) if isinstance(value, DictView | DictValue) else constants_of(cap, items)
-        return [_Element(cap.hash_key(v), v) for v in items], known
+        return [_Element(cap.operators.hash_key(v), v) for v in items], known
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__len__":
             return Constant(len(self.entries))
         if name == "__contains__":
-            return Constant(cap.hash_key(args[0]) in self.entries)
+            return Constant(cap.operators.hash_key(args[0]) in self.entries)
         if name == "__iter__":
             return self.iterate(cap)
         if name == "copy" and self.cls is frozenset:
@@ -507,7 +506,7 @@ class SetValue(Value):
             return self._mutate(cap, name, args)
         raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
-    def operate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+    def operate(self, cap: Machine, name: str, args: list[Value]) -> Value:
         """A method or an operator of sets, whose other operand may be a view of a dict, which then gives a plain set."""
         others, known = self._others(cap, args)
         found = self._elements(name, others)
@@ -521,7 +520,7 @@ class SetValue(Value):
             new.made = History(make, (self.history, *known))
         return new
 
-    def _others(self, cap: Capture, args: list[Value]) -> tuple[list[Any], list[Any]]:
+    def _others(self, cap: Machine, args: list[Value]) -> tuple[list[Any], list[Any]]:
         pairs = [self._other(cap, a) for a in args]
         return [elements for elements, _ in pairs], [known for _, known in pairs]
 
@@ -534,7 +533,7 @@ class SetValue(Value):
         order = {e.key: i for i, e in enumerate((*mine, *(e for o in others for e in o)))}
         return {e.key: e.value for e in sorted(found, key=lambda e: order[e.key])}
 
-    def _change(self, cap: Capture, method: str, others: list[Any], known: list[Any]) -> None:
+    def _change(self, cap: Machine, method: str, others: list[Any], known: list[Any]) -> None:
         """Note a call that is about to change the set. known: the histories of the operands, None for unknown."""
         for elements, history in zip(others, known, strict=True):
             if self.source is not None and history is None and constants_of(cap, [e.value for e in elements]) is not None:
@@ -545,12 +544,12 @@ class SetValue(Value):
         self.calls.append((method, tuple(args)))
         self.changed(cap)
 
-    def _mutate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+    def _mutate(self, cap: Machine, name: str, args: list[Value]) -> Value:
         if name in ("add", "discard", "remove"):
             element = cap.realize(args[0])
-            hashed = cap.hash_key(element)
+            hashed = cap.operators.hash_key(element)
             if (hashed in self.entries) == (name == "add"):
-                return NONE if name != "remove" else cap.raise_values(KeyError, [args[0]])
+                return NONE if name != "remove" else cap.exceptions.raise_values(KeyError, [args[0]])
             method = "update" if name == "add" else "difference_update"
             self._change(cap, method, [[_Element(hashed, element)]], [constants_of(cap, [element])])
             if name == "add":
@@ -598,13 +597,13 @@ def _is_known(value: Value) -> bool:
     return isinstance(value.realize(value.cap) if isinstance(value, Lazy) else value, Constant)
 
 
-def constants_of(cap: Capture, values: Iterable[Value]) -> tuple[Any, ...] | None:
+def constants_of(cap: Machine, values: Iterable[Value]) -> tuple[Any, ...] | None:
     """What the values hold, if all are constants."""
     found = [cap.realize(v) for v in values]
     return tuple(v.as_constant() for v in found) if all(isinstance(v, Constant) for v in found) else None
 
 
-def history_of(cap: Capture, value: DictValue | DictView) -> Any:
+def history_of(cap: Machine, value: DictValue | DictView) -> Any:
     """The history of a dict of constant keys, or of a view of them, for what a set makes of it; None if unknown."""
     owner = value.owner if isinstance(value, DictView) else value
     kind = value.kind if isinstance(value, DictView) else "dict"

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from dynamo.guards.sources import Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.objects import BuiltinMethod
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.tensor import TensorValue
+from dynamo.values.writer import Writer
 from eager.base.symint import hint_of
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
 
 _COMPUTED: Final = frozenset("T mT real imag".split())  # attributes that are views
 _NUMBERS: Final = frozenset("item tolist __int__ __float__".split())
@@ -74,27 +71,27 @@ class NdArrayValue(Value):
         for n in self.tensor.fake.shape:
             int(n)
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         if hint_of(self.tensor.fake.numel()) != 1:
             cap.host(bool, self.stand_in())  # raises what numpy raises
         raise Unsupported(causes.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         fake = self.tensor.fake
         if name == "shape":
-            return cap.wrap_new(tuple(fake.shape))
+            return cap.world.wrap_new(tuple(fake.shape))
         if name == "strides":
-            return cap.wrap_new(tuple(s * self.dtype.itemsize for s in fake.stride()))
+            return cap.world.wrap_new(tuple(s * self.dtype.itemsize for s in fake.stride()))
         if name in ("ndim", "itemsize"):
             return Constant(self.ndim if name == "ndim" else self.dtype.itemsize)
         if name in ("size", "nbytes"):
-            return cap.wrap_new(fake.numel() * (1 if name == "size" else self.dtype.itemsize))
+            return cap.world.wrap_new(fake.numel() * (1 if name == "size" else self.dtype.itemsize))
         if name == "dtype":
             return Constant(self.dtype)
         if name == "__class__":
-            return cap.wrap_static(self.python_type())
+            return cap.world.wrap_static(self.python_type())
         if name in _COMPUTED:
-            return cap.array_attribute(self, name)
+            return cap.arrays.attribute(self, name)
         found = getattr(self.python_type(), name, None)
         if found is None:
             cap.host(getattr, self.stand_in(), name)  # AttributeError: an ndarray has no attributes of its own
@@ -102,23 +99,23 @@ class NdArrayValue(Value):
             raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}")
         return BuiltinMethod(self, name)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__len__":
             fake = self.tensor.fake
-            return cap.wrap_new(fake.shape[0] if self.ndim else cap.host(len, self.stand_in()))
+            return cap.world.wrap_new(fake.shape[0] if self.ndim else cap.host(len, self.stand_in()))
         if name == "__iter__":
             return self.iterate(cap)
         if name in _NUMBERS and not args and not kwargs:
             return self.tensor.call_method(cap, name, [], {})
-        return cap.array_method(self, name, args, kwargs)
+        return cap.arrays.method(self, name, args, kwargs)
 
-    def iterate(self, cap: Capture) -> Value:
-        return cap.sequence_iterator(self.unpack(cap), self)
+    def iterate(self, cap: Machine) -> Value:
+        return cap.iteration.sequence_iterator(self.unpack(cap), self)
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         if self.ndim == 0:
             cap.host(iter, self.stand_in())  # TypeError
-        return [cap.array_operator(operator.getitem, self, Constant(i)) for i in range(self.tensor.fake.shape[0])]
+        return [cap.arrays.operator(operator.getitem, self, Constant(i)) for i in range(self.tensor.fake.shape[0])]
 
     def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo.bytecode.tracebacks import Place
 from dynamo.guards.sources import Source, type_attribute
 from dynamo.report import causes
-from dynamo.report.errors import Raised, Unsupported
-from dynamo.values.base import Value, type_name
+from dynamo.report.errors import Unsupported
+from dynamo.values.base import type_name
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import BoundMethod
+from dynamo.values.protocols import Frame, Machine, Raised, Value
 from dynamo.values.sequences import TupleValue
+from dynamo.values.writer import Writer
 from eager._ops import OperatorBase
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.frames.frame import Frame
-    from dynamo.values.writer import Writer
 
 DELETED: Final = object()
 
@@ -56,56 +53,56 @@ class UserObject(Value):
     def __repr__(self) -> str:
         return f"UserObject({self.cls.__name__}{'' if self.source else ', new'})"
 
-    def truth(self, cap: Capture) -> bool:
-        if cap.class_has(self.cls, "__bool__"):
+    def truth(self, cap: Machine) -> bool:
+        if cap.classes.has(self.cls, "__bool__"):
             result = cap.call_method(self, "__bool__", [], {})
             if not result.is_constant:
                 raise Unsupported(causes.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
             return bool(cap.host(bool, Giving(result.as_constant())))
-        return bool(cap.length(self).as_constant()) if cap.class_has(self.cls, "__len__") else True
+        return bool(cap.operators.length(self).as_constant()) if cap.classes.has(self.cls, "__len__") else True
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.instance_attribute(self, self.cls, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.attributes.instance_attribute(self, self.cls, name)
 
-    def setattr(self, cap: Capture, name: str, value: Value) -> None:
-        cap.set_instance_attribute(self, name, value)
+    def setattr(self, cap: Machine, name: str, value: Value) -> None:
+        cap.attributes.set_instance_attribute(self, name, value)
 
-    def delattr(self, cap: Capture, name: str) -> None:
-        cap.delete_instance_attribute(self, name)
+    def delattr(self, cap: Machine, name: str) -> None:
+        cap.attributes.delete_instance_attribute(self, name)
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return cap.call_instance(self, args, kwargs)
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.calls.of_instance(self, args, kwargs)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if name.startswith("__") and name.endswith("__") and not cap.class_has(self.cls, name):
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name.startswith("__") and name.endswith("__") and not cap.classes.has(self.cls, name):
             raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
-        found = cap.special_method(self, name) if name.startswith("__") else self.getattr(cap, name)
+        found = cap.classes.special_method(self, name) if name.startswith("__") else self.getattr(cap, name)
         return cap.call(found, args, kwargs)
 
-    def iterate(self, cap: Capture) -> Value:
-        if cap.class_has(self.cls, "__iter__"):
+    def iterate(self, cap: Machine) -> Value:
+        if cap.classes.has(self.cls, "__iter__"):
             found = cap.realize(cap.call_method(self, "__iter__", [], {}))
             kind = found.python_type()
             if not any("__next__" in vars(c) for c in kind.__mro__):
-                cap.raise_type_error(f"iter() returned non-iterator of type '{type_name(kind)}'")
+                cap.raise_(TypeError, f"iter() returned non-iterator of type '{type_name(kind)}'")
             return found
-        if cap.class_has(self.cls, "__getitem__"):
-            return cap.getitem_iterator(self)
-        return cap.raise_type_error(f"'{self.cls.__name__}' object is not iterable")
+        if cap.classes.has(self.cls, "__getitem__"):
+            return cap.iteration.getitem_iterator(self)
+        return cap.raise_(TypeError, f"'{self.cls.__name__}' object is not iterable")
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         iterator = self.iterate(cap)
-        if cap.class_has(self.cls, "__len__") or cap.class_has(self.cls, "__length_hint__"):
-            cap.length_hint(self)
-        return cap.exhaust(iterator)
+        if cap.classes.has(self.cls, "__len__") or cap.classes.has(self.cls, "__length_hint__"):
+            cap.operators.length_hint(self)
+        return cap.iteration.exhaust(iterator)
 
-    def next(self, cap: Capture) -> Value | None:
-        if not cap.class_has(self.cls, "__next__"):
+    def next(self, cap: Machine) -> Value | None:
+        if not cap.classes.has(self.cls, "__next__"):
             raise Unsupported(causes.OPAQUE_ITERATOR, f"next() of {self.describe()}")
         try:
             return cap.call_method(self, "__next__", [], {})
         except Raised as error:
-            if cap.is_instance_of(error.value, StopIteration):
+            if cap.exceptions.is_instance_of(error.value, StopIteration):
                 return None
             raise
 
@@ -123,8 +120,8 @@ class Passed:
     """
 
     place: Place
-    frame: Frame
-    callers: tuple[Frame, ...]
+    frame: Any
+    callers: tuple[Any, ...]
 
     def leads_to(self, frame: Frame) -> bool:
         """Whether the variables of `frame` live as long as the entry."""
@@ -150,8 +147,8 @@ class ExceptionValue(UserObject):
     def describe(self) -> str:
         return f"exception {self.cls.__name__}"
 
-    def truth(self, cap: Capture) -> bool:
-        return True if not cap.class_has(self.cls, "__bool__") else super().truth(cap)
+    def truth(self, cap: Machine) -> bool:
+        return True if not cap.classes.has(self.cls, "__bool__") else super().truth(cap)
 
     def args_tuple(self) -> TupleValue:
         """Its `args`: the same tuple each time."""
@@ -167,7 +164,7 @@ class ExceptionValue(UserObject):
             self._traceback = TracebackValue(tuple(self.passed), born)
         return self._traceback
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if self.source is not None and self.passed and name == "__traceback__":
             raise Unsupported(causes.EXCEPTION, "the traceback of an exception from outside, raised here")
         if self.source is None:
@@ -185,11 +182,11 @@ class ExceptionValue(UserObject):
                 return self.args[0] if self.args else NONE
         return super().getattr(cap, name)
 
-    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+    def setattr(self, cap: Machine, name: str, value: Value) -> None:
         if self.source is None and name in ("args", "__context__", "__cause__", "__suppress_context__", "__traceback__"):
-            cap.mutating(self)
+            cap.effects.change(self)
             if name == "args":
-                self.args = cap.unpack(value)
+                self.args = cap.iteration.unpack(value)
             elif name == "__context__":
                 self.context = value
             elif name == "__cause__":
@@ -215,7 +212,7 @@ class TracebackValue(Value):
     def python_type(self) -> type:
         return types.TracebackType
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
     def reconstruct(self, cg: Writer) -> str:
@@ -238,29 +235,29 @@ class ClassValue(Value):
     def describe(self) -> str:
         return f"class {self.cls.__qualname__}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         meta = type(self.cls)
         asks = meta is not type and (hasattr(meta, "__bool__") or hasattr(meta, "__len__"))
         return True if not asks or hasattr(meta, "__members__") else super().truth(cap)
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.class_attribute(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.classes.attribute(self, name)
 
-    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+    def setattr(self, cap: Machine, name: str, value: Value) -> None:
         raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return cap.call_class(self, args, kwargs)
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.calls.of_class(self, args, kwargs)
 
-    def iterate(self, cap: Capture) -> Value:
+    def iterate(self, cap: Machine) -> Value:
         if hasattr(type(self.cls), "__members__"):
-            items = [cap.wrap_static(m) for m in cap.host(list, self.cls)]
-            made = cap.sequence_iterator(items, self)
+            items = [cap.world.wrap_static(m) for m in cap.host(list, self.cls)]
+            made = cap.iteration.sequence_iterator(items, self)
             made.stands_for = "the generator that goes over an enum"
             return made
         return super().iterate(cap)
 
-    def same_object(self, cap: Capture, other: Value) -> bool:
+    def same_object(self, cap: Machine, other: Value) -> bool:
         return isinstance(other, ClassValue) and other.cls is self.cls
 
     def reconstruct(self, cg: Writer) -> str:
@@ -288,15 +285,15 @@ class PythonModule(Value):
     def describe(self) -> str:
         return f"module {self.name}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         cls = type(self.module)
-        asks = cls is not types.ModuleType and any(cap.class_has(cls, name) for name in ("__bool__", "__len__"))
+        asks = cls is not types.ModuleType and any(cap.classes.has(cls, name) for name in ("__bool__", "__len__"))
         return super().truth(cap) if asks else True
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.module_attribute(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.classes.module_attribute(self, name)
 
-    def same_object(self, cap: Capture, other: Value) -> bool:
+    def same_object(self, cap: Machine, other: Value) -> bool:
         return isinstance(other, PythonModule) and other.module is self.module
 
     def reconstruct(self, cg: Writer) -> str:
@@ -313,11 +310,11 @@ class SuperValue(Value):
     def python_type(self) -> type:
         return super
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.super_attribute(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.classes.super_attribute(self, name)
 
     def reconstruct(self, cg: Writer) -> str:
         return f"super({cg.bind(self.cls, self.cls.__name__)}, {cg.value(self.obj)})"
@@ -341,22 +338,22 @@ class BuiltinValue(Value):
             return f"torch.{self.fn.__qualname__}"
         return f"builtin {getattr(self.fn, '__qualname__', self.fn)}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return cap.call_builtin(self, args, kwargs)
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return cap.calls.of_builtin(self, args, kwargs)
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name in ("__name__", "__qualname__", "__doc__", "__module__") and hasattr(self.fn, name):
-            return cap.wrap_static(getattr(self.fn, name))
+            return cap.world.wrap_static(getattr(self.fn, name))
         if isinstance(self.fn, OperatorBase):  # an overload of a packet: nobody can set another
-            return cap.wrap_static(cap.host(getattr, self.fn, name), name)
+            return cap.world.wrap_static(cap.host(getattr, self.fn, name), name)
         if isinstance(self.fn, types.BuiltinFunctionType) and not hasattr(self.fn, name):
             cap.host(getattr, self.fn, name)  # AttributeError; nobody can set it
         return super().getattr(cap, name)
 
-    def same_object(self, cap: Capture, other: Value) -> bool:
+    def same_object(self, cap: Machine, other: Value) -> bool:
         return isinstance(other, BuiltinValue) and other.fn is self.fn
 
     def reconstruct(self, cg: Writer) -> str:
@@ -385,24 +382,24 @@ class BuiltinMethod(Value):
     def describe(self) -> str:
         return f"method {self.name} of {self.owner.describe()}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name == "__self__":
             return self.owner
         if name == "__name__":
             return Constant(self.name)
         return super().getattr(cap, name)
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return cap.call_method(self.owner, self.name, args, kwargs)
 
     def reconstruct(self, cg: Writer) -> str:
         return f"{cg.value(self.owner)}.{self.name}"
 
 
-def bind_descriptor(cap: Capture, found: Value, raw: Any, obj: Value, owner: type) -> Value:
+def bind_descriptor(cap: Machine, found: Value, raw: Any, obj: Value, owner: type) -> Value:
     """What `found` (the class attribute `raw`) gives when it is read through an instance."""
     if isinstance(raw, types.FunctionType) or type(raw).__name__ in ("method_descriptor", "wrapper_descriptor"):
         return BoundMethod(obj, found)

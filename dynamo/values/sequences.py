@@ -11,18 +11,16 @@ import functools
 import itertools
 import operator
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo.guards.sources import ConstSource, Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NotConstant, Value, type_name
+from dynamo.values.base import type_name
 from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
+from dynamo.values.protocols import Machine, NotConstant, Value
+from dynamo.values.writer import Writer
 from eager import Size
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
 
 _MUTATORS: Final = frozenset("append appendleft insert pop popleft clear reverse rotate".split())
 _ITEM_MUTATORS: Final = frozenset("__setitem__ __delitem__".split())
@@ -51,21 +49,21 @@ class Sequence(Value):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.items})"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return bool(self.items)
 
-    def iterate(self, cap: Capture) -> Value:
-        return cap.sequence_iterator(self.items, self)
+    def iterate(self, cap: Machine) -> Value:
+        return cap.iteration.sequence_iterator(self.items, self)
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         return list(self.items)
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        return cap.builtin_method(self, name)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        return cap.attributes.builtin_method(self, name)
 
-    def getitem(self, cap: Capture, index: Value) -> Value:
+    def getitem(self, cap: Machine, index: Value) -> Value:
         """self[index], slices included."""
-        key = cap.index_constant(index)
+        key = cap.operators.index_constant(index)
         found = cap.host(operator.getitem, self.items if self.cls is list else self.family(self.items), key)
         if isinstance(key, slice):
             return self.like(found)
@@ -81,7 +79,7 @@ class Sequence(Value):
             return f"{self.cls.__name__}.__iter__({cg.filled(self.owner)})"
         return f"iter({cg.filled(self)})"
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__getitem__" and len(args) == 1:
             return self.getitem(cap, args[0])
         if name == "__len__":
@@ -95,28 +93,28 @@ class Sequence(Value):
         if name == "index" and args:
             return self._index(cap, args)
         if name in ("__add__", "__mul__", "__rmul__"):
-            return cap.binary({"__add__": operator.add}.get(name, operator.mul), self, args[0])
+            return cap.operators.binary({"__add__": operator.add}.get(name, operator.mul), self, args[0])
         if name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
             other = cap.realize(args[0])
             if not issubclass(other.python_type(), self.family):
                 return Constant(NotImplemented)
-            return cap.compare(getattr(operator, name), self, other)
+            return cap.operators.compare(getattr(operator, name), self, other)
         raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
-    def _compared(self, cap: Capture, other: Value, places: Iterable[int] | None = None) -> Iterator[bool]:
+    def _compared(self, cap: Machine, other: Value, places: Iterable[int] | None = None) -> Iterator[bool]:
         """Whether the items equal `other`, one after another. An __eq__ may change the sequence meanwhile, which a deque minds."""
         version = getattr(self, "version", 0)
         for i in itertools.count() if places is None else places:
             if i >= len(self.items):
                 return
-            yield cap.equal(self.items[i], other)
+            yield cap.operators.equal(self.items[i], other)
             if issubclass(self.cls, collections.deque) and getattr(self, "version", 0) != version:
                 cap.raise_(RuntimeError, "deque mutated during iteration")
 
-    def _index(self, cap: Capture, args: list[Value]) -> Value:
-        bounds = [cap.index_constant(a) for a in args[1:]]
+    def _index(self, cap: Machine, args: list[Value]) -> Value:
+        bounds = [cap.operators.index_constant(a) for a in args[1:]]
         if not all(hasattr(type(b), "__index__") for b in bounds):
-            cap.raise_type_error("slice indices must be integers or have an __index__ method")
+            cap.raise_(TypeError, "slice indices must be integers or have an __index__ method")
         start, stop = (*bounds, None, None)[:2]
         places = range(*slice(start, stop).indices(len(self.items)))
         for i, found in zip(places, self._compared(cap, args[0], places), strict=False):
@@ -124,7 +122,7 @@ class Sequence(Value):
                 return Constant(i)
         if issubclass(self.cls, tuple):
             return cap.raise_(ValueError, "tuple.index(x): x not in tuple")
-        needle = cap.to_text(args[0], repr).as_constant()
+        needle = cap.formatting.text(args[0], repr).as_constant()
         return cap.raise_(ValueError, f"{needle} is not in {self.cls.__name__}")
 
 
@@ -142,18 +140,18 @@ class TupleValue(Sequence):
     def like(self, items: list[Value]) -> Value:
         return TupleValue(list(items), None, Size if self.cls is Size else tuple)
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         fields = getattr(self.cls, "_fields", ())
         if name in fields:
             return self.items[fields.index(name)]
         if self.cls is not tuple and self.cls is not Size:
-            return cap.instance_attribute(self, self.cls, name)
+            return cap.attributes.instance_attribute(self, self.cls, name)
         return super().getattr(cap, name)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "numel" and self.cls is Size:
             one: Value = Constant(1)
-            return functools.reduce(lambda a, b: cap.binary(operator.mul, a, b), self.items, one)
+            return functools.reduce(lambda a, b: cap.operators.binary(operator.mul, a, b), self.items, one)
         if name == "__hash__":
             return Constant(cap.host(hash, self.as_constant())) if self.is_constant else super().call_method(cap, name, args, kwargs)
         return super().call_method(cap, name, args, kwargs)
@@ -192,14 +190,14 @@ class ListValue(Sequence):
         made.trim(False)
         return made
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name == "maxlen" and self.cls is not list:
             return Constant(self.maxlen)
         return super().getattr(cap, name)
 
-    def changed(self, cap: Capture) -> None:
+    def changed(self, cap: Machine) -> None:
         """Note a mutation that is about to happen."""
-        cap.mutating(self)
+        cap.effects.change(self)
         self.mutated = True
         self.version += 1
 
@@ -211,9 +209,9 @@ class ListValue(Sequence):
             else:
                 del self.items[:surplus]
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__reversed__" and self.cls is list:
-            return cap.reversed_iterator(self)
+            return cap.iteration.reversed_iterator(self)
         if name in _MUTATORS and not kwargs:
             return self._mutate(cap, name, args)
         if name in ("extend", "extendleft", "__iadd__"):
@@ -229,20 +227,20 @@ class ListValue(Sequence):
             return self._sort(cap, kwargs)
         if name == "__imul__":
             self.changed(cap)
-            self.items[:] = cap.host(operator.mul, list(self.items), cap.index_constant(args[0]))
+            self.items[:] = cap.host(operator.mul, list(self.items), cap.operators.index_constant(args[0]))
             return self
         return super().call_method(cap, name, args, kwargs)
 
-    def _mutate(self, cap: Capture, name: str, args: list[Value]) -> Value:
+    def _mutate(self, cap: Machine, name: str, args: list[Value]) -> Value:
         host: Any = self.items if self.cls is list else collections.deque(self.items, self.maxlen)
         if not hasattr(host, name):
             return cap.raise_(AttributeError, f"'{type_name(self.cls)}' object has no attribute '{name}'")
         if name in ("append", "appendleft"):
             given: list[Any] = list(args)
         elif name == "insert" and len(args) == 2:
-            given = [cap.index_constant(args[0]), args[1]]
+            given = [cap.operators.index_constant(args[0]), args[1]]
         else:
-            given = [cap.index_constant(a) for a in args]
+            given = [cap.operators.index_constant(a) for a in args]
         found = cap.host(getattr(host, name), *given)
         self.changed(cap)
         if host is not self.items:
@@ -250,31 +248,31 @@ class ListValue(Sequence):
         self.trim(name == "appendleft")
         return NONE if found is None else found
 
-    def extend(self, cap: Capture, other: Value, left: bool = False) -> None:
+    def extend(self, cap: Machine, other: Value, left: bool = False) -> None:
         """Append what iterating `other` gives (one by one, as Python does)."""
         other = cap.realize(other)
-        iterator = cap.iterate(other)
-        if not isinstance(other, Sequence) and any(cap.class_has(other.python_type(), n) for n in ("__len__", "__length_hint__")):
-            cap.length_hint(other)
+        iterator = cap.iteration.iter(other)
+        if not isinstance(other, Sequence) and any(cap.classes.has(other.python_type(), n) for n in ("__len__", "__length_hint__")):
+            cap.operators.length_hint(other)
         if other is self:
             new = list(self.items)
             self.changed(cap)
             self.items[:] = [*reversed(new), *new] if left else [*new, *new]
             self.trim(left)
             return
-        while (item := cap.next(iterator)) is not None:
+        while (item := cap.iteration.next(iterator)) is not None:
             self.changed(cap)
             self.items.insert(0, item) if left else self.items.append(item)
             self.trim(left)
 
-    def _set_items(self, cap: Capture, name: str, args: list[Value]) -> Value:
-        key = cap.index_constant(args[0])
+    def _set_items(self, cap: Machine, name: str, args: list[Value]) -> Value:
+        key = cap.operators.index_constant(args[0])
         if self.cls is not list:
             cap.host(operator.setitem, collections.deque(self.items), key, None)  # its own errors
         if name == "__delitem__":
             cap.host(operator.delitem, self.items, key)
         elif isinstance(key, slice):
-            new = self.items if args[1] is self else cap.unpack(args[1])
+            new = self.items if args[1] is self else cap.iteration.unpack(args[1])
             cap.host(operator.setitem, self.items, key, list(new))
         else:
             cap.host(operator.setitem, self.items, key, args[1])
@@ -283,17 +281,18 @@ class ListValue(Sequence):
         self.changed(cap)
         return NONE
 
-    def _remove(self, cap: Capture, item: Value) -> Value:
+    def _remove(self, cap: Machine, item: Value) -> Value:
         for i, candidate in enumerate(self.items):
-            if cap.equal(candidate, item):
+            if cap.operators.equal(candidate, item):
                 self.changed(cap)
                 del self.items[i]
                 return NONE
-        missing = "list.remove(x): x not in list" if self.cls is list else f"{cap.to_text(item, repr).as_constant()} is not in deque"
+        text = "list.remove(x): x not in list"
+        missing = text if self.cls is list else f"{cap.formatting.text(item, repr).as_constant()} is not in deque"
         return cap.raise_(ValueError, missing)
 
-    def _sort(self, cap: Capture, kwargs: dict[str, Value]) -> Value:
-        items = cap.sorted(list(self.items), kwargs)
+    def _sort(self, cap: Machine, kwargs: dict[str, Value]) -> Value:
+        items = cap.iteration.sorted(list(self.items), kwargs)
         self.changed(cap)
         self.items[:] = items
         return NONE
@@ -328,21 +327,21 @@ class RangeValue(Value):
     def as_constant(self) -> Any:
         return self.value
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return bool(self.value)
 
-    def iterate(self, cap: Capture) -> Value:
-        return cap.range_iterator(self.value)
+    def iterate(self, cap: Machine) -> Value:
+        return cap.iteration.range_iterator(self.value)
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         return [Constant(i) for i in self.value]
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name in ("start", "stop", "step"):
             return Constant(getattr(self.value, name))
-        return cap.builtin_method(self, name)
+        return cap.attributes.builtin_method(self, name)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__iter__":
             return self.iterate(cap)
         if not hasattr(range, name):
@@ -351,7 +350,7 @@ class RangeValue(Value):
             given = [a.as_constant() for a in args]
         except NotConstant:
             raise Unsupported(causes.OPAQUE_OBJECT, f"range.{name}()") from None
-        return cap.wrap_new(cap.host(getattr(self.value, name), *given))
+        return cap.world.wrap_new(cap.host(getattr(self.value, name), *given))
 
     def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
@@ -372,17 +371,17 @@ class SliceValue(Value):
     def as_constant(self) -> Any:
         return slice(*(p.as_constant() for p in self.parts))
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name in ("start", "stop", "step"):
             return self.parts[("start", "stop", "step").index(name)]
-        return cap.builtin_method(self, name)
+        return cap.attributes.builtin_method(self, name)
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "indices":
-            return cap.wrap_new(cap.host(self.as_constant().indices, args[0].as_constant()))
+            return cap.world.wrap_new(cap.host(self.as_constant().indices, args[0].as_constant()))
         return super().call_method(cap, name, args, kwargs)
 
     def reconstruct(self, cg: Writer) -> str:

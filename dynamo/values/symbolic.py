@@ -7,17 +7,14 @@ is now, and the compiled code is guarded to be used for that number alone. What 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo.guards.sources import Source
 from dynamo.values.constant import Constant
+from dynamo.values.protocols import Machine, Value
+from dynamo.values.writer import Writer
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.base import Value
-    from dynamo.values.writer import Writer
 
 
 class SymbolicValue(Constant):
@@ -30,7 +27,7 @@ class SymbolicValue(Constant):
         self.source = source
 
     @property
-    def value(self) -> Any:  # type: ignore[override]
+    def value(self) -> Any:
         return self.kind(self.symbolic)
 
     def __repr__(self) -> str:
@@ -48,10 +45,10 @@ class SymbolicValue(Constant):
     def describe(self) -> str:
         return f"a symbolic {self.kind.__name__} {self.symbolic!r}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return bool(self.symbolic)
 
-    def same_object(self, cap: Capture, other: Value) -> bool:
+    def same_object(self, cap: Machine, other: Value) -> bool:
         if self is other:
             return True
         return Constant(self.value, self.source).same_object(cap, other)
@@ -91,7 +88,7 @@ class SymbolicText(Constant):
         self.source = None
 
     @property
-    def value(self) -> str:  # type: ignore[override]
+    def value(self) -> str:
         return "".join(part if isinstance(part, str) else str(part.value) for part in self.parts)
 
     def python_type(self) -> type:

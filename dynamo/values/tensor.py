@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dynamo.guards.sources import AttrSource, Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
+from dynamo.values.protocols import Machine, Value
+from dynamo.values.writer import Writer
 from eager import Tensor
 from eager.nn.parameter import Parameter
 from fxir.ir.node import Node
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.ndarray import NdArrayValue
-    from dynamo.values.writer import Writer
 
 TENSOR_TYPES: Final = frozenset({Tensor, Parameter})
 
@@ -51,7 +47,7 @@ class TensorValue(Value):
         self.source = source
         self.real = real
         self.cls: type = type(real) if real is not None else type(fake)
-        self.array: NdArrayValue | None = None  # what its numpy() gave
+        self.array: Value | None = None  # what its numpy() gave
         self.became: Became | None = None
 
     def __repr__(self) -> str:
@@ -63,66 +59,66 @@ class TensorValue(Value):
     def describe(self) -> str:
         return f"a tensor {self.source.name if self.source else ''} of shape {list(self.fake.shape)}".replace("  ", " ")
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         if self.fake.numel() != 1:
             cap.host(Tensor.__bool__, self.fake)  # raises what eager raises
         raise Unsupported(causes.DATA_DEPENDENT_BRANCH, f"the truth of {self.describe()}")
 
-    def getattr(self, cap: Capture, name: str) -> Value:
-        replaced = cap.replaced_in_tensor(name, self.cls)
+    def getattr(self, cap: Machine, name: str) -> Value:
+        replaced = cap.recorder.replaced_in_tensor(name, self.cls)
         if replaced is not None:
-            return cap.bind_class_attribute(self, self.cls, name, replaced)
+            return cap.attributes.bind(self, self.cls, name, replaced)
         if name in _PLAIN_ATTRIBUTES:
-            return cap.wrap_new(getattr(self.fake, name))
+            return cap.world.wrap_new(getattr(self.fake, name))
         if name in _TENSOR_PROPERTIES:
-            return cap.tensor_call(getattr, [self, Constant(name)], {})
+            return cap.recorder.call(getattr, [self, Constant(name)], {})
         if name == "grad":
             return self._grad(cap)
         if name in ("is_leaf", "grad_fn"):
             return self._history(cap, name)
         if name == "__class__":
-            return cap.wrap_static(self.cls)
+            return cap.world.wrap_static(self.cls)
         if name == "__dict__":
             raise Unsupported(causes.TENSOR_ATTRIBUTE, "tensor.__dict__")
         if self.real is not None and name in getattr(self.real, "__dict__", {}):
             assert self.source is not None
-            return cap.wrap(self.real.__dict__[name], AttrSource(self.source, name))
+            return cap.world.wrap(self.real.__dict__[name], AttrSource(self.source, name))
         if hasattr(Tensor, name):
             if name in _NOT_METHODS or not callable(getattr(Tensor, name)):
                 raise Unsupported(causes.TENSOR_ATTRIBUTE, f"{self.describe()}.{name}")
             return TensorMethod(self, name)
         if self.source is not None:
-            cap.guard("no_attr", self.source, name)
+            cap.world.guard("no_attr", self.source, name)
         return cap.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
 
-    def _grad(self, cap: Capture) -> Value:
+    def _grad(self, cap: Machine) -> Value:
         if self.source is None or self.real is None:
             if not self.fake.is_leaf:
                 raise Unsupported(causes.AUTOGRAD, "the grad of an intermediate tensor")
             return NONE
-        return cap.wrap(self.real.grad, AttrSource(self.source, "grad"))
+        return cap.world.wrap(self.real.grad, AttrSource(self.source, "grad"))
 
-    def _history(self, cap: Capture, name: str) -> Value:
+    def _history(self, cap: Machine, name: str) -> Value:
         """x.is_leaf or x.grad_fn. Of a tensor from outside no other guard tells."""
         is_leaf = self.fake.is_leaf
         if self.source is not None and self.real is not None:
             is_leaf = self.real.is_leaf
-            cap.wrap(is_leaf, AttrSource(self.source, "is_leaf"))
+            cap.world.wrap(is_leaf, AttrSource(self.source, "is_leaf"))
         if name == "is_leaf":
             return Constant(is_leaf)
         return NONE if is_leaf else GradFn(self)
 
-    def setattr(self, cap: Capture, name: str, value: Value) -> None:
+    def setattr(self, cap: Machine, name: str, value: Value) -> None:
         if name == "data" and isinstance(value, TensorValue) and _same_memory(self.fake, value.fake):
             return  # the end of `x.data *= y`: the write has happened
         raise Unsupported(causes.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
-    def call_method(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        replaced = cap.replaced_in_tensor(name, self.cls)
+    def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        replaced = cap.recorder.replaced_in_tensor(name, self.cls)
         if replaced is not None:
-            return cap.call(cap.bind_class_attribute(self, self.cls, name, replaced), args, kwargs)
+            return cap.call(cap.attributes.bind(self, self.cls, name, replaced), args, kwargs)
         if name == "numpy" and not args and not kwargs:
-            return cap.array_of(self)
+            return cap.arrays.of(self)
         if name in _READS_DATA:
             number = self._read(cap, name) if not (args or kwargs) else None
             if number is not None:
@@ -137,61 +133,61 @@ class TensorValue(Value):
         if name in _NEEDS_ENGINE:
             raise Unsupported(causes.AUTOGRAD, f".{name}() of {self.describe()}")
         if name == "__len__":
-            return cap.wrap_new(self.fake.shape[0] if self.fake.ndim else cap.host(len, self.fake))
+            return cap.world.wrap_new(self.fake.shape[0] if self.fake.ndim else cap.host(len, self.fake))
         if name in ("__hash__", "__format__", "__reduce_ex__", "__deepcopy__"):
             raise Unsupported(causes.IDENTITY, f"{name} of {self.describe()}")
         if name == "__iter__":
             return self.iterate(cap)
         if name == "__setitem__":
-            cap.set_tensor_item(self, *args)
+            cap.items.set(self, *args)
             return NONE
         if name == "__getitem__":
-            return cap.tensor_item(self, *args)
+            return cap.items.get(self, *args)
         if name in ("register_forward_hook", "_set_impl"):
             raise Unsupported(causes.TENSOR_ATTRIBUTE, f".{name}()")
-        return cap.tensor_method(name, [self, *args], kwargs)
+        return cap.recorder.method(name, [self, *args], kwargs)
 
-    def _is_over_input(self, cap: Capture) -> bool:
+    def _is_over_input(self, cap: Machine) -> bool:
         """Whether the tensor is in memory that comes from outside: where in it, its fake does not know."""
         memory = self.fake.untyped_storage().root
-        return any(v.fake.untyped_storage().root is memory for v in cap.inputs)
+        return any(v.fake.untyped_storage().root is memory for v in cap.recorder.inputs)
 
-    def _read(self, cap: Capture, name: str) -> Value | None:
+    def _read(self, cap: Machine, name: str) -> Value | None:
         """x.item() and its kin as symbols, where they may be."""
         if name == "tolist":
-            return cap.list_of(self)
+            return cap.data.list_of(self)
         kinds = {"item": None, "__int__": int, "__float__": float}
-        return cap.number_of(self, kinds[name]) if name in kinds else None
+        return cap.data.number_of(self, kinds[name]) if name in kinds else None
 
-    def _requires_grad(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def _requires_grad(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         given = [*args, *kwargs.values()]
         wanted = given[0].truth(cap) if given else True
         if wanted == self.fake.requires_grad:
             return self
         if self.source is not None:
             raise Unsupported(causes.AUTOGRAD, f".requires_grad_() of {self.describe()}")
-        cap.tensor_effect(set_requires_grad, [self, Constant(wanted)])
+        cap.recorder.effect(set_requires_grad, [self, Constant(wanted)])
         self.born = cap.steps
         return self
 
-    def _become(self, cap: Capture, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def _become(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """x.unsqueeze_(...) and its like: from here on x is the view. Of a tensor from outside others see the change: a break."""
-        if self.source is not None or self.is_new_leaf or self.node.graph is not cap.graph or cap.transforming:
-            return cap.tensor_method(name, [self, *args], kwargs)  # refused there
-        if self.fake.requires_grad and not cap.grad_mode:  # it keeps its history, which knows nothing of the new shape
+        if self.source is not None or self.is_new_leaf or self.node.graph is not cap.graphs.graph or cap.recorder.transforming:
+            return cap.recorder.method(name, [self, *args], kwargs)  # refused there
+        if self.fake.requires_grad and not cap.modes.grad:  # it keeps its history, which knows nothing of the new shape
             raise Unsupported(causes.AUTOGRAD, f".{name}() of {self.describe()} that wants a gradient, without grad mode")
-        view = cap.tensor_method(_VIEWS_IN_PLACE[name], [self, *args], kwargs)
+        view = cap.recorder.method(_VIEWS_IN_PLACE[name], [self, *args], kwargs)
         assert isinstance(view, TensorValue)
         if view is not self:
-            cap.mutating(self)
+            cap.effects.change(self)
             known = Became(self.node) if self.fake._base is None else self.became
             self.became = None  # of a view: it comes out of the graph as what it is
             if known is not None:
                 self.became = Became(known.node, (*known.calls, (name, tuple(args), dict(kwargs))))
-                cap.became.append(self)
-            del cap.fakes[id(self.fake)]
+                cap.recorder.became.append(self)
+            del cap.recorder.fakes[id(self.fake)]
             self.node, self.fake = view.node, view.fake
-            cap.fakes[id(self.fake)] = self
+            cap.recorder.fakes[id(self.fake)] = self
         return self
 
     @property
@@ -202,15 +198,15 @@ class TensorValue(Value):
         except RuntimeError:  # a view made without gradients, whose base was written to with them: its history is forbidden
             return False
 
-    def iterate(self, cap: Capture) -> Value:
+    def iterate(self, cap: Machine) -> Value:
         if self.fake.ndim == 0:
-            return cap.raise_type_error("iteration over a 0-d tensor")
-        return cap.sequence_iterator(self.unpack(cap), self)
+            return cap.raise_(TypeError, "iteration over a 0-d tensor")
+        return cap.iteration.sequence_iterator(self.unpack(cap), self)
 
-    def unpack(self, cap: Capture) -> list[Value]:
+    def unpack(self, cap: Machine) -> list[Value]:
         if self.fake.ndim == 0:
-            cap.raise_type_error("iteration over a 0-d tensor")
-        return [cap.tensor_call(operator.getitem, [self, Constant(i)], {}) for i in range(self.fake.shape[0])]
+            cap.raise_(TypeError, "iteration over a 0-d tensor")
+        return [cap.recorder.call(operator.getitem, [self, Constant(i)], {}) for i in range(self.fake.shape[0])]
 
     def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
@@ -257,7 +253,7 @@ class GradFn(Value):
     def python_type(self) -> type:
         return type(self.tensor.fake.grad_fn)
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
     def reconstruct(self, cg: Writer) -> str:
@@ -277,17 +273,17 @@ class TensorMethod(Value):
     def describe(self) -> str:
         return f"method {self.name} of {self.tensor.describe()}"
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def getattr(self, cap: Capture, name: str) -> Value:
+    def getattr(self, cap: Machine, name: str) -> Value:
         if name == "__self__":
             return self.tensor
         if name == "__name__":
             return Constant(self.name)
         return super().getattr(cap, name)
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.tensor.call_method(cap, self.name, args, kwargs)
 
     def reconstruct(self, cg: Writer) -> str:

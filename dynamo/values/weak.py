@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo.guards.sources import Source, WeakSource
-from dynamo.values.base import Value
 from dynamo.values.constant import NONE
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-    from dynamo.values.writer import Writer
+from dynamo.values.protocols import Machine, Value
+from dynamo.values.writer import Writer
 
 
 class WeakReference(Value):
@@ -24,15 +21,15 @@ class WeakReference(Value):
     def python_type(self) -> type:
         return weakref.ref
 
-    def truth(self, cap: Capture) -> bool:
+    def truth(self, cap: Machine) -> bool:
         return True
 
-    def call(self, cap: Capture, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, cap: Machine, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """reference()"""
         if args or kwargs:
             return super().call(cap, args, kwargs)
         found = self.real()
-        return NONE if found is None else cap.wrap(found, WeakSource(self.real, f"{self.source.name}()"))  # the dead stay dead
+        return NONE if found is None else cap.world.wrap(found, WeakSource(self.real, f"{self.source.name}()"))  # the dead stay dead
 
     def reconstruct(self, cg: Writer) -> str:
         return cg.source(self.source)

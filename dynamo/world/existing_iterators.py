@@ -7,19 +7,17 @@ such. Their position is guarded; what the captured program takes from them is ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dynamo import _native
 from dynamo.guards.sources import ConstSource, ItemSource, IteratorOwnerSource, Source
-from dynamo.values.base import Opaque, Value
+from dynamo.values.base import Opaque
 from dynamo.values.constant import Constant
 from dynamo.values.iterators import DictIterator, EnumerateIterator, RangeIterator, SequenceIterator, ZipIterator
 from dynamo.values.mappings import DICT_TYPES, DictValue
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from eager.nn._base import Registry
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
 
 _OVER_SEQUENCE: Final[dict[type, type]] = {type(iter([])): list, type(iter(())): tuple}
 _OVER_TEXT: Final = frozenset((type(iter("a")), type(iter("\u00e9")), type(iter(b""))))
@@ -30,10 +28,10 @@ _OVER_DICT: Final[dict[type, str]] = {
 STANDING_TYPES: Final[frozenset[type]] = frozenset((*_OVER_SEQUENCE, *_OVER_TEXT, _OVER_RANGE, *_OVER_DICT, enumerate, zip))
 
 
-def wrap_standing(cap: Capture, real: Any, source: Source) -> Value:
+def wrap_standing(cap: Machine, real: Any, source: Source) -> Value:
     """The value of an iterator of STANDING_TYPES; one that cannot be followed can only be passed along."""
     position = _position(real)
-    if position is None or not cap.dynamic.stays(source.name, position):
+    if position is None or not cap.symbols.dynamic.stays(source.name, position):
         return Opaque(real, source)
     return _follow(cap, real, source)
 
@@ -69,11 +67,11 @@ def _rest(state: tuple[range, int | None]) -> range:
     return state[0][state[1] or 0 :]
 
 
-def _follow(cap: Capture, real: Any, source: Source) -> Value:
+def _follow(cap: Machine, real: Any, source: Source) -> Value:
     kind, state, over = type(real), _native.iterator_state(real), IteratorOwnerSource(source, "")
     owner = _native.iterator_owner(real)
-    cap.guard("type", source, kind)
-    cap.guard("iterator_state", source, state)
+    cap.world.guard("type", source, kind)
+    cap.world.guard("iterator_state", source, state)
     if kind is _OVER_RANGE:
         return RangeIterator(_rest(state), source)
     if kind in _OVER_TEXT:
@@ -82,27 +80,27 @@ def _follow(cap: Capture, real: Any, source: Source) -> Value:
     if kind is enumerate:
         return EnumerateIterator(_inner(cap, owner, over), state, source)
     if kind is zip:
-        cap.guard("len", over, len(owner))
+        cap.world.guard("len", over, len(owner))
         return ZipIterator([_inner(cap, i, ItemSource(over, n)) for n, i in enumerate(owner)], state, source)
     if type(owner) is Registry and not source.is_constant_rooted:
-        cap.guard("is", over, owner)
-        container = cap.wrap(owner, ConstSource(owner, over.name))
+        cap.world.guard("is", over, owner)
+        container = cap.world.wrap(owner, ConstSource(owner, over.name))
     else:
-        container = cap.wrap(owner, over)
+        container = cap.world.wrap(owner, over)
     if kind in _OVER_DICT:
         assert isinstance(container, DictValue)
-        if list(container.entries) != [cap.hash_key(cap.wrap_static(k)) for k in owner]:
+        if list(container.entries) != [cap.operators.hash_key(cap.world.wrap_static(k)) for k in owner]:
             return Opaque(real, source)  # the captured program changed it already: where it stands is not told by a count
         return DictIterator(container, _OVER_DICT[kind], source, len(container.entries) - state)
     assert isinstance(container, ListValue | TupleValue)
     return SequenceIterator(container.items, container, source, state, len(owner) - state)
 
 
-def _inner(cap: Capture, real: Any, source: Source) -> Value:
+def _inner(cap: Machine, real: Any, source: Source) -> Value:
     """As `Capture.wrap`, for an iterator that enumerate or zip goes over: its position is part of theirs."""
-    known = cap.by_id.get(id(real))
+    known = cap.world.by_id.get(id(real))
     if known is not None:
-        return cap.wrap(real, source)
-    made = cap.by_id[id(real)] = _follow(cap, real, source)
-    cap.keep.append(real)
+        return cap.world.wrap(real, source)
+    made = cap.world.by_id[id(real)] = _follow(cap, real, source)
+    cap.world.keep.append(real)
     return made

@@ -7,43 +7,68 @@ indistinguishable from the writes one by one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
 
-from dynamo.values.base import Value
 from dynamo.values.functions import CellValue
 from dynamo.values.iterators import Iterator
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.objects import DELETED, ExceptionValue, UserObject
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue
+from dynamo.values.writer import Writer
 from eager.nn import Module
-
-if TYPE_CHECKING:
-    from dynamo.builtins.lru_cache import Asked
-    from dynamo.values.writer import Writer
 
 _NOTHING: Final[dict[str, Any]] = {}
 
 
-def _meet(cap: Any, obj: Value) -> None:
-    """An attribute of `obj` is about to change, and with it the dict of its attributes."""
-    if obj.source is not None and getattr(obj, "real", None) is not None:
-        cap.meet_namespace(obj)
+@dataclass(slots=True, eq=False)
+class Asked:
+    """One call of a function behind functools.lru_cache. ahead: called at capture, on behalf of the compiled code's first run."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    ahead: bool = True
 
 
 class Effects:
-    """Pending writes. Reads go through here first."""
+    """Owns the pending writes, which reads of the captured program see first, and counts what changes.
 
-    def __init__(self) -> None:
+    mutations: changes so far. outside: changes among them to objects that the captured program did not make.
+    """
+
+    def __init__(self, cap: Machine) -> None:
+        self.cap = cap
+        self.mutations = 0
+        self.outside = 0
         self._attributes: dict[int, tuple[Value, dict[str, Any]]] = {}
         self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self._order: dict[int, Value] = {}  # existing things written, by first write
         self._asked: list[Asked] = []
         self._set_again: set[tuple[int, str]] = set()  # attributes deleted and then set, which moves them to the end
 
+    def release(self) -> None:
+        """Drop the pending writes."""
+        self._attributes.clear()
+        self._globals.clear()
+        self._order.clear()
+        self._asked.clear()
+
     # -- recording ---------------------------------------------------------------------------------------------
-    def touch(self, value: Value) -> None:
-        """Note that `value` is about to change."""
+    def change(self, value: Value | None) -> None:
+        """`value`, or something that is no value, is about to change: an instruction that fails after this cannot be undone.
+
+        Raises: Unsupported if the code that is followed runs at another time, and may not change the value.
+        """
+        self.mutations += 1
+        if value is None:
+            self.outside += 1
+            return
+        self.cap.graphs.check_change(value)
         if value.source is not None:
+            self.outside += 1
             self._order.setdefault(id(value), value)
 
     def attributes_of(self, obj: Value) -> dict[str, Any]:
@@ -55,18 +80,22 @@ class Effects:
         """An attribute that a new object comes with."""
         self._attributes.setdefault(id(obj), (obj, {}))[1][name] = value
 
-    def set_attribute(self, cap: Any, obj: Value, name: str, value: Value) -> None:
-        _meet(cap, obj)
-        cap.mutating(obj)
+    def set_attribute(self, obj: Value, name: str, value: Value) -> None:
+        self._change_attributes(obj)
         pending = self._attributes.setdefault(id(obj), (obj, {}))[1]
         if pending.get(name) is DELETED:
             del pending[name]
             self._set_again.add((id(obj), name))
         pending[name] = value
 
-    def delete_attribute(self, cap: Any, obj: Value, name: str) -> None:
-        _meet(cap, obj)
-        cap.mutating(obj)
+    def _change_attributes(self, obj: Value) -> None:
+        """An attribute of `obj` is about to change, and with it the dict of its attributes."""
+        if obj.source is not None and getattr(obj, "real", None) is not None:
+            self.cap.attributes.meet_namespace(obj)
+        self.change(obj)
+
+    def delete_attribute(self, obj: Value, name: str) -> None:
+        self._change_attributes(obj)
         pending = self._attributes.setdefault(id(obj), (obj, {}))[1]
         if obj.source is None:
             pending.pop(name, None)

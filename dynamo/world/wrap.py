@@ -15,11 +15,12 @@ import gc
 import re
 import types
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from dynamo import _native
+from dynamo.guards.program import GuardSet
 from dynamo.guards.sources import (
     ArrayMemorySource,
     AttrSource,
@@ -41,7 +42,7 @@ from dynamo.guards.sources import (
 from dynamo.policy import callees
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp
-from dynamo.values.base import Lazy, Opaque, Value
+from dynamo.values.base import Lazy, Opaque
 from dynamo.values.builtin_subclasses import (
     SCALAR_BASES,
     ContainerObject,
@@ -56,10 +57,11 @@ from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.mappings import DICT_TYPES, DictValue, DictView, ProxyValue, SetValue
 from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.objects import BuiltinValue, ClassValue, ExceptionValue, PythonModule, UserObject
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.set_order import History
 from dynamo.values.symbolic import SymFloatValue, SymIntValue
-from dynamo.values.tensor import TENSOR_TYPES, TensorValue
+from dynamo.values.tensor import TENSOR_TYPES
 from dynamo.values.weak import WeakReference
 from dynamo.world.existing_iterators import STANDING_TYPES, wrap_standing
 from eager import Size, Tensor
@@ -69,11 +71,6 @@ from eager.base.symint import SymInt
 from eager.nn import Module
 from eager.nn._base import Registry
 from eager.nn.parameter import Parameter
-
-if TYPE_CHECKING:
-    from dynamo.guards.program import GuardSet
-    from dynamo.policy.dynamic_sizes import Dynamic
-    from fxir.base.origin import Origin
 
 BUILTIN_FUNCTION_TYPES: Final = (
     types.BuiltinFunctionType,
@@ -119,22 +116,22 @@ def _changes_class(real: Any) -> bool:
     return not type(real).__flags__ & _IMMUTABLE_TYPE or issubclass(type(real), types.ModuleType)
 
 
-class Wrapping:
-    """Part of Capture: guards and wraps."""
+class World:
+    """Owns the values of real objects, by their ids, and the guards that these need.
 
-    guards: GuardSet
-    by_id: dict[int, Value]
-    keep: list[Any]
-    dynamic: Dynamic
+    by_id: the value of each real object that was looked at. keep: these objects, so that no id is used twice.
+    """
 
-    if TYPE_CHECKING:
-        origin: Origin | None
+    def __init__(self, cap: Machine) -> None:
+        self.cap = cap
+        self.guards = GuardSet()
+        self.by_id: dict[int, Value] = {}
+        self.keep: list[Any] = []
 
-        def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue: ...
-        def constant_array(self, array: Any) -> Value: ...
-        def wrap_symbolic_int(self, real: int, source: Source) -> SymIntValue | None: ...
-        def wrap_symbolic_float(self, real: float, source: Source) -> SymFloatValue | None: ...
-        def hash_key(self, value: Value) -> Any: ...
+    def release(self) -> None:
+        """Drop the program's objects."""
+        self.by_id.clear()
+        self.keep.clear()
 
     # -- guards ------------------------------------------------------------------------------------------------
     def guard(self, kind: str, sources: Any, *operands: Any) -> None:
@@ -147,23 +144,19 @@ class Wrapping:
         if not self.guards.new(kind, where, operands):
             return  # most facts are used many times
         watch, epoch = _watched(kind, first, operands) if constant else (None, False)
-        self.guards.append(kind, where, operands, self.origin, watch, epoch)
+        self.guards.append(kind, where, operands, self.cap.origin, watch, epoch)
 
-    def existing_same(self, a: Value, b: Value) -> bool:
+    def tell_apart(self, a: Value, b: Value) -> bool:
         """`is` between two existing values: each object has one value, so they differ; guard that they go on to."""
         assert a.source is not None and b.source is not None
         if not (a.source.is_constant_rooted and b.source.is_constant_rooted):
-            self.guards.add("distinct", (a.source, b.source), origin=self.origin)
+            self.guards.add("distinct", (a.source, b.source), origin=self.cap.origin)
         return False
 
     # -- wrapping ----------------------------------------------------------------------------------------------
     def lazy(self, real: Any, source: Source) -> Value:
         """A value that is looked at when somebody needs to know it."""
-        return Lazy(self, real, source)  # type: ignore[arg-type]
-
-    def realize(self, value: Value) -> Value:
-        """Look at a lazy value."""
-        return value.realize(self) if isinstance(value, Lazy) else value  # type: ignore[arg-type]
+        return Lazy(self.cap, real, source)
 
     def wrap_static(self, real: Any, label: str = "") -> Value:
         """An object known to the capture itself: nothing to guard."""
@@ -185,35 +178,35 @@ class Wrapping:
             new = DictValue()
             for k, v in real.items():
                 key = self.wrap_new(k)
-                new.entries[self.hash_key(key)] = (key, self.wrap_new(v))
+                new.entries[self.cap.operators.hash_key(key)] = (key, self.wrap_new(v))
             return new
         if type(real) is range:
             return RangeValue(real)
         if type(real) is slice:
             return SliceValue(self.wrap_new(real.start), self.wrap_new(real.stop), self.wrap_new(real.step))
         if type(real) in _FINISHED_ITERATORS:
-            return self.sequence_iterator([self.wrap_new(v) for v in real], NONE)  # type: ignore[attr-defined,no-any-return]
+            return self.cap.iteration.sequence_iterator([self.wrap_new(v) for v in real], NONE)
         if type(real) is np.ndarray:
-            return self.constant_array(real)  # another one at each call
+            return self.cap.arrays.constant(real)  # another one at each call
         return self.wrap_static(real)
 
     def wrap(self, real: Any, source: Source) -> Value:
         """The value of the existing object `real`, found at `source`."""
         kind = type(real)
         if kind in (int, float) and not isinstance(source, ConstSource):
-            symbolic = self.wrap_symbolic_int(real, source) if kind is int else self.wrap_symbolic_float(real, source)
+            symbolic = self.cap.symbols.wrap_int(real, source) if kind is int else self.cap.symbols.wrap_float(real, source)
             if symbolic is not None:
                 return symbolic
         if kind in CONSTANT_TYPES and (isinstance(source, ConstSource) or told_by_equality(real)):
             if not isinstance(source, ConstSource):
-                guard_constant(self, real, source)  # type: ignore[arg-type]
+                guard_constant(self.cap, real, source)
             return Constant(real, source if not isinstance(source, ConstSource) else None)
         if kind in TENSOR_TYPES:
             source = self._tensor_place(real, source)
         known = self.by_id.get(id(real))
         if known is not None and known.source is not None:
             if known.source != source and not (source.is_constant_rooted and known.source.is_constant_rooted):
-                self.guards.add("same", (known.source, source), origin=self.origin)
+                self.guards.add("same", (known.source, source), origin=self.cap.origin)
             elif known.source != source and not isinstance(source, ConstSource):
                 self.guard("is", source, real)
             return known
@@ -233,17 +226,18 @@ class Wrapping:
             for key in keys:
                 wrapped = self.wrap_static(key)
                 item = dict.__getitem__(real, key)
-                value.entries[self.hash_key(wrapped)] = (wrapped, self.lazy(item, DictItemSource(source, key)))
+                value.entries[self.cap.operators.hash_key(wrapped)] = (wrapped, self.lazy(item, DictItemSource(source, key)))
             return value
         if base in SCALAR_BASES:
             plain = plain_scalar(real, base)
             self.guard("content_eq", source, plain)
             return Constant(plain)
-        self.guard("len", source, base.__len__(real))  # type: ignore[attr-defined]
-        items = [self.lazy(v, ContentSource(source, i)) for i, v in enumerate(base.__iter__(real))]  # type: ignore[attr-defined]
+        own: Any = base  # not the methods of the instance's class, which are the program's to call
+        self.guard("len", source, own.__len__(real))
+        items = [self.lazy(v, ContentSource(source, i)) for i, v in enumerate(own.__iter__(real))]
         return ListValue(items, source) if base is list else TupleValue(items, source)
 
-    def _held(self, real: Any, source: Source) -> Source:
+    def held(self, real: Any, source: Source) -> Source:
         """Guard the identity of `real`; from here on it is a constant of the entry."""
         if isinstance(source, ConstSource):
             return source
@@ -253,27 +247,27 @@ class Wrapping:
     def _tensor_place(self, real: Tensor, source: Source) -> Source:
         """Where to find a tensor: of one that the program replaces, where it stands rather than the object."""
         held = isinstance(source, ConstSource) or not source.is_constant_rooted
-        return source if held or self.dynamic.keeps(hash(source), real) else LiveSource(source)
+        return source if held or self.cap.symbols.dynamic.keeps(hash(source), real) else LiveSource(source)
 
     def _wrap_object(self, real: Any, kind: type, source: Source) -> Value:
         if source.is_constant_rooted and kind is not types.CellType:
-            source = self._held(real, source)
+            source = self.held(real, source)
         if kind in TENSOR_TYPES:
-            return self.wrap_tensor(real, source)
+            return self.cap.recorder.wrap_tensor(real, source)
         if issubclass(kind, Module):  # isinstance would ask the object for its __class__
-            held = self._held(real, source)
+            held = self.held(real, source)
             self.guard("type", held, kind)
             self.guard("is", AttrSource(held, "__dict__"), vars(real))
             return UserObject(kind, real, held)
         if kind is types.FunctionType:
             return self._wrap_function(real, source)
         if issubclass(kind, type | types.ModuleType):
-            held = self._held(real, source)
+            held = self.held(real, source)
             self.guard("type", held, kind)
             return ClassValue(real, held) if issubclass(kind, type) else PythonModule(real, held)
         maker = _MAKERS.get(kind)
         if maker is not None:
-            return maker(self, real, source)
+            return maker(self.cap, real, source)
         if issubclass(kind, BUILTIN_FUNCTION_TYPES) or callees.is_allowed(real):
             return self._wrap_builtin(real, source)
         return self._wrap_instance(real, kind, source)
@@ -283,7 +277,7 @@ class Wrapping:
             self.guard("is", AttrSource(source, "__code__"), real.__code__)
             self.guard("is", AttrSource(source, "__globals__"), real.__globals__)
             return FunctionValue(real.__code__, real.__globals__, real, source)
-        held = self._held(real, source)
+        held = self.held(real, source)
         if not callees.is_own(real.__code__):
             self.guard("is", AttrSource(held, "__code__"), real.__code__)
         return FunctionValue(real.__code__, real.__globals__, real, held)
@@ -297,17 +291,17 @@ class Wrapping:
             self.guard("str_eq", AttrSource(source, "__name__"), real.__name__)
             from_source = self.wrap(owner, AttrSource(source, "__self__"))
             return BoundMethod(from_source, BuiltinMethodName(real.__name__, source), source)
-        return BuiltinValue(real, self._held(real, source))
+        return BuiltinValue(real, self.held(real, source))
 
     def _wrap_instance(self, real: Any, kind: type, source: Source) -> Value:
         if issubclass(kind, enum.Enum):
-            held = self._held(real, source)
+            held = self.held(real, source)
             self.guard("type", held, kind)
             return UserObject(kind, real, held)
         if kind is _native.CompiledFunction:
-            return self.wrap(real.__wrapped__, ConstSource(real.__wrapped__, self._held(real, source).name))
+            return self.wrap(real.__wrapped__, ConstSource(real.__wrapped__, self.held(real, source).name))
         if is_named_tuple(kind):
-            return _tuple(self, real, source)
+            return _tuple(self.cap, real, source)
         if issubclass(kind, BaseException) and is_exception_class(kind):
             self.guard("type", source, kind)
             return ExceptionValue(kind, [], real, source)
@@ -326,7 +320,7 @@ class Wrapping:
         if isinstance(known, CellValue):
             assert known.source is not None
             if known.source != source and not (source.is_constant_rooted and known.source.is_constant_rooted):
-                self.guards.add("same", (known.source, source), origin=self.origin)
+                self.guards.add("same", (known.source, source), origin=self.cap.origin)
             return known
         value = ExistingCell(cell, source, name)
         self.by_id[id(cell)] = value
@@ -363,9 +357,9 @@ class ExistingCell(CellValue):
             try:
                 real = self.real.cell_contents
             except ValueError:
-                cap.guard("cell_empty", self.source)
+                cap.world.guard("cell_empty", self.source)
                 return None
-            self.contents = cap.wrap(real, CellContentsSource(self.source, self.name))
+            self.contents = cap.world.wrap(real, CellContentsSource(self.source, self.name))
         return self.contents
 
     def store(self, cap: Any, value: Value | None) -> None:
@@ -436,23 +430,23 @@ def _part(value: Any, place: ChildSource) -> Source:
 
 
 def _tuple(cap: Any, real: Any, source: Source) -> Value:
-    cap.guard("type", source, type(real))
+    cap.world.guard("type", source, type(real))
     if not isinstance(source, ConstSource):
-        cap.guard("len", source, len(real))
+        cap.world.guard("len", source, len(real))
     items = (tuple.__getitem__(real, i) for i in range(tuple.__len__(real)))
     return TupleValue([Lazy(cap, v, _part(v, ItemSource(source, i))) for i, v in enumerate(items)], source, type(real))
 
 
 def _list(cap: Any, real: Any, source: Source) -> Value:
-    cap.guard("type", source, list)
-    cap.guard("len", source, len(real))
+    cap.world.guard("type", source, list)
+    cap.world.guard("len", source, len(real))
     return ListValue([Lazy(cap, v, ItemSource(source, i)) for i, v in enumerate(real)], source)
 
 
 def _deque(cap: Any, real: Any, source: Source) -> Value:
-    cap.guard("type", source, collections.deque)
-    cap.guard("len", source, len(real))
-    cap.guard("const_eq", AttrSource(source, "maxlen"), real.maxlen)
+    cap.world.guard("type", source, collections.deque)
+    cap.world.guard("len", source, len(real))
+    cap.world.guard("const_eq", AttrSource(source, "maxlen"), real.maxlen)
     items: list[Value] = [Lazy(cap, v, ItemSource(source, i)) for i, v in enumerate(real)]
     return ListValue(items, source, collections.deque, real.maxlen)
 
@@ -460,14 +454,14 @@ def _deque(cap: Any, real: Any, source: Source) -> Value:
 def _dict(cap: Any, real: Any, source: Source) -> Value:
     if type(real) is dict and "__builtins__" in real:
         return Opaque(real, source)  # globals: they change with every `global` statement
-    cap.guard("type", source, type(real))
+    cap.world.guard("type", source, type(real))
     value = DictValue(type(real), source)
-    keys = [cap.wrap_static(k) for k in real]
-    cap.guard("dict_keys", source, tuple(real))
+    keys = [cap.world.wrap_static(k) for k in real]
+    cap.world.guard("dict_keys", source, tuple(real))
     for key, (name, item) in zip(keys, real.items(), strict=True):
-        value.entries[cap.hash_key(key)] = (key, Lazy(cap, item, DictItemSource(source, name)))
+        value.entries[cap.operators.hash_key(key)] = (key, Lazy(cap, item, DictItemSource(source, name)))
     if isinstance(real, collections.defaultdict):
-        value.factory = cap.wrap(real.default_factory, AttrSource(source, "default_factory"))
+        value.factory = cap.world.wrap(real.default_factory, AttrSource(source, "default_factory"))
     return value
 
 
@@ -475,25 +469,25 @@ def _proxy(cap: Any, real: Any, source: Source) -> Value:
     behind = gc.get_referents(real)[0]  # what it shows: no attribute gives it
     if not isinstance(source, ConstSource) or type(behind) not in DICT_TYPES:
         return Opaque(real, source)
-    return ProxyValue(cap.wrap(behind, ConstSource(behind, source.name)), source)
+    return ProxyValue(cap.world.wrap(behind, ConstSource(behind, source.name)), source)
 
 
 def _view(cap: Any, real: Any, source: Source) -> Value:
     behind = _native.iterator_owner(real)
     if type(behind) not in DICT_TYPES or "__builtins__" in behind:
         return Opaque(real, source)
-    cap.guard("type", source, type(real))
-    return DictView(cap.wrap(behind, IteratorOwnerSource(source, "")), _VIEWS[type(real)], source)
+    cap.world.guard("type", source, type(real))
+    return DictView(cap.world.wrap(behind, IteratorOwnerSource(source, "")), _VIEWS[type(real)], source)
 
 
 def _set(cap: Any, real: Any, source: Source) -> Value:
     if not all(type(v) in CONSTANT_TYPES and told_by_equality(v) for v in real):
         return Opaque(real, source)
     if not isinstance(source, ConstSource) or type(real) is set:
-        cap.guard("type", source, type(real))
-        cap.guard("set_elements", source, tuple(real))
+        cap.world.guard("type", source, type(real))
+        cap.world.guard("set_elements", source, tuple(real))
     value = SetValue(type(real), source)
-    value.entries = {cap.hash_key(c): c for c in map(Constant, real)}
+    value.entries = {cap.operators.hash_key(c): c for c in map(Constant, real)}
     if type(real) is frozenset:
         value.made = History(frozenset, (real,))  # itself
     return value
@@ -501,30 +495,30 @@ def _set(cap: Any, real: Any, source: Source) -> Value:
 
 def _range(cap: Any, real: Any, source: Source) -> Value:
     if not isinstance(source, ConstSource):
-        cap.guard("type", source, range)
+        cap.world.guard("type", source, range)
         for part in ("start", "stop", "step"):  # ranges with the same numbers are equal, whatever they were made from
-            cap.guard("const_eq", AttrSource(source, part), getattr(real, part))
+            cap.world.guard("const_eq", AttrSource(source, part), getattr(real, part))
     return RangeValue(real, source)
 
 
 def _slice(cap: Any, real: Any, source: Source) -> Value:
-    cap.guard("type", source, slice)
+    cap.world.guard("type", source, slice)
     parts = {p: getattr(real, p) for p in ("start", "stop", "step")}
-    start, stop, step = (cap.wrap(v, _part(v, AttrSource(source, p))) for p, v in parts.items())
+    start, stop, step = (cap.world.wrap(v, _part(v, AttrSource(source, p))) for p, v in parts.items())
     return SliceValue(start, stop, step, source)
 
 
 def _method(cap: Any, real: Any, source: Source) -> Value:
-    cap.guard("type", source, types.MethodType)
-    self_value = cap.wrap(real.__self__, _part(real.__self__, AttrSource(source, "__self__")))
-    return BoundMethod(self_value, cap.wrap(real.__func__, _part(real.__func__, AttrSource(source, "__func__"))), source)
+    cap.world.guard("type", source, types.MethodType)
+    self_value = cap.world.wrap(real.__self__, _part(real.__self__, AttrSource(source, "__self__")))
+    return BoundMethod(self_value, cap.world.wrap(real.__func__, _part(real.__func__, AttrSource(source, "__func__"))), source)
 
 
 def _partial(cap: Any, real: Any, source: Source) -> Value:
-    cap.guard("type", source, functools.partial)
-    fn = cap.wrap(real.func, AttrSource(source, "func"))
-    args = cap.wrap(real.args, AttrSource(source, "args"))
-    keywords = cap.wrap(real.keywords, AttrSource(source, "keywords"))
+    cap.world.guard("type", source, functools.partial)
+    fn = cap.world.wrap(real.func, AttrSource(source, "func"))
+    args = cap.world.wrap(real.args, AttrSource(source, "args"))
+    keywords = cap.world.wrap(real.keywords, AttrSource(source, "keywords"))
     kwargs = {k.as_constant(): v for k, v in keywords.entries.values()}
     return PartialValue(fn, args, kwargs, source)
 
@@ -533,21 +527,22 @@ def _ndarray(cap: Any, real: Any, source: Source) -> Value:
     tensor = eager_native.tensor_over(real)
     if tensor is None:
         return Opaque(real, source)
-    cap.guard("type", source, np.ndarray)
-    cap.keep.append(tensor)
-    return NdArrayValue(cap.wrap_tensor(tensor, ArrayMemorySource(source, "")), source)
+    cap.world.guard("type", source, np.ndarray)
+    cap.world.keep.append(tensor)
+    return NdArrayValue(cap.recorder.wrap_tensor(tensor, ArrayMemorySource(source, "")), source)
 
 
 def _weak(cap: Any, real: Any, source: Source) -> Value:
-    return WeakReference(real, cap._held(real, source))
+    return WeakReference(real, cap.world.held(real, source))
 
 
 def _getter(cap: Any, real: Any, source: Source) -> Value:
-    held = cap._held(real, source)
+    held = cap.world.held(real, source)
     made, args = real.__reduce__()
     keywords = made.keywords if isinstance(made, functools.partial) else {}
     args = (*made.args, *args) if isinstance(made, functools.partial) else args
-    return GetterValue(type(real), [cap.wrap_static(a) for a in args], {k: cap.wrap_static(v) for k, v in keywords.items()}, held)
+    named = {k: cap.world.wrap_static(v) for k, v in keywords.items()}
+    return GetterValue(type(real), [cap.world.wrap_static(a) for a in args], named, held)
 
 
 _VIEWS: Final[dict[type, str]] = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}

@@ -17,7 +17,7 @@ from eager.base import logs, settings
 # One step of each stage: (module, name, whether the whole capture fails, or only its graph).
 CAPTURE, GRAPH, BACKWARD = "the capture of", "backend inductor failed on", "the backward graph was not compiled"
 FAULTS = [
-    ("dynamo.world.wrap", "Wrapping.wrap", CAPTURE),
+    ("dynamo.world.wrap", "World.wrap", CAPTURE),
     ("dynamo.frames.frame", "Frame.constant", CAPTURE),
     ("dynamo.compilation.region", "build_program", CAPTURE),
     ("dynamo.compilation.region", "add_relations", CAPTURE),

@@ -9,8 +9,8 @@ from .layers import LAYERS, circles, components, unlisted, upward
 
 # What still breaks a law. These numbers only go down.
 UNLISTED = {"eager": 45, "fxir": 0, "dynamo": 0, "inductor": 0}
-UPWARD = {"eager": 6, "fxir": 0, "dynamo": 62, "inductor": 0}
-IN_CIRCLES = {"eager": 83, "fxir": 0, "dynamo": 66, "inductor": 0}
+UPWARD = {"eager": 6, "fxir": 0, "dynamo": 1, "inductor": 0}
+IN_CIRCLES = {"eager": 83, "fxir": 0, "dynamo": 2, "inductor": 0}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -14,19 +14,20 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy._core import umath
 
 import eager
+from dynamo.python.calls import Row
 from dynamo.report import causes
-from dynamo.report.errors import Raised, Unsupported
-from dynamo.values.base import Value
+from dynamo.report.errors import Unsupported
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.objects import ClassValue
+from dynamo.values.protocols import Machine, Raised, Value
 from dynamo.values.sequences import ListValue, SliceValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
 from dynamo.values.tensor import TensorValue
@@ -35,12 +36,9 @@ from eager.base import dtypes
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt, hint_of
 
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
-
 Rule: TypeAlias = "Callable[..., Any]"
 _MOST_NUMBERS: Final = 4096  # of a constant array in the graph
-_QUIET: Final = {"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}
+_QUIET: Final[dict[str, Any]] = {"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}
 _UNUSED: Final = (None, np._NoValue)  # arguments that say nothing
 _error_state: Final = getattr(umath, "_get_extobj_dict", np.geterr)  # the same without Python code
 _signature: Final = functools.lru_cache(maxsize=None)(inspect.signature)
@@ -49,7 +47,7 @@ _signature: Final = functools.lru_cache(maxsize=None)(inspect.signature)
 class Call:
     """One call on its way into the graph: what rules are written with. expected: what numpy gave for stand-ins."""
 
-    def __init__(self, cap: Capture, name: str, expected: Any) -> None:
+    def __init__(self, cap: Machine, name: str, expected: Any) -> None:
         self.cap = cap
         self.name = name
         self.expected = expected
@@ -95,11 +93,11 @@ class Call:
         if fn in (eager.full, eager.tensor):
             kwargs["device"] = "cpu"
         named = {k: self._value(v) for k, v in kwargs.items()}
-        return self.cap.tensor_call(fn, [self._value(a) for a in args], named)
+        return self.cap.recorder.call(fn, [self._value(a) for a in args], named)
 
     def method(self, name: str, x: TensorValue, *args: Any, **kwargs: Any) -> Any:
         """x.name(*args, **kwargs) as a node."""
-        return self.cap.tensor_method(name, [x, *map(self._value, args)], {k: self._value(v) for k, v in kwargs.items()})
+        return self.cap.recorder.method(name, [x, *map(self._value, args)], {k: self._value(v) for k, v in kwargs.items()})
 
     def _value(self, given: Any) -> Value:
         if isinstance(given, Value):
@@ -109,68 +107,62 @@ class Call:
             return ListValue(items) if isinstance(given, list) else TupleValue(items)
         if isinstance(given, slice):
             return SliceValue(self._value(given.start), self._value(given.stop), self._value(given.step))
-        return self.cap.wrap_new(given)
+        return self.cap.world.wrap_new(given)
 
 
-class NumpyCalls:
-    """Part of Capture."""
+class Arrays:
+    """Calls numpy's functions and methods on arrays of the graph.
 
-    if TYPE_CHECKING:
-        fakes: dict[int, TensorValue]
-        grad_mode: bool
-        transforming: bool
+    operators, methods: a rule for each operator, a row of the builtin table for each method.
+    """
 
-        def realize(self, value: Value) -> Value: ...
-        def host(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
-        def guard(self, kind: str, sources: Any, *operands: Any) -> None: ...
-        def tensor_call(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
-        def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
-        def wrap_new(self, real: Any) -> Value: ...
-        def wrap_static(self, real: Any, label: str = "") -> Value: ...
-        def number_of(self, x: TensorValue, kind: type | None = None) -> Value | None: ...
+    def __init__(self, cap: Machine, operators: Mapping[Any, tuple[str, Rule]], methods: Mapping[str, Row]) -> None:
+        self.cap = cap
+        self.operators = operators
+        self.methods = methods
 
     # -- tensors and arrays ------------------------------------------------------------------------------------
-    def array_of(self, x: TensorValue) -> NdArrayValue:
+    def of(self, x: TensorValue) -> NdArrayValue:
         """x.numpy()"""
-        known: NdArrayValue | None = x.array
-        if known is not None:
-            return known
+        if isinstance(x.array, NdArrayValue):
+            return x.array
         fake = x.fake
-        if self.transforming or fake.device.type != "cpu" or not fake.dtype.in_numpy or (fake.requires_grad and self.grad_mode):
+        has_history = fake.requires_grad and self.cap.modes.grad
+        if self.cap.recorder.transforming or fake.device.type != "cpu" or not fake.dtype.in_numpy or has_history:
             raise Unsupported(causes.DATA_DEPENDENT_VALUE, f".numpy() of {x.describe()}")
-        tensor = x if not fake.requires_grad else self.tensor_method("detach", [x], {})
+        tensor = x if not fake.requires_grad else self.cap.recorder.method("detach", [x], {})
         assert isinstance(tensor, TensorValue)
-        x.array = NdArrayValue(tensor)
-        return x.array
+        made = x.array = NdArrayValue(tensor)
+        return made
 
-    def tensor_of_array(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def tensor(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """from_numpy(a), as_tensor(a, ...), asarray(a, ...), tensor(a, ...) for an array or scalar of numpy."""
-        array = self.realize(args[0])
+        array = self.cap.realize(args[0])
         assert isinstance(array, NdArrayValue)
-        named = {k: self.realize(v) for k, v in kwargs.items()}
+        named = {k: self.cap.realize(v) for k, v in kwargs.items()}
         if len(args) > 1:
-            named["dtype"] = self.realize(args[1])
+            named["dtype"] = self.cap.realize(args[1])
         if len(args) > 2 or not set(named) <= {"dtype"} | {"device" for v in (named.get("device"),) if v is not None and _is_cpu(v)}:
             raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of an array with more than a dtype")
         given = named["dtype"].as_constant() if "dtype" in named else None
-        made = self.host(fn, array.stand_in(), **({} if given is None else {"dtype": given}))  # its dtype; or what it raises
+        made = self.cap.host(fn, array.stand_in(), **({} if given is None else {"dtype": given}))  # its dtype; or what it raises
         shares = fn is not eager.tensor and not array.scalar and array.writeable and made.dtype is array.tensor.fake.dtype
         if shares:
-            return self.tensor_method("detach", [array.tensor], {})
-        copy = self.tensor_method("clone", [array.tensor], {"memory_format": Constant(eager.contiguous_format)})
-        return copy if made.dtype is array.tensor.fake.dtype else self.tensor_method("to", [copy, Constant(made.dtype)], {})
+            return self.cap.recorder.method("detach", [array.tensor], {})
+        copy = self.cap.recorder.method("clone", [array.tensor], {"memory_format": Constant(eager.contiguous_format)})
+        return copy if made.dtype is array.tensor.fake.dtype else self.cap.recorder.method("to", [copy, Constant(made.dtype)], {})
 
     def number_for_tensor(self, value: Value) -> Value:
         """What stands for a scalar of numpy's where tensors meet it: its number. All other values stay."""
         if isinstance(value, NdArrayValue) and value.scalar:
-            number = self.number_of(value.tensor)
+            number = self.cap.data.number_of(value.tensor)
             if number is None:
                 raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{value.describe()} beside a tensor")
             return number
         return value
 
     # -- calls -------------------------------------------------------------------------------------------------
-    def array_call(self, fn: Any, name: str, rule: Rule, args: list[Any], kwargs: dict[str, Any], run: Any = None) -> Value:
+    def call(self, fn: Any, name: str, rule: Rule, args: list[Any], kwargs: dict[str, Any], run: Any = None) -> Value:
         """fn(*args, **kwargs) by `rule`, which takes a Call and the arguments: arrays as values, all else as Python has it.
 
         run: what to call on the stand-ins, where it is not `fn`.
@@ -187,7 +179,7 @@ class NumpyCalls:
             for value, _ in arrays:
                 value.fix_sizes()  # the error tells them
             raise
-        call = Call(self, name, expected)  # type: ignore[arg-type]
+        call = Call(self.cap, name, expected)
         bound = self._rule_arguments(call, rule, args, kwargs)
         try:
             return self._settle(call, rule(*bound.args, **bound.kwargs), expected, arrays)
@@ -211,27 +203,27 @@ class NumpyCalls:
     def _check_errstate(self, name: str) -> None:
         if not set(np.geterr().values()) <= {"ignore", "warn"}:
             raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() under an errstate that does more than warn")
-        self.guards.add("call_eq", (), _error_state, _error_state(), origin=self.origin)  # type: ignore[attr-defined]
+        self.cap.world.guards.add("call_eq", (), _error_state, _error_state(), origin=self.cap.origin)
 
     def _ask(self, fn: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """What numpy makes of stand-ins."""
 
         def asked() -> Any:
             try:
-                with np.errstate(**_QUIET):  # type: ignore[arg-type]
+                with np.errstate(**_QUIET):
                     return fn(*args, **kwargs)
             except Exception as error:
                 if type(error).__module__ != "builtins":  # they keep what their text is made of
                     raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() that raises {type(error).__name__}") from None
                 raise
 
-        return self.host(asked)
+        return self.cap.host(asked)
 
     def _host(self, value: Any, stands: dict[int, Any], name: str) -> Any:
         """What numpy is given for a value; one stand-in for each array."""
         if not isinstance(value, Value):
             return value
-        value = self.realize(value)
+        value = self.cap.realize(value)
         if isinstance(value, NdArrayValue):
             if id(value) not in stands:
                 stands[id(value)] = value.stand_in()
@@ -250,7 +242,7 @@ class NumpyCalls:
         """What a rule is given for a value."""
         if not isinstance(value, Value):
             return value
-        value = self.realize(value)
+        value = self.cap.realize(value)
         if isinstance(value, ListValue | TupleValue):
             return (list if value.cls is list else tuple)(self._plain(v) for v in value.items)
         if isinstance(value, SliceValue):
@@ -262,7 +254,7 @@ class NumpyCalls:
     def _arrays(self, values: Any) -> Iterator[NdArrayValue]:
         """The arrays among the arguments, in order."""
         for value in values:
-            value = self.realize(value) if isinstance(value, Value) else value
+            value = self.cap.realize(value) if isinstance(value, Value) else value
             if isinstance(value, NdArrayValue):
                 yield value
             elif isinstance(value, ListValue | TupleValue):
@@ -286,7 +278,7 @@ class NumpyCalls:
             return ListValue(items) if type(expected) is list else TupleValue(items, None, type(expected))
         if not isinstance(expected, np.ndarray | np.generic) or type(expected) is np.matrix:
             call.refuse(f"gives a {type(expected).__name__}")
-        result = self.realize(result)
+        result = self.cap.realize(result)
         assert isinstance(result, TensorValue)
         fake = result.fake
         if fake.dtype.numpy != expected.dtype or tuple(map(hint_of, fake.shape)) != expected.shape:
@@ -320,11 +312,11 @@ class NumpyCalls:
         taken = {id(v.tensor.fake.untyped_storage().root) for v, _ in arrays}
         return call.method("clone", result) if id(result.fake.untyped_storage().root) in taken else result
 
-    def constant_array(self, array: Any) -> Value:
+    def constant(self, array: Any) -> Value:
         """An array that was made of constants: it is made anew at each call."""
         if not is_known(array.dtype) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
             raise Unsupported(causes.OPAQUE_OBJECT, f"an array of constants that are {array.dtype}, or not finite")
-        call = Call(self, "array", array)  # type: ignore[arg-type]
+        call = Call(self.cap, "array", array)
         dtype = dtypes.from_numpy(array.dtype)
         first = array.flat[0].item() if array.size else 0
         bits = array.view(f"u{array.itemsize}") if array.ndim else array
@@ -337,31 +329,31 @@ class NumpyCalls:
         return self._settle(call, made, array, [])
 
     # -- what arrays are asked for -----------------------------------------------------------------------------
-    def array_write(self, call: Call, target: NdArrayValue, write: Callable[[TensorValue], Any]) -> None:
+    def write(self, call: Call, target: NdArrayValue, write: Callable[[TensorValue], Any]) -> None:
         """A write into the memory of an array. numpy's writes are none to autograd: what it may have saved is left to numpy."""
         storage = target.tensor.fake.untyped_storage().root
-        for other in self.fakes.values():
+        for other in self.cap.recorder.fakes.values():
             if other.fake.untyped_storage().root is storage and other.fake.requires_grad:
                 call.refuse(f"writes to memory of {other.describe()}, which wants a gradient")
         write(target.tensor)
 
-    def array_attribute(self, value: NdArrayValue, name: str) -> Value:
+    def attribute(self, value: NdArrayValue, name: str) -> Value:
         """value.name for T, real and their like."""
-        return self.array_call(None, f"ndarray.{name}", _ATTRIBUTES[name], [value], {}, operator.attrgetter(name))
+        return self.call(None, f"ndarray.{name}", _ATTRIBUTES[name], [value], {}, operator.attrgetter(name))
 
-    def array_operator(self, fn: Any, *args: Value) -> Value:
+    def operator(self, fn: Any, *args: Value) -> Value:
         """fn(*args) for a function of operator."""
-        name, rule = self.array_operators[fn]  # type: ignore[attr-defined]
-        return self.array_call(fn, name, rule, list(args), {})
+        name, rule = self.operators[fn]
+        return self.call(fn, name, rule, list(args), {})
 
-    def array_method(self, value: NdArrayValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, value: NdArrayValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """value.name(*args, **kwargs)"""
-        row = self.array_methods.get(name)  # type: ignore[attr-defined]
+        row = self.methods.get(name)
         if row is None:
             raise Unsupported(causes.UNKNOWN_CALL, f"ndarray.{name}() of {value.describe()}")
-        return row(self, [value, *args], kwargs)  # type: ignore[no-any-return]
+        return row(self.cap, [value, *args], kwargs)
 
-    def has_array(self, values: Any) -> bool:
+    def has(self, values: Any) -> bool:
         """Whether an array is among the values, or in sequences among them."""
         return next(self._arrays(values), None) is not None
 

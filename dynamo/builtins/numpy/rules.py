@@ -33,7 +33,7 @@ ALL: Final = "biufc"
 def loop_dtypes(ufunc: np.ufunc, given: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
     """In which dtypes a ufunc computes: of its inputs and outputs. Python's numbers are weak (NEP 50)."""
     kinds = tuple(_kind(v) for v in given)
-    return tuple(ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout)))  # type: ignore[arg-type]
+    return tuple(ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout)))
 
 
 def _kind(value: Any) -> Any:
@@ -57,7 +57,7 @@ def elementwise(ufunc: np.ufunc, fn: Callable[..., Any], kinds: str = REALS) -> 
         if out is None:
             return made
         written = call.tensor(made, out.dtype)
-        call.cap.array_write(call, out, lambda x: call.method("copy_", x, written))
+        call.cap.arrays.write(call, out, lambda x: call.method("copy_", x, written))
         return made
 
     return rule
@@ -95,7 +95,7 @@ def _sign(call: Call, x: TensorValue) -> Any:
 
 def _truth(call: Call, x: TensorValue) -> TensorValue:
     """x != 0"""
-    return x if x.fake.dtype is eager.bool else call.op(operator.ne, x, 0)  # type: ignore[no-any-return]
+    return x if x.fake.dtype is eager.bool else call.op(operator.ne, x, 0)
 
 
 def _logical(fn: Any) -> Callable[..., Any]:
@@ -200,7 +200,7 @@ def _dims(call: Call, a: NdArrayValue, axis: Any) -> tuple[int, ...]:
 
 
 def _array(call: Call, a: Array) -> NdArrayValue:
-    return a if isinstance(a, NdArrayValue) else call.refuse("of other than an array")  # type: ignore[no-any-return]
+    return a if isinstance(a, NdArrayValue) else call.refuse("of other than an array")
 
 
 def _accumulates(call: Call, *dtypes: np.dtype[Any]) -> None:
@@ -455,7 +455,7 @@ def take(call: Call, a: Array, indices: Array, axis: Any = None, out: None = Non
         call.refuse(f"in the mode {mode}")
     x = call.tensor(a)
     x, axis = (call.method("reshape", x, -1), 0) if axis is None else (x, axis % len(x.fake.shape))
-    return call.cap.getitem(x, call._value((*(slice(None),) * axis, _index(call, indices))))
+    return call.cap.operators.getitem(x, call._value((*(slice(None),) * axis, _index(call, indices))))
 
 
 def diff(call: Call, a: Array, n: int = 1, axis: int = -1) -> Any:
@@ -595,7 +595,7 @@ def _index(call: Call, key: Any) -> Any:
     if isinstance(key, NdArrayValue):
         if key.dtype.kind not in INTS:
             call.refuse("at other than integers")
-        if is_handled(call.cap.frames):
+        if is_handled(call.cap.frames.running):
             call.refuse("at places that an array tells, where an IndexError would be caught")
         return call.tensor(key, None if key.dtype.kind == "b" else np.int64)
     if isinstance(key, tuple):
@@ -623,7 +623,7 @@ def getitem(call: Call, a: Array, key: Array) -> Any:
     """a[key]"""
     if _has(key, "b", sequences=False):
         call.refuse("at truth values: how many places they give depends on the data")
-    return call.cap.getitem(call.tensor(_array(call, a)), call._value(_index(call, key)))
+    return call.cap.operators.getitem(call.tensor(_array(call, a)), call._value(_index(call, key)))
 
 
 def setitem(call: Call, a: Array, key: Array, value: Array) -> Any:
@@ -639,7 +639,7 @@ def setitem(call: Call, a: Array, key: Array, value: Array) -> Any:
     if isinstance(value, NdArrayValue) and value.tensor.fake.untyped_storage().root is target.tensor.fake.untyped_storage().root:
         new = call.method("clone", new)
     at = call._value(_index(call, key))
-    call.cap.array_write(call, target, lambda x: call.cap.set_tensor_item(x, at, new))
+    call.cap.arrays.write(call, target, lambda x: call.cap.items.set(x, at, new))
 
 
 def fill(call: Call, a: Array, value: Array) -> Any:
@@ -648,4 +648,4 @@ def fill(call: Call, a: Array, value: Array) -> Any:
     new = call.tensor(value, target.dtype)
     if new.fake.ndim:
         call.refuse("with an array")
-    call.cap.array_write(call, target, lambda x: call.method("copy_", x, new))
+    call.cap.arrays.write(call, target, lambda x: call.method("copy_", x, new))

@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import operator
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 import eager
 from dynamo.builtins.numpy import rules
-from dynamo.builtins.numpy.calls import NumpyCalls, Rule
+from dynamo.builtins.numpy.calls import Rule
 from dynamo.builtins.registry import CLASSES, FUNCTIONS, SPECIAL, Args, Kwargs, Row, on_constants
 from dynamo.policy import callees
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import NUMPY_SCALARS, Constant
 from dynamo.values.ndarray import NdArrayValue
+from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.tensor import TensorValue
 from eager.base import dtypes
-
-if TYPE_CHECKING:
-    from dynamo.frames.capture import Capture
 
 _sum = rules.reduction(rules.over(eager.sum))
 _max, _min = (rules.without_dtype(rules.reduction(rules.over(fn), "biuf", adds=False)) for fn in (eager.amax, eager.amin))
@@ -136,7 +133,7 @@ def _in_place(rule: Rule) -> Rule:
 
     def into(call: Any, a: NdArrayValue, b: Any) -> Any:
         made = rule(call, a, b)
-        call.cap.array_write(call, a, lambda x: call.method("copy_", x, call.tensor(made, a.dtype)))
+        call.cap.arrays.write(call, a, lambda x: call.method("copy_", x, call.tensor(made, a.dtype)))
         return made
 
     return into
@@ -145,13 +142,12 @@ def _in_place(rule: Rule) -> Rule:
 for _name, _ufunc in _OPERATORS.items():
     if hasattr(operator, "i" + _name.strip("_")):
         OPERATORS[getattr(operator, "i" + _name.strip("_"))] = _ufunc.__name__, _in_place(rules.UFUNCS[_ufunc])
-NumpyCalls.array_operators = OPERATORS  # type: ignore[attr-defined]
 
 
 def _of_arrays(fn: Any, name: str, rule: Rule, of_constants: Row) -> Row:
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-        if cap.has_array((*args, *kwargs.values())):
-            return cap.array_call(fn, name, rule, args, kwargs)
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+        if cap.arrays.has((*args, *kwargs.values())):
+            return cap.arrays.call(fn, name, rule, args, kwargs)
         return of_constants(cap, args, kwargs)
 
     return row
@@ -161,9 +157,9 @@ def _of_tensor(fn: Any, name: str, rule: Rule, of_constants: Row) -> Row:
     """array, asarray and their like of a tensor: of what its numpy() gives."""
     plain = _of_arrays(fn, name, rule, of_constants)
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         first = cap.realize(args[0]) if args else None
-        return plain(cap, [cap.array_of(first), *args[1:]] if isinstance(first, TensorValue) else args, kwargs)
+        return plain(cap, [cap.arrays.of(first), *args[1:]] if isinstance(first, TensorValue) else args, kwargs)
 
     return row
 
@@ -172,11 +168,11 @@ def _method(name: str, rule: Rule) -> Row:
     spread = name in ("reshape", "transpose")  # which take their axes one by one, too
     run = getattr(operator, name.strip("_")) if name in ("__getitem__", "__setitem__") else operator.methodcaller
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         if run is not operator.methodcaller:
-            return cap.array_call(run, f"ndarray.{name}", rule, args, kwargs)
-        given = [args[0], cap.make_tuple(args[1:])] if spread and len(args) > 2 else args
-        return cap.array_call(None, f"ndarray.{name}", rule, given, kwargs, lambda a, *rest, **named: getattr(a, name)(*rest, **named))
+            return cap.arrays.call(run, f"ndarray.{name}", rule, args, kwargs)
+        given = [args[0], cap.iteration.make_tuple(args[1:])] if spread and len(args) > 2 else args
+        return cap.arrays.call(None, f"ndarray.{name}", rule, given, kwargs, lambda a, *rest, **named: getattr(a, name)(*rest, **named))
 
     return row
 
@@ -184,7 +180,7 @@ def _method(name: str, rule: Rule) -> Row:
 def _of_constants(fn: Any, name: str) -> Row:
     plain = on_constants(fn)
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         result = cap.realize(plain(cap, args, kwargs))
         if not isinstance(result, Constant) or not isinstance(result.value, np.inexact) or np.isfinite(result.value):
             return result
@@ -197,9 +193,9 @@ def _scalar_class(kind: Any) -> Row:
     """numpy.float32(x) and its like."""
     of_constants = _of_constants(kind, kind.__name__)
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
-        if cap.has_array((*args, *kwargs.values())):
-            return cap.array_call(kind, kind.__name__, rules.converted, args, kwargs)
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+        if cap.arrays.has((*args, *kwargs.values())):
+            return cap.arrays.call(kind, kind.__name__, rules.converted, args, kwargs)
         return of_constants(cap, args, kwargs)
 
     return row
@@ -227,14 +223,13 @@ for _name in (*(_n for _n, _f in vars(np).items() if isinstance(_f, np.ufunc)), 
 for _name, _rule in (SHARED | ONLY_FUNCTIONS).items():
     _add(_name, _rule)
 METHODS: Final[dict[str, Row]] = {name: _method(name, rule) for name, rule in (SHARED | ONLY_METHODS).items()}
-NumpyCalls.array_methods = METHODS  # type: ignore[attr-defined]
 
 
 def _attribute(name: str) -> Row:
     """numpy.shape(a) and its like."""
     of_constants = _of_constants(getattr(np, name), name)
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         first = cap.realize(args[0]) if len(args) == 1 and not kwargs else None
         return first.getattr(cap, name) if isinstance(first, NdArrayValue) else of_constants(cap, args, kwargs)
 
@@ -246,7 +241,7 @@ for _name in ("shape", "ndim", "size"):
 CLASSES[np.dtype] = on_constants(np.dtype)
 
 
-def _with_dtype(cap: Capture, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
+def _with_dtype(cap: Machine, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
     """The keywords, and the dtype of a constant scalar of numpy's: it has one, unlike the number that stands for it in the graph."""
     given = _host_scalars(cap, args[0]) if args else []
     if not given or "dtype" in kwargs or (len(args) > 1 and fn is not eager.tensor):
@@ -256,7 +251,7 @@ def _with_dtype(cap: Capture, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
     raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of scalars of numpy's in a list")
 
 
-def _host_scalars(cap: Capture, value: Value) -> list[np.generic]:
+def _host_scalars(cap: Machine, value: Value) -> list[np.generic]:
     value = cap.realize(value)
     if isinstance(value, ListValue | TupleValue):
         return [found for item in value.items for found in _host_scalars(cap, item)]
@@ -269,11 +264,11 @@ def _host_scalars(cap: Capture, value: Value) -> list[np.generic]:
 def _tensor_of(fn: Any) -> None:
     """from_numpy and its like, of an array; of all else as ever."""
 
-    def row(cap: Capture, args: Args, kwargs: Kwargs) -> Value:
+    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         if args and isinstance(cap.realize(args[0]), NdArrayValue):
-            return cap.tensor_of_array(fn, args, kwargs)
+            return cap.arrays.tensor(fn, args, kwargs)
         if callees.is_allowed(fn):
-            return cap.tensor_call(fn, args, _with_dtype(cap, fn, args, kwargs))
+            return cap.recorder.call(fn, args, _with_dtype(cap, fn, args, kwargs))
         raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of {args[0].describe() if args else 'nothing'}")
 
     SPECIAL[fn] = row

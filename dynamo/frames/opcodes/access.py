@@ -6,26 +6,24 @@ import importlib.util
 import operator
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from dynamo.bytecode.decode import VERSION
-from dynamo.frames.opcodes.table import op
+from dynamo.bytecode.decode import VERSION, Instruction
+from dynamo.frames.frame import Frame
+from dynamo.frames.handlers import op
 from dynamo.guards.sources import ConstSource, DictItemSource, is_a
 from dynamo.policy import callees
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NULL, Value
+from dynamo.values.base import NULL
 from dynamo.values.constant import Constant
 from dynamo.values.functions import BoundMethod
 from dynamo.values.objects import DELETED, BuiltinMethod, ClassValue, PythonModule, SuperValue
+from dynamo.values.protocols import Value
 from dynamo.values.sequences import SliceValue
 from dynamo.world.wrap import BUILTINS_NAMESPACE
 
 _IMPORT: Final = BUILTINS_NAMESPACE["__import__"]
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Instruction
-    from dynamo.frames.frame import Frame
 
 # --- names -----------------------------------------------------------------------------------------------------
 
@@ -35,18 +33,18 @@ def load_name(frame: Frame, name: str) -> Value:
     cap, namespace = frame.cap, frame.globals
     pending = cap.effects.global_write(namespace, name)
     if pending is not None and pending is not DELETED:
-        return pending  # type: ignore[no-any-return]
+        return pending
     held = ConstSource(namespace, "globals")
     if name in namespace and pending is not DELETED:
-        return cap.wrap(namespace[name], DictItemSource(held, name))
+        return cap.world.wrap(namespace[name], DictItemSource(held, name))
     builtins_namespace = namespace.get("__builtins__", BUILTINS_NAMESPACE)
     if not isinstance(builtins_namespace, dict):
         builtins_namespace = vars(builtins_namespace)
     if pending is not DELETED:
-        cap.guard("dict_absent", held, name)
+        cap.world.guard("dict_absent", held, name)
     if name not in builtins_namespace:
-        return cap.raise_name_error(name)  # type: ignore[no-any-return]
-    return cap.wrap(builtins_namespace[name], DictItemSource(ConstSource(builtins_namespace, "builtins"), name))
+        return cap.exceptions.raise_name_error(name)
+    return cap.world.wrap(builtins_namespace[name], DictItemSource(ConstSource(builtins_namespace, "builtins"), name))
 
 
 @op("LOAD_GLOBAL")
@@ -68,8 +66,8 @@ def _push_callable(frame: Frame, value: Value, with_null: bool) -> None:
 
 @op("STORE_GLOBAL")
 def store_global(frame: Frame, ins: Instruction) -> None:
-    frame.cap.mutating(None)
-    frame.cap.refuse_later("changes a global")
+    frame.cap.effects.change(None)
+    frame.cap.graphs.refuse_later("changes a global")
     frame.cap.effects.set_global(frame.globals, frame.code.co_names[ins.arg], frame.pop_raw())
 
 
@@ -78,27 +76,27 @@ def delete_global(frame: Frame, ins: Instruction) -> None:
     name = frame.code.co_names[ins.arg]
     pending = frame.cap.effects.global_write(frame.globals, name)
     if pending is DELETED or (pending is None and name not in frame.globals):
-        frame.cap.raise_name_error(name)
+        frame.cap.exceptions.raise_name_error(name)
     load_name(frame, name)
-    frame.cap.mutating(None)
-    frame.cap.refuse_later("changes a global")
+    frame.cap.effects.change(None)
+    frame.cap.graphs.refuse_later("changes a global")
     frame.cap.effects.set_global(frame.globals, name, DELETED)
 
 
 @op("LOAD_ASSERTION_ERROR")
 def load_assertion_error(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.wrap_static(AssertionError))
+    frame.push(frame.cap.world.wrap_static(AssertionError))
 
 
 @op("LOAD_BUILD_CLASS")
 def load_build_class(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.wrap_static(BUILTINS_NAMESPACE["__build_class__"]))
+    frame.push(frame.cap.world.wrap_static(BUILTINS_NAMESPACE["__build_class__"]))
 
 
 @op("LOAD_COMMON_CONSTANT")
 def load_common_constant(frame: Frame, ins: Instruction) -> None:
     known: tuple[Any, ...] = (AssertionError, NotImplementedError, tuple, all, any)
-    frame.push(frame.cap.wrap_static(known[ins.arg]))
+    frame.push(frame.cap.world.wrap_static(known[ins.arg]))
 
 
 # --- attributes ------------------------------------------------------------------------------------------------
@@ -110,7 +108,7 @@ def load_attr(frame: Frame, ins: Instruction) -> None:
         name, method = frame.code.co_names[ins.arg >> 1], bool(ins.arg & 1)
     else:
         name, method = frame.code.co_names[ins.arg], False
-    value = frame.cap.read_attribute(frame.pop(), name)
+    value = frame.cap.attributes.read(frame.pop(), name)
     if method:
         push_method(frame, value)
     else:
@@ -119,7 +117,7 @@ def load_attr(frame: Frame, ins: Instruction) -> None:
 
 @op("LOAD_METHOD")
 def load_method(frame: Frame, ins: Instruction) -> None:
-    push_method(frame, frame.cap.read_attribute(frame.pop(), frame.code.co_names[ins.arg]))
+    push_method(frame, frame.cap.attributes.read(frame.pop(), frame.code.co_names[ins.arg]))
 
 
 def push_method(frame: Frame, value: Value) -> None:
@@ -161,7 +159,7 @@ def load_super_attr(frame: Frame, ins: Instruction) -> None:
 @op("BINARY_SUBSCR")
 def binary_subscr(frame: Frame, ins: Instruction) -> None:
     key, owner = frame.pop(), frame.pop()
-    frame.push(frame.cap.getitem(owner, key))
+    frame.push(frame.cap.operators.getitem(owner, key))
 
 
 @op("STORE_SUBSCR")
@@ -179,7 +177,7 @@ def delete_subscr(frame: Frame, ins: Instruction) -> None:
 @op("BINARY_SLICE")
 def binary_slice(frame: Frame, ins: Instruction) -> None:
     stop, start, owner = frame.pop(), frame.pop(), frame.pop()
-    frame.push(frame.cap.getitem(owner, SliceValue(start, stop, Constant(None))))
+    frame.push(frame.cap.operators.getitem(owner, SliceValue(start, stop, Constant(None))))
 
 
 @op("STORE_SLICE")
@@ -208,11 +206,11 @@ BINARY_SUBSCRIPT: Final = 26  # NB_SUBSCR, 3.14
 def binary_op(frame: Frame, ins: Instruction) -> None:
     b, a = frame.pop(), frame.pop()
     if ins.arg == BINARY_SUBSCRIPT:
-        frame.push(frame.cap.getitem(a, b))
+        frame.push(frame.cap.operators.getitem(a, b))
     elif ins.arg < len(_BINARY_OPS):
-        frame.push(frame.cap.binary(_BINARY_OPS[ins.arg], a, b))
+        frame.push(frame.cap.operators.binary(_BINARY_OPS[ins.arg], a, b))
     else:
-        frame.push(frame.cap.inplace(_INPLACE_OPS[ins.arg - len(_BINARY_OPS)], a, b))
+        frame.push(frame.cap.operators.inplace(_INPLACE_OPS[ins.arg - len(_BINARY_OPS)], a, b))
 
 
 def comparison(arg: int) -> Any:
@@ -223,7 +221,7 @@ def comparison(arg: int) -> Any:
 @op("COMPARE_OP")
 def compare_op(frame: Frame, ins: Instruction) -> None:
     b, a = frame.pop(), frame.pop()
-    value = frame.cap.compare(comparison(ins.arg), a, b)
+    value = frame.cap.operators.compare(comparison(ins.arg), a, b)
     if VERSION.compare_to_bool and ins.arg & VERSION.compare_to_bool:
         value = Constant(frame.cap.truth(value))
     frame.push(value)
@@ -232,13 +230,13 @@ def compare_op(frame: Frame, ins: Instruction) -> None:
 @op("IS_OP")
 def is_op(frame: Frame, ins: Instruction) -> None:
     b, a = frame.pop(), frame.pop()
-    frame.push(Constant(frame.cap.same_object(a, b) != bool(ins.arg)))
+    frame.push(Constant(frame.cap.operators.same_object(a, b) != bool(ins.arg)))
 
 
 @op("CONTAINS_OP")
 def contains_op(frame: Frame, ins: Instruction) -> None:
     container, item = frame.pop(), frame.pop()
-    frame.push(Constant(frame.cap.contains(container, item) != bool(ins.arg)))
+    frame.push(Constant(frame.cap.operators.contains(container, item) != bool(ins.arg)))
 
 
 @op("UNARY_NOT")
@@ -254,17 +252,17 @@ def to_bool(frame: Frame, ins: Instruction) -> None:
 
 @op("UNARY_NEGATIVE")
 def unary_negative(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.unary(operator.neg, frame.pop()))
+    frame.push(frame.cap.operators.unary(operator.neg, frame.pop()))
 
 
 @op("UNARY_POSITIVE")
 def unary_positive(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.unary(operator.pos, frame.pop()))
+    frame.push(frame.cap.operators.unary(operator.pos, frame.pop()))
 
 
 @op("UNARY_INVERT")
 def unary_invert(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.unary(operator.invert, frame.pop()))
+    frame.push(frame.cap.operators.unary(operator.invert, frame.pop()))
 
 
 # --- imports ---------------------------------------------------------------------------------------------------
@@ -293,7 +291,7 @@ def import_name(frame: Frame, ins: Instruction) -> None:
         module = sys.modules[absolute.partition(".")[0]]
         absolute = absolute.partition(".")[0]
     held = ConstSource(sys.modules, "sys.modules")
-    frame.push(frame.cap.wrap(module, DictItemSource(held, absolute)))
+    frame.push(frame.cap.world.wrap(module, DictItemSource(held, absolute)))
 
 
 def _import_now(frame: Frame, name: str) -> ModuleType:
@@ -301,7 +299,7 @@ def _import_now(frame: Frame, name: str) -> ModuleType:
     it is in the user's program, so nothing may have changed before, unless the module is of this project and looks at nothing
     of the user's; one that cannot be imported ends the graph."""
     cap = frame.cap
-    changed = (cap.outside or cap.writes_inputs or cap.effect_nodes) and not callees.is_own_module(name)
+    changed = (cap.effects.outside or cap.recorder.writes_inputs or cap.recorder.effect_nodes) and not callees.is_own_module(name)
     if changed or BUILTINS_NAMESPACE["__import__"] is not _IMPORT or importlib.util.find_spec(name.partition(".")[0]) is None:
         raise Unsupported(causes.IMPORT, f"import {name}")
     try:

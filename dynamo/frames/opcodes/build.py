@@ -5,23 +5,20 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dynamo.bytecode.decode import VERSION
-from dynamo.frames.opcodes.table import op
+from dynamo.bytecode.decode import VERSION, Instruction
+from dynamo.frames.frame import Frame
+from dynamo.frames.handlers import op
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import Constant
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.mappings import DictValue, pairs_of
 from dynamo.values.objects import UserObject
+from dynamo.values.protocols import Value
 from dynamo.values.sequences import ListValue, Sequence, TupleValue
 from dynamo.values.symbolic import SymbolicText, text_parts
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Instruction
-    from dynamo.frames.frame import Frame
 
 
 @op("BUILD_TUPLE")
@@ -36,7 +33,7 @@ def build_list(frame: Frame, ins: Instruction) -> None:
 
 @op("BUILD_SET")
 def build_set(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.set_of(frame.pop_many(ins.arg)))
+    frame.push(frame.cap.iteration.set_of(frame.pop_many(ins.arg)))
 
 
 @op("BUILD_MAP")
@@ -52,7 +49,7 @@ def build_const_key_map(frame: Frame, ins: Instruction) -> None:
     keys = frame.pop()
     values = frame.pop_many(ins.arg)
     new = DictValue()
-    new.update(frame.cap, zip(frame.cap.unpack(keys), values, strict=True))
+    new.update(frame.cap, zip(frame.cap.iteration.unpack(keys), values, strict=True))
     frame.push(new)
 
 
@@ -84,7 +81,7 @@ def list_extend(frame: Frame, ins: Instruction) -> None:
     value = frame.pop()
     target = frame.at(ins.arg)
     assert isinstance(target, ListValue)
-    if isinstance(value, UserObject) and not frame.cap.class_has(value.cls, "__iter__"):
+    if isinstance(value, UserObject) and not frame.cap.classes.has(value.cls, "__iter__"):
         raise Unsupported(causes.OPAQUE_ITERATOR, f"unpacking of {value.describe()}")
     target.extend(frame.cap, value)
 
@@ -100,8 +97,8 @@ def dict_update(frame: Frame, ins: Instruction) -> None:
     other = frame.pop()
     target = frame.at(ins.arg)
     assert isinstance(target, DictValue)
-    if not isinstance(other, DictValue) and not frame.cap.has_attribute(other, "keys"):
-        frame.cap.raise_type_error(f"'{other.python_type().__name__}' object is not a mapping")
+    if not isinstance(other, DictValue) and not frame.cap.attributes.has(other, "keys"):
+        frame.cap.raise_(TypeError, f"'{other.python_type().__name__}' object is not a mapping")
     target.update(frame.cap, pairs_of(frame.cap, other))
 
 
@@ -112,12 +109,12 @@ def dict_merge(frame: Frame, ins: Instruction) -> None:
     assert isinstance(target, DictValue)
     callee = frame.cap.realize(frame.stack[-(ins.arg + 2 + VERSION.callable_first)])
     name = _callee_name(callee)
-    if not isinstance(other, DictValue) and not frame.cap.has_attribute(other, "keys"):
+    if not isinstance(other, DictValue) and not frame.cap.attributes.has(other, "keys"):
         kind = other.python_type().__name__
-        frame.cap.raise_type_error(f"{name}() argument after ** must be a mapping, not {kind}")
+        frame.cap.raise_(TypeError, f"{name}() argument after ** must be a mapping, not {kind}")
     for key, value in pairs_of(frame.cap, other):
         if target.get(frame.cap, key) is not None:
-            frame.cap.raise_type_error(f"{name}() got multiple values for keyword argument '{key.as_constant()}'")
+            frame.cap.raise_(TypeError, f"{name}() got multiple values for keyword argument '{key.as_constant()}'")
         target.set(frame.cap, key, value)
 
 
@@ -141,10 +138,10 @@ def list_to_tuple(frame: Frame, ins: Instruction) -> None:
 def unpack_sequence(frame: Frame, ins: Instruction) -> None:
     value, n = frame.pop(), ins.arg
     cap = frame.cap
-    if isinstance(value, UserObject) and not any(cap.class_has(value.cls, n) for n in ("__iter__", "__getitem__")):
-        cap.raise_type_error(f"cannot unpack non-iterable {value.cls.__name__} object")
+    if isinstance(value, UserObject) and not any(cap.classes.has(value.cls, n) for n in ("__iter__", "__getitem__")):
+        cap.raise_(TypeError, f"cannot unpack non-iterable {value.cls.__name__} object")
     if isinstance(value, Constant) and not isinstance(value.value, str | bytes):
-        cap.raise_type_error(f"cannot unpack non-iterable {type(value.value).__name__} object")
+        cap.raise_(TypeError, f"cannot unpack non-iterable {type(value.value).__name__} object")
     if isinstance(value, Sequence):
         items = list(value.items)
     else:
@@ -160,9 +157,9 @@ def unpack_sequence(frame: Frame, ins: Instruction) -> None:
 def _take(frame: Frame, value: Value, n: int) -> list[Value]:
     """n + 1 items at most: what Python takes from an iterator before it complains."""
     cap = frame.cap
-    iterator = cap.iterate(value)
+    iterator = cap.iteration.iter(value)
     items: list[Value] = []
-    while len(items) <= n and (item := cap.next(iterator)) is not None:
+    while len(items) <= n and (item := cap.iteration.next(iterator)) is not None:
         items.append(item)
     return items
 
@@ -171,7 +168,7 @@ def _take(frame: Frame, value: Value, n: int) -> list[Value]:
 def unpack_ex(frame: Frame, ins: Instruction) -> None:
     value = frame.pop()
     before, after = ins.arg & 255, ins.arg >> 8
-    items = frame.cap.unpack(value)
+    items = frame.cap.iteration.unpack(value)
     if len(items) < before + after:
         message = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
         frame.cap.raise_(ValueError, message)
@@ -190,32 +187,32 @@ def format_value(frame: Frame, ins: Instruction) -> None:
     spec = frame.pop() if ins.arg & 4 else Constant("")
     value = frame.pop()
     if ins.arg & 3:
-        value = frame.cap.to_text(value, _CONVERSIONS[ins.arg & 3])
-    frame.push(frame.cap.format(value, spec.as_constant()))
+        value = frame.cap.formatting.text(value, _CONVERSIONS[ins.arg & 3])
+    frame.push(frame.cap.formatting.format(value, spec.as_constant()))
 
 
 @op("CONVERT_VALUE")
 def convert_value(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.to_text(frame.pop(), _CONVERSIONS[ins.arg]))
+    frame.push(frame.cap.formatting.text(frame.pop(), _CONVERSIONS[ins.arg]))
 
 
 @op("FORMAT_SIMPLE")
 def format_simple(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.format(frame.pop(), ""))
+    frame.push(frame.cap.formatting.format(frame.pop(), ""))
 
 
 @op("FORMAT_WITH_SPEC")
 def format_with_spec(frame: Frame, ins: Instruction) -> None:
     spec, value = frame.pop(), frame.pop()
-    frame.push(frame.cap.format(value, spec.as_constant()))
+    frame.push(frame.cap.formatting.format(value, spec.as_constant()))
 
 
 @op("BUILD_STRING")
 def build_string(frame: Frame, ins: Instruction) -> None:
     given = [frame.cap.realize(p) for p in frame.pop_many(ins.arg)]
     parts = [piece for value in given for piece in text_parts(value)]
-    fixed = not any(isinstance(value, SymbolicText) for value in given)
-    frame.push(Constant("".join(parts)) if fixed else SymbolicText(parts))  # type: ignore[arg-type]
+    fixed = [part for part in parts if isinstance(part, str)]
+    frame.push(Constant("".join(fixed)) if len(fixed) == len(parts) else SymbolicText(parts))
 
 
 # --- functions -------------------------------------------------------------------------------------------------
@@ -243,14 +240,14 @@ def set_function_attribute(frame: Frame, ins: Instruction) -> None:
 def _function_part(frame: Frame, fn: FunctionValue, bit: int, value: Value) -> None:
     cap = frame.cap
     if bit == 1:
-        fn.new_defaults = cap.unpack(value)
+        fn.new_defaults = cap.iteration.unpack(value)
     elif bit == 2:
         assert isinstance(value, DictValue)
         fn.new_kwdefaults = {k.as_constant(): v for k, v in value.entries.values()}
     elif bit == 4:
         fn.new_annotations = value
     elif bit == 8:
-        cells = [cap.realize(c) for c in cap.unpack(value)]
+        cells = [cap.realize(c) for c in cap.iteration.unpack(value)]
         fn.new_closure = [c for c in cells if isinstance(c, CellValue)]
         assert len(fn.new_closure) == len(cells)
     else:
@@ -260,7 +257,7 @@ def _function_part(frame: Frame, fn: FunctionValue, bit: int, value: Value) -> N
 @op("CALL_INTRINSIC_1")
 def call_intrinsic_1(frame: Frame, ins: Instruction) -> None:
     if ins.arg == 5:  # INTRINSIC_UNARY_POSITIVE
-        frame.push(frame.cap.unary(operator.pos, frame.pop()))
+        frame.push(frame.cap.operators.unary(operator.pos, frame.pop()))
     elif ins.arg == 6:  # INTRINSIC_LIST_TO_TUPLE
         list_to_tuple(frame, ins)
     elif ins.arg == 3:  # INTRINSIC_STOPITERATION_ERROR: the generator that runs this frame converts it itself

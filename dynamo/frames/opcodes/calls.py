@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dynamo.bytecode.decode import VERSION
-from dynamo.frames.opcodes.table import Return, op
+from dynamo.bytecode.decode import VERSION, Instruction
+from dynamo.frames.frame import Frame
+from dynamo.frames.handlers import Return, op
 from dynamo.python.finalizers import leaves_aloud
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NULL, Value
+from dynamo.values.base import NULL
 from dynamo.values.mappings import DictValue
+from dynamo.values.protocols import Value
 from dynamo.values.tensor import TensorValue
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Instruction
-    from dynamo.frames.frame import Frame
 
 
 @op("KW_NAMES")
@@ -54,7 +50,7 @@ def call_kw(frame: Frame, ins: Instruction) -> None:
 
 
 def _call(frame: Frame, fn: Value, args: list[Value], kwargs: dict[str, Value]) -> None:
-    frame.cap.check_forced(frame)
+    frame.cap.check_forced()
     frame.push(frame.cap.call(fn, args, kwargs, chain=True))
 
 
@@ -69,7 +65,7 @@ def call_function_ex(frame: Frame, ins: Instruction) -> None:
         for key, value in mapping.entries.values():
             name = cap.realize(key).as_constant()
             if not isinstance(name, str):
-                cap.raise_type_error("keywords must be strings")
+                cap.raise_(TypeError, "keywords must be strings")
             kwargs[name] = value
     starred = frame.pop()
     if VERSION.callable_first:
@@ -80,7 +76,7 @@ def call_function_ex(frame: Frame, ins: Instruction) -> None:
         frame.pop_raw()
     if isinstance(starred, TensorValue) and starred.fake.ndim == 0:
         raise Unsupported(causes.OPAQUE_ITERATOR, "a call with * of a 0-d tensor")
-    _call(frame, fn, cap.unpack(starred), kwargs)
+    _call(frame, fn, cap.iteration.unpack(starred), kwargs)
 
 
 @op("RETURN_VALUE")

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dynamo.frames.opcodes.table import op
+from dynamo.bytecode.decode import Instruction
+from dynamo.frames.frame import Frame
+from dynamo.frames.handlers import op
 from dynamo.report import causes
-from dynamo.report.errors import Raised, Unsupported
-from dynamo.values.base import Value
+from dynamo.report.errors import Unsupported
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue
+from dynamo.values.protocols import Raised, Value
 from dynamo.values.sequences import TupleValue
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Instruction
-    from dynamo.frames.frame import Frame
 
 
 @op("RAISE_VARARGS")
 def raise_varargs(frame: Frame, ins: Instruction) -> None:
     cap = frame.cap
     if ins.arg == 0:
-        current = cap.handled
+        current = cap.exceptions.handled
         if current is None:
             cap.raise_(RuntimeError, "No active exception to reraise")
-        raise Raised(current)  # type: ignore[arg-type]
+        raise Raised(current)
     cause = frame.pop() if ins.arg == 2 else None
-    exception = cap.as_exception(frame.pop(), [])
+    exception = cap.exceptions.as_exception(frame.pop(), [])
     if cause is not None and isinstance(exception, ExceptionValue):
         if not (isinstance(cause, Constant) and cause.holds(None)):
             derives = isinstance(cause, ClassValue) and issubclass(cause.cls, BaseException)
             if not derives and not issubclass(cause.python_type(), BaseException):
-                cap.raise_type_error("exception causes must derive from BaseException")
-            cause = cap.as_exception(cause, [])
+                cap.raise_(TypeError, "exception causes must derive from BaseException")
+            cause = cap.exceptions.as_exception(cause, [])
         exception.setattr(cap, "__cause__", cause)
-    cap.raise_value(exception)
+    cap.exceptions.raise_value(exception)
 
 
 @op("RERAISE")
@@ -46,16 +42,16 @@ def reraise(frame: Frame, ins: Instruction) -> None:
 @op("PUSH_EXC_INFO")
 def push_exc_info(frame: Frame, ins: Instruction) -> None:
     exception = frame.pop()
-    before = frame.cap.handled
+    before = frame.cap.exceptions.handled
     frame.push(NONE if before is None else before)
     frame.push(exception)
-    frame.cap.handled = exception
+    frame.cap.exceptions.handled = exception
 
 
 @op("POP_EXCEPT")
 def pop_except(frame: Frame, ins: Instruction) -> None:
     before = frame.pop()
-    frame.cap.handled = None if isinstance(before, Constant) else before
+    frame.cap.exceptions.handled = None if isinstance(before, Constant) else before
 
 
 @op("CHECK_EXC_MATCH")
@@ -70,7 +66,7 @@ def matches(frame: Frame, exception: Value, wanted: Value) -> bool:
     if isinstance(wanted, TupleValue):
         return any(matches(frame, exception, frame.cap.realize(w)) for w in wanted.items)
     if not isinstance(wanted, ClassValue) or not issubclass(wanted.cls, BaseException):
-        frame.cap.raise_type_error("catching classes that do not inherit from BaseException is not allowed")
+        frame.cap.raise_(TypeError, "catching classes that do not inherit from BaseException is not allowed")
         raise AssertionError
     return wanted.cls in exception.python_type().__mro__  # not issubclass: __subclasscheck__ is not asked
 
@@ -94,12 +90,12 @@ def before_with(frame: Frame, ins: Instruction) -> None:
     manager = frame.pop()
     kind = manager.python_type()
     for name in ("__enter__", "__exit__"):
-        if not cap.class_has(kind, name):
+        if not cap.classes.has(kind, name):
             hint = " (missed __exit__ method)" if name == "__exit__" else ""
             message = f"'{kind.__name__}' object does not support the context manager protocol{hint}"
-            cap.raise_type_error(message)
-    leave = cap.special_method(manager, "__exit__")
-    entered = cap.call(cap.special_method(manager, "__enter__"), [], {})
+            cap.raise_(TypeError, message)
+    leave = cap.classes.special_method(manager, "__exit__")
+    entered = cap.call(cap.classes.special_method(manager, "__enter__"), [], {})
     frame.push(leave)
     frame.push(entered)
 
@@ -109,7 +105,7 @@ def with_except_start(frame: Frame, ins: Instruction) -> None:
     cap = frame.cap
     exception = cap.realize(frame.stack[-1])
     leave = frame.stack[-4]
-    cls = cap.wrap_static(exception.python_type())
+    cls = cap.world.wrap_static(exception.python_type())
     frame.push(cap.call(leave, [cls, exception, exception.getattr(cap, "__traceback__")], {}))
 
 

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from dynamo.bytecode.decode import VERSION
-from dynamo.frames.opcodes.table import op
+from dynamo.bytecode.decode import VERSION, Instruction
+from dynamo.frames.frame import Frame
+from dynamo.frames.handlers import op
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.constant import NONE, Constant, is_none
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import ClassValue, UserObject
+from dynamo.values.protocols import Value
 from dynamo.values.sequences import TupleValue
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Instruction
-    from dynamo.frames.frame import Frame
 
 
 @op("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 def jump(frame: Frame, ins: Instruction) -> None:
     frame.pc = ins.target
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.holds(None)
 
 
 @op("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE")
@@ -42,13 +35,13 @@ def pop_jump_if_false(frame: Frame, ins: Instruction) -> None:
 
 @op("POP_JUMP_IF_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NONE")
 def pop_jump_if_none(frame: Frame, ins: Instruction) -> None:
-    if _is_none(frame.pop()):
+    if is_none(frame.pop()):
         frame.pc = ins.target
 
 
 @op("POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE")
 def pop_jump_if_not_none(frame: Frame, ins: Instruction) -> None:
-    if not _is_none(frame.pop()):
+    if not is_none(frame.pop()):
         frame.pc = ins.target
 
 
@@ -70,12 +63,12 @@ def jump_if_false_or_pop(frame: Frame, ins: Instruction) -> None:
 
 @op("GET_ITER")
 def get_iter(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.iterate(frame.pop()))
+    frame.push(frame.cap.iteration.iter(frame.pop()))
 
 
 @op("FOR_ITER")
 def for_iter(frame: Frame, ins: Instruction) -> None:
-    item = frame.cap.next(frame.stack[-1])
+    item = frame.cap.iteration.next(frame.stack[-1])
     if item is not None:
         frame.push(item)
         return
@@ -90,7 +83,7 @@ def for_exit(ins: Instruction) -> int:
 
 @op("GET_LEN")
 def get_len(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.length(frame.stack[-1]))
+    frame.push(frame.cap.operators.length(frame.stack[-1]))
 
 
 # --- match -----------------------------------------------------------------------------------------------------
@@ -117,11 +110,11 @@ def match_keys(frame: Frame, ins: Instruction) -> None:
     keys, subject = frame.cap.realize(frame.stack[-1]), frame.cap.realize(frame.stack[-2])
     if not isinstance(subject, DictValue):
         raise Unsupported(causes.INSTRUCTION, f"a mapping pattern on {subject.describe()}")
-    wanted = frame.cap.unpack(keys)
-    hashed = [frame.cap.hash_key(k) for k in wanted]
+    wanted = frame.cap.iteration.unpack(keys)
+    hashed = [frame.cap.operators.hash_key(k) for k in wanted]
     for i, key in enumerate(hashed):
         if key in hashed[:i]:
-            text = frame.cap.to_text(wanted[i], repr).as_constant()  # type: ignore[attr-defined]
+            text = frame.cap.formatting.text(wanted[i], repr).as_constant()
             frame.cap.raise_(ValueError, f"mapping pattern checks duplicate key ({text})")
     found = [subject.get(frame.cap, key) for key in wanted]
     if any(v is None for v in found):
@@ -136,21 +129,21 @@ def match_class(frame: Frame, ins: Instruction) -> None:
     names, cls, subject = frame.pop(), frame.pop(), frame.pop()
     if not isinstance(cls, ClassValue):
         raise Unsupported(causes.INSTRUCTION, f"a class pattern with {cls.describe()}")
-    if not cap.isinstance(subject, cls):
+    if not cap.classes.isinstance(subject, cls):
         frame.push(NONE)
         return
     found: list[Value] = []
-    keys = [cap.realize(n).as_constant() for n in cap.unpack(names)]
+    keys = [cap.realize(n).as_constant() for n in cap.iteration.unpack(names)]
     if ins.arg and cls.cls in (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple):
         if ins.arg > 1:
-            cap.raise_type_error(f"{cls.cls.__name__}() accepts 1 positional sub-pattern ({ins.arg} given)")
+            cap.raise_(TypeError, f"{cls.cls.__name__}() accepts 1 positional sub-pattern ({ins.arg} given)")
         found.append(subject)
     elif ins.arg:
         keys = [*_match_args(frame, cls, ins.arg), *keys]
     for i, key in enumerate(keys):
         if key in keys[:i]:
-            cap.raise_type_error(f"{cls.cls.__name__}() got multiple sub-patterns for attribute {key!r}")
-        if isinstance(subject, UserObject) and not cap.has_attribute(subject, key):
+            cap.raise_(TypeError, f"{cls.cls.__name__}() got multiple sub-patterns for attribute {key!r}")
+        if isinstance(subject, UserObject) and not cap.attributes.has(subject, key):
             frame.push(NONE)
             return
         found.append(subject.getattr(cap, key))
@@ -160,18 +153,18 @@ def match_class(frame: Frame, ins: Instruction) -> None:
 def _match_args(frame: Frame, cls: ClassValue, n: int) -> list[str]:
     cap = frame.cap
     given_names: list[Value] = []
-    if cap.has_attribute(cls, "__match_args__"):
+    if cap.attributes.has(cls, "__match_args__"):
         given = cap.realize(cls.getattr(cap, "__match_args__"))
         if not isinstance(given, TupleValue):
-            cap.raise_type_error(f"{cls.cls.__name__}.__match_args__ must be a tuple (got {given.python_type().__name__})")
-        given_names = given.items  # type: ignore[attr-defined]
+            cap.raise_(TypeError, f"{cls.cls.__name__}.__match_args__ must be a tuple (got {given.python_type().__name__})")
+        given_names = given.items
     if n > len(given_names):
         plural = "" if len(given_names) == 1 else "s"
-        cap.raise_type_error(f"{cls.cls.__name__}() accepts {len(given_names)} positional sub-pattern{plural} ({n} given)")
+        cap.raise_(TypeError, f"{cls.cls.__name__}() accepts {len(given_names)} positional sub-pattern{plural} ({n} given)")
     names: list[str] = []
     for item in given_names[:n]:
         kind = cap.realize(item).python_type()
         if kind is not str:
-            cap.raise_type_error(f"__match_args__ elements must be strings (got {kind.__name__})")
+            cap.raise_(TypeError, f"__match_args__ elements must be strings (got {kind.__name__})")
         names.append(cap.realize(item).as_constant())
     return names

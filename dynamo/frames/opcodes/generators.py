@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dynamo.frames.opcodes.table import Yield, op
+from dynamo.bytecode.decode import Instruction
+from dynamo.frames.frame import Frame
+from dynamo.frames.handlers import Yield, op
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Value
 from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import GeneratorValue
 from dynamo.values.iterators import Iterator
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Instruction
-    from dynamo.frames.frame import Frame
+from dynamo.values.protocols import Value
 
 
 @op("RETURN_GENERATOR")
@@ -30,7 +26,7 @@ def yield_value(frame: Frame, ins: Instruction) -> Yield:
 
 @op("GET_YIELD_FROM_ITER")
 def get_yield_from_iter(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.cap.iterate(frame.pop()))
+    frame.push(frame.cap.iteration.iter(frame.pop()))
 
 
 @op("SEND")
@@ -49,7 +45,7 @@ def _step(frame: Frame, receiver: Value, value: Value) -> tuple[Value | None, Va
     if isinstance(receiver, GeneratorValue):
         return receiver.send(frame.cap, value), receiver.returned
     if isinstance(receiver, Iterator) and isinstance(value, Constant) and value.holds(None):
-        return frame.cap.next(receiver), NONE
+        return frame.cap.iteration.next(receiver), NONE
     raise Unsupported(causes.GENERATOR, f"yield from {receiver.describe()}")
 
 

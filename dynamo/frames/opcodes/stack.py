@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dynamo.frames.opcodes.table import op
+from dynamo.bytecode.decode import Instruction
+from dynamo.frames.frame import Frame
+from dynamo.frames.handlers import op
 from dynamo.python.finalizers import drops_iterator, lets_go, lets_go_of_contents
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NULL, Value
+from dynamo.values.base import NULL
 from dynamo.values.functions import CellValue
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Instruction
-    from dynamo.frames.frame import Frame
+from dynamo.values.protocols import Value
 
 
 @op("NOP", "RESUME", "RESUME_CHECK", "NOT_TAKEN")
@@ -86,9 +83,9 @@ def _store(frame: Frame, slot: int, value: Value | None) -> None:
     """Bind a variable, or unbind it."""
     before = frame.locals[slot]
     frame.locals[slot] = value
-    if lets_go(frame, before):
+    if before is not None and lets_go(frame, before):
         frame.locals[slot] = before
-        raise Unsupported(causes.GENERATOR, f"{before.describe()} is dropped, which may run code")  # type: ignore[union-attr]
+        raise Unsupported(causes.GENERATOR, f"{before.describe()} is dropped, which may run code")
 
 
 @op("STORE_FAST", "STORE_FAST_MAYBE_NULL")
@@ -138,7 +135,9 @@ def copy_free_vars(frame: Frame, ins: Instruction) -> None:
 
 def cell_at(frame: Frame, slot: int) -> CellValue:
     """The cell in a cell or free-variable slot."""
-    cell = frame.cap.realize(frame.locals[slot])  # type: ignore[arg-type]
+    held = frame.locals[slot]
+    assert held is not None
+    cell = frame.cap.realize(held)
     assert isinstance(cell, CellValue), cell
     return cell
 

@@ -1,16 +1,16 @@
-"""The table of instruction handlers, and the signals that a handler can send to the frame that runs it."""
+"""The table of instruction handlers, and the signals that a handler sends to the frame that runs it.
+
+The modules of `frames.opcodes` fill the table when they are imported.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
-from dynamo.values.base import Value
-
-if TYPE_CHECKING:
-    from dynamo.bytecode.decode import Instruction
-    from dynamo.frames.frame import Frame
+from dynamo.bytecode.decode import Instruction
+from dynamo.values.protocols import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,16 @@ class Yield:
 
 
 Signal: TypeAlias = "Return | Yield | None"
-Handler: TypeAlias = "Callable[[Frame, Instruction], Signal]"
+Handler: TypeAlias = "Callable[[Any, Instruction], Signal]"  # of the frame and the instruction
+H = TypeVar("H", bound=Handler)
 
 HANDLERS: Final[dict[str, Handler]] = {}
 
 
-def op(*names: str) -> Callable[[Handler], Handler]:
+def op(*names: str) -> Callable[[H], H]:
     """Register a handler for instructions of these names."""
 
-    def register(handler: Handler) -> Handler:
+    def register(handler: H) -> H:
         for name in names:
             assert name not in HANDLERS, name
             HANDLERS[name] = handler

@@ -1,25 +1,28 @@
 """Eager tensors with torch's names and semantics: `import eager as torch`."""
 from __future__ import annotations
 
-import importlib as _importlib
 import math as _math
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from eager.startup import absent_names as _absent
 from eager.startup import bootstrap as _bootstrap
+from eager.startup import first_use as _first_use
 
 _no_collection = _bootstrap.NoCollection()  # until the end of this file
 
 from eager import _native as _native
-from eager import amp, autograd, compiler, cuda, nn, optim, random, serialization, sparse
+from eager import amp, autograd, compiler, cuda, linalg, nn, optim, random, serialization, sparse
 from eager._storage.tensor_types import CUDA_TENSOR_TYPES as _CUDA_TENSOR_TYPES
 from eager._storage.tensor_types import STORAGE_TYPES as _STORAGE_TYPES
 from eager._storage.tensor_types import TENSOR_TYPES as _TENSOR_TYPES
 from eager._storage.tensor_types import TypedStorage, UntypedStorage, set_default_tensor_type
 from eager._tensor.tensor import Size, Tensor
 from eager._tensor.text import set_printoptions
+from eager._tensor.torch_function import set_namespaces as _set_namespaces
 from eager.amp import GradScaler
+from eager.amp import cuda as _cuda_amp
 from eager.amp.autocast_mode import (
     autocast,
     autocast_decrement_nesting,
@@ -83,7 +86,6 @@ from eager.base.promotion import result_type
 from eager.base.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from eager.base.tracebacks import filter_public_functions as _filter_public_functions
 from eager.cuda import OutOfMemoryError
-from eager.cuda import amp as _cuda_amp
 from eager.functions import FUNCTIONS as _FUNCTIONS
 from eager.functions.assertions import SymBool, SymFloat, SymInt, _assert
 from eager.functions.assertions import assert_async as _assert_async
@@ -132,7 +134,7 @@ def get_device_module(device: _Any = None) -> _Any:
     kind = ("cuda" if cuda.is_available() else "cpu") if device is None else _named_device(device).type
     if kind not in ("cuda", "cpu"):
         raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.")
-    return cuda if kind == "cuda" else _importlib.import_module("eager.cpu")
+    return cuda if kind == "cuda" else _first_use.find("eager", "cpu")
 
 
 def is_tensor(obj: object) -> bool:
@@ -155,31 +157,51 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 
 compile = compiler.compile  # noqa: A001 - torch's name
 
-# Imported on first use, so that `import eager` stays quick: packages that stand above this one under torch's names,
-# and parts of this one that many programs never touch.
-_ON_FIRST_USE = {
-    **{name.removeprefix("torch."): real for name, real in _bootstrap.RENAMED.items() if name.count(".") == 1},
+# Modules and names that are imported when a program first uses them; modules with another name in torch: startup.torch_names.
+_first_use.register("eager", {
     **{name: f"eager.{name}" for name in (
         "_C __config__ _custom_ops _functorch _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library "
         "cpu distributed distributions fft func functional futures hub jit multiprocessing onnx overrides profiler signal "
         "special storage testing types _utils utils version xpu").split()},
-}  # fmt: skip
+    "vmap": "eager.transforms.mapping:vmap", "Future": "eager.futures:Future", "is_storage": "eager.storage:is_storage",
+    "TensorType": "eager.jit.annotations:TensorType", "ScriptModule": "eager.jit:ScriptModule",
+    "ScriptFunction": "eager.jit:ScriptFunction", "cond": "eager._higher_order_ops:cond",
+    "while_loop": "eager._higher_order_ops:while_loop", "Tag": "eager._ops:Tag",
+    "DisableTorchFunction": "eager.overrides:DisableTorchFunction",
+    "DisableTorchFunctionSubclass": "eager.overrides:DisableTorchFunctionSubclass", "DispatchKey": "eager._C:DispatchKey",
+    "DispatchKeySet": "eager._C:DispatchKeySet",
+})  # fmt: skip
+_first_use.register("eager.autograd", {
+    "Function": "eager.autograd.function:Function", "FunctionCtx": "eager.autograd.function:FunctionCtx",
+    "InplaceFunction": "eager.autograd.function:InplaceFunction",
+    "once_differentiable": "eager.autograd.function:once_differentiable", "Variable": "eager.autograd.variable:Variable",
+    "gradcheck": "eager.transforms.finite_differences:gradcheck",
+    "gradgradcheck": "eager.transforms.finite_differences:gradgradcheck",
+    **{name: f"eager.autograd.{name}" for name in "function graph profiler variable".split()},
+    **{name: f"eager.transforms.{name}" for name in "forward_ad functional".split()},
+})  # fmt: skip
+_first_use.register("eager.utils", {
+    **{name: f"eager.utils.{name}" for name in "_foreach_utils _ordered_set _python_dispatch _pytree checkpoint data dlpack model_zoo "
+       "tensorboard weak".split()}, "hooks": "eager.base.hooks",
+})  # fmt: skip
+_first_use.register("eager.tape.hooks", {"call_batched": "eager.transforms.mapping:call_batched"})
+_first_use.register("eager.compiler", {"_dynamo": "dynamo.api.compile"})
 
-_FROM_SUBMODULES = {"vmap": "func", "Future": "futures", "is_storage": "storage", "TensorType": "jit.annotations",
-                    "ScriptModule": "jit", "ScriptFunction": "jit", "cond": "_higher_order_ops",
-                    "while_loop": "_higher_order_ops", "Tag": "_ops",
-                    "DisableTorchFunction": "overrides", "DisableTorchFunctionSubclass": "overrides", "DispatchKey": "_C",
-                    "DispatchKeySet": "_C"}  # fmt: skip
+
+def _namespaces_of_functions() -> dict[str, dict[str, _Any]]:
+    """The namespaces whose functions `__torch_function__` intercepts."""
+    modules = (nn.functional, linalg, *(_first_use.find("eager", name) for name in ("fft", "special")), nn.init)
+    return {"eager": globals(), **{module.__name__: vars(module) for module in modules}, "eager.autograd": {"grad": autograd.grad}}
 
 
-def __getattr__(name: str) -> _Any:
-    if name in _ON_FIRST_USE:
-        return _importlib.import_module(_ON_FIRST_USE[name])
-    if name in _FROM_SUBMODULES:
-        found = globals()[name] = getattr(_importlib.import_module(f"eager.{_FROM_SUBMODULES[name]}"), name)
-        return found
-    return _absent.refuse("torch", name, _sys._getframe(1))
+_set_namespaces(_namespaces_of_functions)
 
+if _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _Any: ...
+
+else:
+    __getattr__ = _absent.attribute_finder(_sys.modules[__name__], "torch", None)
 
 _filter_public_functions()
 del _no_collection

@@ -7,14 +7,17 @@ so that a program that never compiles never loads the compiler.
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from eager._tensor.tensor import Tensor
+from eager.functions.creation import from_numpy
+from eager.startup import first_use
+
 
 def _dynamo() -> Any:
-    return importlib.import_module("dynamo.api.compile")
+    return first_use.find(__name__, "_dynamo")
 
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",  # noqa: A001
@@ -121,13 +124,11 @@ def nested_compile_region(fn: Any = None, **options: Any) -> Any:
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of ndarrays take and give tensors."""
-    tensor = importlib.import_module("eager._tensor.tensor").Tensor
-    from_numpy = importlib.import_module("eager").from_numpy
 
     def given(value: Any) -> Any:
         if isinstance(value, list | tuple):
             return type(value)(map(given, value))
-        return value.detach().numpy() if isinstance(value, tensor) else value
+        return value.detach().numpy() if isinstance(value, Tensor) else value
 
     def made(value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -155,8 +156,6 @@ _MISSING = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "config":
-        return importlib.import_module("dynamo.compiler_config")
     if name not in _MISSING:
         raise AttributeError(f"module 'eager.compiler' has no attribute {name!r}")
 

@@ -1,7 +1,8 @@
-"""torch.functional: functions of the top level under their older address."""
+"""torch.functional: the former module of some functions of the top level."""
 from __future__ import annotations
 
-import eager
+from eager.functions import FUNCTIONS
+from eager.nn.functional import TOP_LEVEL
 
 _NAMES = (
     "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul einsum istft lu "
@@ -9,4 +10,4 @@ _NAMES = (
 ).split()
 __all__ = list(_NAMES)  # noqa: PLE0605 - the names are those of the package itself
 
-globals().update({name: getattr(eager, name) for name in _NAMES})
+globals().update({name: value for name, value in {**FUNCTIONS, **TOP_LEVEL}.items() if name in __all__})

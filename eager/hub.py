@@ -22,8 +22,8 @@ from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
 from eager.base import settings
+from eager.base.progress import tqdm
 from eager.serialization import load as _load_file
-from eager.utils._progress import tqdm
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 

@@ -5,8 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import return_types
-from eager.base import dtypes
+from eager.base import dtypes, return_types
 from eager.base.dtypes import scalar_name as _scalar_name
 from eager.base.spec import broadcast_shapes as _broadcast_shapes
 from eager.base.spec import normalize_dim as _normalize_dim

@@ -21,11 +21,11 @@ from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.tensor import TensorValue
 from dynamo.values.writer import Writer
 from eager import Tensor
-from eager.autograd import engine
 from eager.autograd.function import ONCE, Function, FunctionCtx, attach_outputs, once_differentiable
 from eager.base import thread_state
 from eager.base.fake import fake
 from eager.base.spec import spec_of
+from eager.tape import engine
 from eager.tape.node import Node, edge_of
 from fxir.ir.graph_module import GraphModule
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from eager.func import debug_unwrap
-from eager.func.batching import BatchedTensor
-from eager.func.level import Wrapped
+from eager.transforms.batching import BatchedTensor
+from eager.transforms.level import Wrapped
 
 
 def is_batchedtensor(tensor: Any) -> bool:

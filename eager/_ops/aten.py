@@ -13,12 +13,12 @@ from typing import Any, Final
 from eager import fft, linalg, nn, special
 from eager._ops.tags import Tag
 from eager._tensor.tensor import Tensor
-from eager.autograd.engine import grad
 from eager.autograd.grad_mode import set_grad_enabled
 from eager.functions import FUNCTIONS
 from eager.nn import functional
 from eager.optable.signatures import schema_lines
 from eager.optable.table import OPS
+from eager.tape.engine import grad
 
 __all__ = ["find", "schemas"]
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from eager import _native
 from eager._tensor import text
-from eager.autograd import engine
 from eager.base import dtypes
 from eager.base.device import from_codes
 from eager.base.dtypes import dtype
@@ -22,6 +21,7 @@ from eager.base.memory_format import layout, strided
 from eager.base.spec import TensorSpec, spec_of
 from eager.base.symint import SymInt
 from eager.optable.table import OPS, empty, from_array
+from eager.tape import engine
 from eager.tape.node import edge_of, history_of, meta_of
 
 

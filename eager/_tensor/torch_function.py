@@ -9,20 +9,19 @@ imported before, and tables keyed by function, go on to hold. Knows nothing of w
 from __future__ import annotations
 
 import dis
-import importlib
 import inspect
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from eager import _native
 from eager._tensor.tensor import Tensor
-from eager.autograd import engine
 from eager.base import thread_state
 from eager.base.tracebacks import with_handler
 from eager.optable.table import Op
+from eager.tape import engine
 
 TensorBase = _native.TensorBase
 Handler = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -231,7 +230,6 @@ _METHOD_OF: Final = {
     "truediv": "div", "itruediv": "div_", "pow": "pow", "ipow": "pow_", "neg": "neg", "pos": "positive", "abs": "abs", "mod": "remainder",
     "imod": "remainder_", "matmul": "matmul", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne",
 }  # fmt: skip
-_NAMESPACES: Final = ("eager", "eager.nn.functional", "eager.linalg", "eager.fft", "eager.special", "eager.autograd", "eager.nn.init")
 _SPECIAL: Final = frozenset(f"__{name}__" for name in (
     "getitem setitem len floordiv rfloordiv ifloordiv rsub rtruediv rpow rmod rmatmul invert and or xor rand ror rxor iand ior ixor "
     "lshift rshift rlshift rrshift ilshift irshift eq ne pos bool float int complex index contains repr format reversed "
@@ -250,10 +248,19 @@ _lock = threading.Lock()
 _active = False
 
 
+_namespaces: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
+
+
+def set_namespaces(namespaces: Callable[[], Mapping[str, Mapping[str, Any]]]) -> None:
+    """Register the public namespaces by name. `namespaces` is called once, when the first class takes part."""
+    global _namespaces
+    _namespaces = namespaces
+
+
 def public_functions() -> Iterator[tuple[str, str, Any]]:
     """(namespace, name, function) of everything that asks once it is active; methods under `eager.Tensor`."""
-    for namespace in _NAMESPACES:
-        for name, fn in vars(importlib.import_module(namespace)).items():
+    for namespace, functions in _namespaces().items():
+        for name, fn in functions.items():
             if not name.startswith("_") and name not in _NEVER and isinstance(fn, (types.FunctionType, Op)):
                 yield namespace, name, fn
     for name, fn in vars(Tensor).items():

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import sys
 
-import eager
 from eager.as_torch.finder import TorchFinder, torch_modules
 
 __all__ = ["install", "is_installed", "uninstall"]
@@ -23,7 +22,7 @@ __all__ = ["install", "is_installed", "uninstall"]
 
 def is_installed() -> bool:
     """Whether `import torch` gives this project."""
-    return sys.modules.get("torch") is eager
+    return sys.modules.get("torch") is sys.modules["eager"]
 
 
 def install() -> None:
@@ -38,7 +37,7 @@ def install() -> None:
         raise ImportError(
             f"eager.as_torch: torch is already imported, from {other}; install the alias before anything imports torch"
         )
-    sys.modules["torch"] = eager
+    sys.modules["torch"] = sys.modules["eager"]
     sys.meta_path.insert(0, TorchFinder())
 
 

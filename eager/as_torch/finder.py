@@ -17,7 +17,8 @@ from typing import Any
 
 from eager import version
 from eager.startup import absent_names
-from eager.startup.bootstrap import alias_spec, real_name
+from eager.startup.bootstrap import alias_spec
+from eager.startup.torch_names import real_name
 
 
 class _TorchDistribution(importlib.metadata.Distribution):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from eager import _native
-from eager.autograd.engine import GradientEdge, reachable
 from eager.base.hooks import RemovableHandle
 from eager.dispatch.calls import Mode
 from eager.optable.table import OPS, Op
+from eager.tape.engine import GradientEdge, reachable
 from eager.tape.node import Node, edge_of
 from eager.tape.state import per_thread
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.autograd import engine
+from eager.tape import engine
 
 
 class _VariableMeta(type):

@@ -8,8 +8,7 @@ from typing import Any
 
 from eager import cuda
 from eager.base import precision
-from eager.nn import attention
-from eager.nn.attention import SDPBackend
+from eager.base.attention_backends import SDPBackend, allowed, sdpa_kernel, set_allowed
 
 __all__ = [
     "SDPAParams", "SDPBackend", "can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention",
@@ -55,12 +54,12 @@ matmul = _Matmul()
 
 
 def _switch(backend: SDPBackend, on: bool) -> None:
-    rest = [b for b in attention._cur_sdpa_kernel_backends() if b is not backend]
-    attention.set_allowed([*rest, backend] if on else rest)
+    rest = [b for b in allowed() if b is not backend]
+    set_allowed([*rest, backend] if on else rest)
 
 
 def _is_on(backend: SDPBackend) -> bool:
-    return backend in attention._cur_sdpa_kernel_backends()
+    return backend in allowed()
 
 
 def flash_sdp_enabled() -> bool:
@@ -118,7 +117,7 @@ def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_e
     """Allow these implementations within the block (the older form of `nn.attention.sdpa_kernel`)."""
     wanted = {SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.MATH: enable_math,
               SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient, SDPBackend.CUDNN_ATTENTION: enable_cudnn}  # fmt: skip
-    with attention.sdpa_kernel([b for b, on in wanted.items() if on]):
+    with sdpa_kernel([b for b, on in wanted.items() if on]):
         yield
 
 

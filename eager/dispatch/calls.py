@@ -11,17 +11,36 @@ In-place ops have a path of their own (`eager.tape.inplace` does the bookkeeping
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 from eager import _native
 from eager.base import thread_state
 from eager.tape import inplace, record
 
-if TYPE_CHECKING:
-    from eager.optable.table import Op
-
 Below = Callable[[Any, tuple[Any, ...]], Any]
+
+
+class Op(Protocol):
+    """The part of an op's record (`eager.optable.table.Op`) that dispatch reads."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def mutates(self) -> bool: ...
+    @property
+    def is_view(self) -> bool: ...
+    @property
+    def vjp(self) -> Any: ...
+    @property
+    def decompose(self) -> Callable[..., Any] | None: ...
+    @property
+    def nondifferentiable(self) -> bool: ...
+    def wants_grad(self, args: tuple[Any, ...]) -> bool: ...
+    def tensors(self, args: tuple[Any, ...]) -> Iterator[Any]: ...
+    def execute(self, args: tuple[Any, ...]) -> Any: ...
+
+
 _grad_enabled = _native.grad_enabled
 _mode_depth = _native.mode_depth
 TensorBase = _native.TensorBase
@@ -34,10 +53,10 @@ class _Stack(threading.local):
 
 
 _stack = _Stack()
-_cast_inputs: Callable[[Op, tuple[Any, ...]], tuple[Any, ...] | None]
+_cast_inputs: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]
 
 
-def set_caster(cast_inputs: Callable[[Op, tuple[Any, ...]], tuple[Any, ...] | None]) -> None:
+def set_caster(cast_inputs: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]) -> None:
     """Registration by autocast: its arguments for an op, or None for an op that runs as it is."""
     global _cast_inputs
     _cast_inputs = cast_inputs
@@ -51,7 +70,7 @@ def _show_depth() -> None:
 class Mode:
     """Sees every op call of this thread while it is entered; itself off while it handles one."""
 
-    def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
+    def dispatch(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Handle one op call. `args` is the full positional tuple in schema order."""
         raise NotImplementedError(f"{type(self).__name__}.dispatch")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.autograd.engine import grad
 from eager.distributions.distribution import Distribution
+from eager.tape.engine import grad
 
 __all__ = ["ExponentialFamily"]
 

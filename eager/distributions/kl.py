@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.autograd.engine import grad
 from eager.distributions._functions import full_like, softplus, xlogy
 from eager.distributions.bernoulli import Bernoulli
 from eager.distributions.beta import Beta
@@ -37,6 +36,7 @@ from eager.distributions.poisson import Poisson
 from eager.distributions.transformed_distribution import TransformedDistribution
 from eager.distributions.uniform import Uniform
 from eager.distributions.utils import batch_mahalanobis, solve_lower, sum_rightmost
+from eager.tape.engine import grad
 
 __all__ = ["kl_divergence", "register_kl"]
 

@@ -1,4 +1,4 @@
-"""Modules as functions: `functional_call` (of `eager.nn.utils.stateless`), and many modules as one stack of parameters."""
+"""Calls of modules as functions of their parameters, and the stacked parameters of several like modules."""
 from __future__ import annotations
 
 from collections.abc import Sequence

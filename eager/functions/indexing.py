@@ -12,6 +12,7 @@ import numpy as np
 from eager import _native
 from eager.base import dtypes
 from eager.base.dtypes import scalar_name
+from eager.base.overlap import check_each_element_once
 from eager.base.scalars import rounded
 from eager.base.spec import broadcast_shapes, normalize_dim
 from eager.base.symint import as_int
@@ -19,7 +20,6 @@ from eager.functions.creation import tensor
 from eager.optable.asserting import demand
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.indexing import check_sources
-from eager.optable.out import check_each_element_once
 from eager.optable.table import OPS, from_array, write_out
 
 TensorBase = _native.TensorBase

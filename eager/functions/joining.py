@@ -8,11 +8,11 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.device import default_device
 from eager.base.dtypes import c_name, scalar_name
+from eager.base.overlap import check_no_overlap
 from eager.base.promotion import result_type
 from eager.base.spec import broadcast_shapes, normalize_dim
 from eager.base.symint import as_int
 from eager.functions.views import takes_ints_apart
-from eager.optable.out import check_no_overlap
 from eager.optable.table import OPS, write_out
 from eager.tape.record import note_one_of_many
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eager import _native, linalg, return_types
-from eager.base import dtypes
+from eager import _native, linalg
+from eager.base import dtypes, return_types
 from eager.base.dtypes import scalar_name
 from eager.base.spec import broadcast_shapes, normalize_dim, normalize_dims, size_at
 from eager.functions.pointwise import kept

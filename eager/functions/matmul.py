@@ -5,11 +5,11 @@ from typing import Any
 
 from eager.base import dtypes
 from eager.base.dtypes import c_name
+from eager.base.overlap import check_no_overlap
 from eager.base.scalars import check_element
 from eager.base.spec import size_at
 from eager.functions.pointwise import operand
 from eager.optable.matmul import check_same_dtype
-from eager.optable.out import check_no_overlap
 from eager.optable.table import OPS, composition, write_out
 
 

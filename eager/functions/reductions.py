@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native, return_types
-from eager.base import dtypes
+from eager import _native
+from eager.base import dtypes, return_types
 from eager.base.dtypes import scalar_name
 from eager.base.spec import normalize_dim, normalize_dims
 from eager.functions.views import takes_ints_apart

@@ -8,7 +8,7 @@ from typing import Any
 from eager import _native
 from eager.base import dtypes
 from eager.base.dtypes import scalar_name
-from eager.optable.out import check_out
+from eager.base.overlap import check_out
 from eager.optable.table import write_out
 
 TensorBase = _native.TensorBase

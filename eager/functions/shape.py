@@ -8,12 +8,12 @@ import numpy as np
 from eager import _native
 from eager.base import dtypes
 from eager.base.memory_format import contiguous_format
+from eager.base.overlap import ADVICE
 from eager.base.spec import TensorSpec, is_dense, normalize_dim
 from eager.base.symint import as_count
 from eager.functions.creation import check_layout
 from eager.functions.views import check_geometry, sizes_of, transpose
 from eager.optable.asserting import demand
-from eager.optable.out import ADVICE
 from eager.optable.table import OPS, become, empty, reshape_storage, write_out
 from eager.tape.record import owned
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager import _native, return_types
-from eager.base import dtypes
+from eager import _native
+from eager.base import dtypes, return_types
 from eager.base.dtypes import c_name, scalar_name
+from eager.base.overlap import check_no_overlap, check_out
 from eager.base.spec import TensorSpec, normalize_dim
 from eager.base.symint import as_count
 from eager.optable.asserting import demand
-from eager.optable.out import check_no_overlap, check_out
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out, zeros
 from eager.tape.record import owned

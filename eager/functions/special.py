@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eager import _native, return_types
-from eager.base import dtypes
+from eager import _native
+from eager.base import dtypes, return_types
 from eager.base.dtypes import scalar_name
 from eager.base.promotion import result_type
 from eager.functions.pointwise import inplace_of

@@ -5,8 +5,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from eager import _native, return_types
-from eager.base import dtypes
+from eager import _native
+from eager.base import dtypes, return_types
 from eager.base.dtypes import scalar_name
 from eager.base.spec import normalize_dim, normalize_dims, size_at
 from eager.functions.creation import linspace

@@ -1,4 +1,4 @@
-/* The engine: runs the reverse graph, latest node first. eager.autograd.engine says what to run, and does the steps that
+/* The engine: runs the reverse graph, latest node first. eager.tape.engine says what to run, and does the steps that
  * have hooks, targets or modes around them.
  *
  * A node runs once, when all gradients of its outputs have been summed. Its number orders the nodes that are ready:

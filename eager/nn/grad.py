@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.autograd.engine import grad
 from eager.autograd.grad_mode import enable_grad
 from eager.functions.convolution import conv1d, conv2d, conv3d
+from eager.tape.engine import grad
 
 
 def _gradient(conv: Callable[..., Tensor], varied: Tensor, args: tuple[Tensor, Tensor], grad_output: Tensor,

@@ -18,6 +18,7 @@ from eager.base import dtypes, float8, thread_state
 from eager.base.device import device
 from eager.base.dtypes import Category, dtype, scalar_name
 from eager.base.fake import DataDependentError, fake
+from eager.base.overlap import check_out
 from eager.base.promotion import result_type
 from eager.base.scalars import check_int
 from eager.base.spec import (
@@ -34,7 +35,6 @@ from eager.base.symint import SymInt
 from eager.base.warn import warn
 from eager.dispatch import calls
 from eager.optable import loop_api, opmath, signatures
-from eager.optable.out import check_out
 from eager.optable.schema import PUBLIC_NAMES, Schema, is_number, parse
 from eager.tape import hooks, inplace
 from eager.tape.node import op_node_class

@@ -14,6 +14,9 @@ from collections.abc import Callable
 from importlib.machinery import PathFinder, SourceFileLoader
 from typing import Any, ClassVar, Final, NoReturn
 
+from eager.startup import first_use
+from eager.startup.torch_names import RENAMED
+
 # Reason -> regular expressions over the full name. The first that matches holds.
 _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ("quantization is not part of this project; weights can be kept in float16, bfloat16 or the 8-bit floats",
@@ -164,13 +167,14 @@ class OwnLoader(SourceFileLoader):
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
         if self._torch_name is not None and type(sys.modules[module.__name__]) is types.ModuleType:  # no module of settings
-            module.__dict__["__getattr__"] = _answer(module, self._torch_name, module.__dict__.get("__getattr__"))
+            module.__dict__["__getattr__"] = attribute_finder(module, self._torch_name, module.__dict__.get("__getattr__"))
+            first_use.list_names(module)
         if OwnLoader.loaded is not None:
             OwnLoader.loaded(module)
 
 
-def _answer(module: types.ModuleType, torch_name: str, own: Callable[[str], Any] | None) -> Callable[[str], Any]:
-    """The `__getattr__` of a module: finds the module's attribute, a submodule not imported yet, or raises the reason."""
+def attribute_finder(module: types.ModuleType, torch_name: str, own: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    """The `__getattr__` of a module: finds a name of `first_use`, a submodule not imported yet, or raises the reason."""
     folders = getattr(module, "__path__", None)
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - its role
@@ -182,9 +186,16 @@ def _answer(module: types.ModuleType, torch_name: str, own: Callable[[str], Any]
             except AttributeError:
                 if name.startswith("__"):
                     raise
-        path = f"{module.__name__}.{name}"
-        if folders is not None and not name.startswith("_") and PathFinder.find_spec(path, folders) is not None:
-            return importlib.import_module(path)
+        if first_use.has(module.__name__, name):
+            found = module.__dict__[name] = first_use.find(module.__name__, name)
+            return found
+        path = RENAMED.get(f"{torch_name}.{name}")
+        if path is None and folders is not None and not name.startswith("_"):
+            own_path = f"{module.__name__}.{name}"
+            path = own_path if PathFinder.find_spec(own_path, folders) is not None else None
+        if path is not None:
+            found = module.__dict__[name] = importlib.import_module(path)
+            return found
         refuse(torch_name, name, sys._getframe(1))
 
     return __getattr__

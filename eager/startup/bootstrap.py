@@ -22,43 +22,9 @@ from typing import Any
 
 from eager.startup import absent_names
 from eager.startup.places import EAGER_DIR, ROOT
+from eager.startup.torch_names import RENAMED, is_internal, real_name, torch_name
 
 PACKAGES = ("eager", "fxir", "dynamo", "inductor")
-
-# torch's name of a module -> ours, where it is not the same below `eager`. Their submodules follow them.
-RENAMED = {
-    "torch": "eager",
-    "torch._VF": "eager",
-    "torch.torch": "eager",
-    "torch.fx": "fxir",
-    **{f"torch.fx.{name}": f"fxir.ir.{name}" for name in "_pytree graph graph_module immutable_collections interpreter node".split()},
-    **{f"torch.fx.{name}": f"fxir.torchfx.{name}"
-       for name in "experimental passes proxy subgraph_rewriter tracer transformer".split()},
-    "torch._dynamo": "dynamo",
-    "torch._inductor": "inductor",
-    "torch.export": "fxir.export",
-    "torch.export.graph_signature": "fxir.export.signature",
-    "torch.export.exported_program": "fxir.export.program",
-    "torch.export.dynamic_shapes": "fxir.export.dims",
-    "torch.compiler.config": "dynamo.compiler_config",
-    "torch._functorch.aot_autograd": "dynamo.functorch.compile",
-    "torch._functorch.partitioners": "dynamo.functorch.compile",
-    "torch.ops": "eager._ops.ops",
-    "functorch": "dynamo.functorch",
-    "torch.cpu.amp": "eager.amp.cpu",
-    "torch._logging": "eager.base.logs",
-    "torch.utils.hooks": "eager.base.hooks",
-}
-
-
-def real_name(fullname: str) -> str:
-    """Our name of the module that torch calls `fullname`."""
-    head, tail = fullname, ""
-    while head not in RENAMED:
-        head, _, last = head.rpartition(".")
-        tail = f".{last}{tail}"
-    return RENAMED[head] + tail
-
 
 class NoCollection:
     """Keeps the garbage collector off until the object dies, then counts everything among the old objects.
@@ -76,31 +42,6 @@ class NoCollection:
             gc.unfreeze()  # they go to the oldest generation
         if self._was_on:
             gc.enable()
-
-
-_TORCH_NAMES = {"fxir.export": "torch.export", "fxir": "torch.fx", "dynamo.functorch": "functorch", "dynamo": "torch._dynamo",
-                "inductor": "torch._inductor", "eager": "torch"}  # fmt: skip
-# Modules of dynamo and inductor that programs import under torch's names; the others are no faces of torch's.
-_COMPILER_FACES = frozenset("dynamo dynamo.backends dynamo.backends.common dynamo.backends.registry dynamo.exc dynamo.functorch "
-                            "dynamo.functorch.compile dynamo.testing dynamo.utils inductor".split())  # fmt: skip
-# Parts of torch whose modules say why a name of torch's is not here.
-_PARTS = frozenset(
-    "_C _custom_ops _functorch _higher_order_ops _logging _ops _subclasses _tensor _tensor_str _utils accelerator amp ao autograd backends "
-    "compiler cpu cuda distributed distributions export fft func functional futures fx hub jit library linalg multiprocessing nn onnx "
-    "optim overrides profiler random return_types serialization signal sparse special storage testing types utils version xpu".split()
-)
-
-
-def torch_name(real: str) -> str | None:
-    """What torch calls our module, or what stands for a missing one of ours; None if torch has no such part."""
-    renamed = [theirs for theirs, ours in RENAMED.items() if ours == real]
-    if len(renamed) == 1:
-        return renamed[0]
-    for ours, theirs in _TORCH_NAMES.items():
-        if real == ours or real.startswith(f"{ours}."):
-            name = theirs + real[len(ours) :]
-            return name if theirs != "torch" or real == ours or name.split(".")[1] in _PARTS else None
-    return None
 
 
 def spec_of(real: str) -> ModuleSpec | None:
@@ -199,8 +140,7 @@ def _of_package(fullname: str, path: Sequence[str]) -> ModuleSpec | None:
 def _answering(spec: ModuleSpec | None) -> ModuleSpec | None:
     """A spec whose module states why a name of torch's is not there."""
     if spec is not None and isinstance(spec.loader, SourceFileLoader):
-        is_internal = spec.name.startswith(("dynamo", "inductor")) and spec.name not in _COMPILER_FACES
-        spec.loader = absent_names.OwnLoader(spec.name, spec.loader.path, None if is_internal else torch_name(spec.name))
+        spec.loader = absent_names.OwnLoader(spec.name, spec.loader.path, None if is_internal(spec.name) else torch_name(spec.name))
     return spec
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from eager import _native
 from eager.base.dtypes import can_cast, scalar_name
+from eager.base.overlap import check_each_element_once, check_no_overlap
 from eager.base.spec import spec_of
 from eager.base.warn import warn
-from eager.optable.out import check_each_element_once, check_no_overlap
 from eager.tape.node import (
     AutogradMeta,
     Edge,

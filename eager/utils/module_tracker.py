@@ -12,10 +12,10 @@ from typing import Any
 
 from eager import _native
 from eager._tensor.tensor import Tensor
-from eager.autograd.engine import in_backward, queue_callback
 from eager.autograd.graph import register_multi_grad_hook
 from eager.nn import Module
 from eager.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from eager.tape.engine import in_backward, queue_callback
 from eager.utils._pytree import tree_leaves
 
 __all__ = ["ModuleTracker"]

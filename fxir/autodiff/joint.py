@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eager._tensor.tensor import Tensor
-from eager.autograd import engine
 from eager.base.fake import fake_like
 from eager.base.spec import spec_of
 from eager.optable.table import Kind, Op
+from eager.tape import engine
 from fxir.ir.graph import Graph
 from fxir.ir.node import Node, NodeInfo
 from fxir.trace.trace import TraceMode

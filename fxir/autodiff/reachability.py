@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eager._tensor.tensor import Tensor
-from eager.autograd.engine import reachable
 from eager.autograd.function import DifferentiatedTwice
+from eager.tape.engine import reachable
 from eager.tape.node import Node, edge_of
 
 

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 from eager import _native
 from eager._tensor.tensor import Tensor
-from eager.autograd import engine
 from eager.autograd.function import TWICE
 from eager.base import settings, thread_state
 from eager.base.fake import fake
@@ -24,6 +23,7 @@ from eager.base.spec import TensorSpec, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.optable.table import OPS, zeros
+from eager.tape import engine
 from eager.tape.inplace import note_base
 from eager.tape.node import RELEASED, attach, history_of
 from eager.tape.state import saved_hooks_off

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from eager import _native, random
 from eager._tensor.tensor import Tensor
-from eager.autograd import engine
 from eager.base import thread_state
 from eager.optable.table import OPS
+from eager.tape import engine
 from eager.tape.inplace import note_base
 from fxir.trace.output_aliasing import Computed, Derived, Output
 

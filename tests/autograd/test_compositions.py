@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import eager as torch
-from eager.autograd import functional
 from eager.func import hessian, jacfwd, jacrev, linearize, vmap
+from eager.transforms import functional
 
 F = torch.nn.functional
 

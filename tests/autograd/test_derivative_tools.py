@@ -9,8 +9,8 @@ import pytest
 import eager as torch
 from eager import profiler
 from eager.autograd import Function, forward_ad, functional, gradcheck, gradgradcheck
-from eager.autograd.finite_differences import GradcheckError
 from eager.autograd.profiler import profile, record_function
+from eager.transforms.finite_differences import GradcheckError
 
 DOUBLE = torch.float64
 

@@ -12,10 +12,11 @@ import pytest
 
 import eager
 from eager.autograd import gradcheck
-from eager.func import batching, vmap
-from eager.func.batching import rule_for
+from eager.func import vmap
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS, Kind
+from eager.transforms import batching
+from eager.transforms.batching import rule_for
 from tests.autograd.transforms import double_samples, flat, is_differentiable, tensors, with_tensors
 
 DIFFERENTIABLE = sorted(name for name, op in OPS.items() if is_differentiable(op))

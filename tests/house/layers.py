@@ -14,7 +14,11 @@ from .import_graph import PACKAGES, imports, sources
 
 LAYERS: dict[str, list[str]] = {
     "eager": (
-        "startup base tape dispatch optable _tensor autograd linalg random functions"
+        "startup base tape dispatch optable _tensor autograd random cuda public linalg functions fft _storage sparse compiler "
+        "backends amp cpu overrides transforms nn func special optim serialization storage version __config__ _C "
+        # what stands on these, under torch's names
+        "hub _utils utils _higher_order_ops _ops library _custom_ops _functorch _subclasses _tensor_str accelerator ao distributed "
+        "distributions functional futures jit multiprocessing onnx profiler signal testing types xpu as_framejit as_torch"
     ).split(),
     "fxir": "base expr symbols ir trace autodiff region export torchfx backends".split(),
     "dynamo": (

@@ -14,7 +14,7 @@ import pytest
 
 import eager
 from eager.startup import absent_names
-from eager.startup.bootstrap import real_name
+from eager.startup.torch_names import real_name
 
 NAMES: dict[str, list[str]] = json.loads(gzip.decompress((Path(__file__).parents[1] / "data" / "torch_names.json.gz").read_bytes()))
 CLASSES = {"torch." + name for name in (

@@ -28,20 +28,15 @@ LAZY = {
 
 # Modules that import by name at run time.
 BY_NAME = {
-    "eager": "the public submodules that a plain `import eager` need not load",
     "eager._ops": "the module that torch.ops.import_module names, for the operators that it declares",
-    "eager.startup.absent_names": "a submodule of the module whose attribute it is",
+    "eager.startup.absent_names": "a submodule of the module whose attribute it is, or a module with another name in torch",
+    "eager.startup.first_use": "the modules of its table",
     "eager.startup.bootstrap": "whatever module of ours the user imports under another name",
     "eager.as_torch.coverage": "the modules that a census names",
-    "eager.autograd": "its public names, which would close a cycle with the op table",
-    "eager.tape.hooks": "vmap, for grad(is_grads_batched=True): it stands above the engine",
     "dynamo": "its modules under torch's names that few programs need",
     "dynamo.frames.opcodes.access": "on behalf of captured code, what its own import statement names",
-    "eager.compiler": "dynamo, when compile is first called",
     "eager.cuda.backend": "cupy",
-    "eager._tensor.torch_function": "the public namespaces, above it, when a class first takes part in their functions",
     "eager.utils.tensorboard.protocol": "tensorboard or tensorboardX, whichever is installed",
-    "eager.utils": "its submodules, which most programs need one of",
     "fxir": "its classes, which most of its modules stand on",
     "fxir.ir.graph_file": "the public functions that a saved graph calls, of eager and operator only",
     "fxir.backends": "the backend, by name",

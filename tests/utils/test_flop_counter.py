@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eager.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 import eager as torch
 from eager.nn import functional as F
 from eager.utils import flop_counter
-from eager.utils.flop_counter import FlopCounterMode, register_flop_formula
 from eager.utils.module_tracker import ModuleTracker
 
 ATEN = torch.ops.aten

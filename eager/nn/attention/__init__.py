@@ -1,53 +1,6 @@
-"""Which attention kernel runs: torch's context managers. There is one kernel, so a choice among backends
-changes nothing but what is reported; asking for none at all is an error when attention is called.
+"""torch.nn.attention: the implementations of attention that a program allows.
+
+One kernel computes attention here, so the choice among backends changes only the reported state. Allowing no backend is an error.
 """
-from __future__ import annotations
-
-import contextlib
-from collections.abc import Iterator
-from enum import IntEnum
-from typing import Any
-
-
-class SDPBackend(IntEnum):
-    """torch's names for the implementations of attention."""
-
-    ERROR = -1
-    MATH = 0
-    FLASH_ATTENTION = 1
-    EFFICIENT_ATTENTION = 2
-    CUDNN_ATTENTION = 3
-    OVERRIDEABLE = 4
-
-
-_allowed: list[SDPBackend] = [b for b in SDPBackend if b is not SDPBackend.ERROR]
-
-
-def set_allowed(backends: list[SDPBackend]) -> None:
-    """Allow these backends from now on."""
-    global _allowed
-    _allowed = list(backends)
-
-
-@contextlib.contextmanager
-def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """Allow these backends within the block.
-
-    Raises: AssertionError for something that is no SDPBackend; RuntimeError for no backend at all.
-    """
-    global _allowed
-    chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
-    if not all(isinstance(b, SDPBackend) for b in chosen):
-        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
-    if not chosen:
-        raise RuntimeError("No available kernel. Aborting execution. (sdpa_kernel: no backend is allowed)")
-    before, _allowed = _allowed, chosen
-    try:
-        yield
-    finally:
-        _allowed = before
-
-
-def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
-    """The backends allowed at present."""
-    return list(_allowed)
+from eager.base.attention_backends import SDPBackend, sdpa_kernel
+from eager.base.attention_backends import allowed as _cur_sdpa_kernel_backends

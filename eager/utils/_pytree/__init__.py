@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
-from eager import return_types
 from eager._tensor.tensor import Size
+from eager.base import return_types
 from eager.base.pytree.registry import (
     BUILTIN_TYPES,
     STANDARD_DICT_TYPES,

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.autograd.engine import backward
 from eager.autograd.function import Function
 from eager.autograd.grad_mode import enable_grad, no_grad
 from eager.compiler import call_outside
+from eager.tape.engine import backward
 from eager.tape.state import per_thread
 from eager.utils.checkpoint.surroundings import Surroundings, check_backward_validity, detach_variable
 

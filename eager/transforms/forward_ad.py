@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from eager import _native
-from eager.func.forward import DualTensor, Forward
-from eager.func.push import check_tangent
+from eager.transforms.forward import DualTensor, Forward
+from eager.transforms.push import check_tangent
 
 TensorBase = _native.TensorBase
 _levels: list[DualLevel] = []

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from eager import _native
-from eager.autograd import engine
 from eager.autograd.function import run
 from eager.dispatch.calls import recorded, without
-from eager.func.level import Level, Wrapped
 from eager.optable.table import Op
+from eager.tape import engine
+from eager.transforms.level import Level, Wrapped
 
 
 class GradTensor(Wrapped):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.func import index_rules, product_rules, view_rules
-from eager.func.batching import Batching, Rule, set_rules
 from eager.optable.table import OPS, Kind, Op, cast_to
+from eager.transforms import index_rules, product_rules, view_rules
+from eager.transforms.batching import Batching, Rule, set_rules
 
 TensorBase = _native.TensorBase
 

@@ -1,7 +1,7 @@
 """The level of forward mode: tensors with a tangent, and how ops carry tangents along.
 
 No op states a forward rule; it follows from what the table has:
-  1. linear ops (views by kind, else `eager.func.linear`): the op applied to the tangents;
+  1. linear ops (views by kind, else `eager.transforms.linear`): the op applied to the tangents;
   2. pointwise ops: the Jacobian is diagonal, so the reverse formula, applied to a tangent, is the forward rule;
   3. ops with a gradient formula: g -> J^T g is linear in g, and its own reverse is t -> J t;
   4. composites without one: their decomposition, op by op.
@@ -17,12 +17,12 @@ from eager import _native
 from eager.autograd.function import run_with_ctx
 from eager.base.spec import spec_of
 from eager.dispatch.calls import active_level, without
-from eager.func.level import Level, Wrapped
-from eager.func.lifting import Lifting, require_setup_context
-from eager.func.linear import BILINEAR, LINEAR, ZEROED
 from eager.optable.table import OPS, Kind, Op, cast_to
 from eager.tape import hooks
 from eager.tape.inplace import check_result
+from eager.transforms.level import Level, Wrapped
+from eager.transforms.lifting import Lifting, require_setup_context
+from eager.transforms.linear import BILINEAR, LINEAR, ZEROED
 
 TensorBase = _native.TensorBase
 

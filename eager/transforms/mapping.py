@@ -8,11 +8,11 @@ from typing import Any
 from eager import _native
 from eager.base.pytree.tree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from eager.base.spec import normalize_dim
-from eager.func import rules  # noqa: F401 - registers the batching rules
-from eager.func.batching import Batching
-from eager.func.level import Wrapped, raw_value
-from eager.func.stack import name_of, next_depth
 from eager.optable.table import OPS
+from eager.transforms import rules  # noqa: F401 - registers the batching rules
+from eager.transforms.batching import Batching
+from eager.transforms.level import Wrapped, raw_value
+from eager.transforms.stack import name_of, next_depth
 
 TensorBase = _native.TensorBase
 Dims = Any

@@ -7,9 +7,9 @@ from eager import _native
 from eager.autograd.function import Function
 from eager.base.pytree.tree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from eager.dispatch.calls import without
-from eager.func.batching import Batching, set_custom_function
-from eager.func.lifting import require_setup_context
-from eager.func.mapping import _to_front, call_batched
+from eager.transforms.batching import Batching, set_custom_function
+from eager.transforms.lifting import require_setup_context
+from eager.transforms.mapping import _to_front, call_batched
 
 TensorBase = _native.TensorBase
 

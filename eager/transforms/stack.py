@@ -9,7 +9,7 @@ from eager import _native
 from eager.base.pytree.tree import tree_map
 from eager.dispatch.calls import Level as DispatchLevel
 from eager.dispatch.calls import active_modes
-from eager.func.level import Level
+from eager.transforms.level import Level
 
 TensorBase = _native.TensorBase
 

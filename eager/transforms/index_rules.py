@@ -10,8 +10,8 @@ from typing import Any
 
 from eager import _native
 from eager.base.spec import broadcast_shapes
-from eager.func.batching import Batching, Rule
 from eager.optable.table import OPS, Op
+from eager.transforms.batching import Batching, Rule
 
 TensorBase = _native.TensorBase
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from eager import _native
 from eager.base.pytree.tree import tree_flatten, tree_map, tree_unflatten
-from eager.func.mapping import vmap
-from eager.func.push import jvp
-from eager.func.reverse import Argnums, vjp_with_argnums
-from eager.func.stack import check_argnums, picked, replaced
 from eager.optable.table import OPS
+from eager.transforms.mapping import vmap
+from eager.transforms.push import jvp
+from eager.transforms.reverse import Argnums, vjp_with_argnums
+from eager.transforms.stack import check_argnums, picked, replaced
 
 TensorBase = _native.TensorBase
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from eager import _native
 from eager.base.pytree.tree import tree_flatten, tree_unflatten
-from eager.func.forward import Forward
-from eager.func.stack import next_depth, split_aux, unwrap
 from eager.tape import hooks
+from eager.transforms.forward import Forward
+from eager.transforms.stack import next_depth, split_aux, unwrap
 
 TensorBase = _native.TensorBase
 

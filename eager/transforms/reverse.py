@@ -10,9 +10,9 @@ from eager.autograd.grad_mode import enable_grad
 from eager.autograd.graph import disable_saved_tensors_hooks
 from eager.base.pytree.text import treespec_pprint
 from eager.base.pytree.tree import tree_flatten, tree_map, tree_unflatten
-from eager.func.lifting import Lifting
-from eager.func.stack import check_argnums, next_depth, picked, replaced, split_aux, unwrap, wrap_all
 from eager.tape import hooks
+from eager.transforms.lifting import Lifting
+from eager.transforms.stack import check_argnums, next_depth, picked, replaced, split_aux, unwrap, wrap_all
 
 TensorBase = _native.TensorBase
 Argnums = int | tuple[int, ...]

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.func.batching import Batching, Rule
 from eager.optable.table import OPS, Op
+from eager.transforms.batching import Batching, Rule
 
 
 def _mm(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:

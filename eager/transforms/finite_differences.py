@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from eager import _native
-from eager.autograd.engine import grad
 from eager.autograd.function import Function
 from eager.autograd.grad_mode import enable_grad, no_grad
-from eager.func.push import jvp
 from eager.optable.table import OPS, from_array
 from eager.tape import hooks
+from eager.tape.engine import grad
+from eager.transforms.push import jvp
 
 TensorBase = _native.TensorBase
 Func = Callable[..., Any]

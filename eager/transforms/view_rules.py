@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.func.batching import Batching, Rule
 from eager.optable.table import OPS, Op
 from eager.optable.views import infer_size
+from eager.transforms.batching import Batching, Rule
 
 
 def _view(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:

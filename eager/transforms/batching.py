@@ -1,7 +1,7 @@
 """The level of vmap: tensors with a hidden leading dim, and how ops work on all rows at once.
 
 A `BatchedTensor` looks like one row; its value below has the rows along dim 0. An op on batched tensors is one op on
-the values, chosen by the rules of `eager.func.rules`: by name where an op needs one of its own, else by kind
+the values, chosen by the rules of `eager.transforms.rules`: by name where an op needs one of its own, else by kind
 (pointwise, reduction), else through the op's decomposition. An op without any rule runs row by row, and says so
 once: slow, never wrong.
 """
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.func.level import Level, Wrapped
 from eager.optable.table import OPS, Kind, Op
 from eager.tape.inplace import check_result
+from eager.transforms.level import Level, Wrapped
 
 TensorBase = _native.TensorBase
 Rule = Callable[["Batching", Op, tuple[Any, ...]], Any]
@@ -212,13 +212,13 @@ _custom_function: Callable[[Batching, Any, tuple[Any, ...]], Any]
 
 
 def set_rules(find: Callable[[Op], Rule | None]) -> None:
-    """Registered by `eager.func.rules`."""
+    """Registered by `eager.transforms.rules`."""
     global _find_rule
     _find_rule = find
 
 
 def set_custom_function(handler: Callable[[Batching, Any, tuple[Any, ...]], Any]) -> None:
-    """Registered by `eager.func.custom`."""
+    """Registered by `eager.transforms.custom`."""
     global _custom_function
     _custom_function = handler
 

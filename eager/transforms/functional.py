@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eager import _native
-from eager.autograd.engine import grad
 from eager.autograd.grad_mode import enable_grad
-from eager.func.jacobians import jacfwd, jacrev
 from eager.optable.table import OPS
 from eager.tape import hooks
+from eager.tape.engine import grad
+from eager.transforms.jacobians import jacfwd, jacrev
 
 TensorBase = _native.TensorBase
 Tensors = tuple[Any, ...]

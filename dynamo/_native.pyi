@@ -58,56 +58,84 @@ class GuardProgram:
     guarded and the user's line that made it. A Python exception raised inside a check (a
     property, an ``__eq__``) is a failed guard, unless it is not an `Exception`.
 
-    Fetches (``src`` is a slot, ``dst`` a temporary)::
+    .. Written by `python -m dynamo.guards.kind_files` from the table in dynamo/guards/kinds.py; do not edit.
 
-        ("const", obj, dst)             dst = obj (strong reference)
-        ("weak", weakref, dst)          fails once the referent is gone
-        ("global", dict, key, dst)      dict[key]; fails if absent
-        ("attr", src, name, dst)        getattr(src, name), all of Python's semantics
-        ("generic_attr", src, name, dst) object.__getattribute__ (no __getattr__)
-        ("dict_attr", src, name, dst)   src.__dict__[name]; nothing else runs
-        ("type_attr", src, name, dst)   raw lookup along the MRO of the *type* src, no binding
-        ("type_of", src, dst)           type(src)
-        ("dict_item", src, key, dst)    src[key] of a dict (or subclass), by the dict's own lookup
-        ("item", src, index, dst)       list or tuple item, index >= 0
-        ("cell", src, dst)              contents of a cell; fails if empty
-        ("closure", src, index, dst)    contents of the function src's cell; fails if empty
+    Fetches. ``src`` is a slot, ``dst`` a temporary::
+
+        ("const", obj, dst)                   dst = obj (a strong reference)
+        ("weak", ref, dst)                    ref(); fails once the referent is gone
+        ("global", dict, key, dst)            dict[key]; fails if absent
+        ("attr", src, name, dst)              getattr(src, name), all of Python's semantics
+        ("generic_attr", src, name, dst)      object.__getattribute__(src, name), without __getattr__
+        ("dict_attr", src, name, dst)         src.__dict__[name]; runs no other code
+        ("type_attr", src, name, dst)         the entry along the MRO of the class src, not bound
+        ("type_of", src, dst)                 type(src)
+        ("dict_item", src, key, dst)          src[key] of a dict or a subclass, by dict's own lookup
+        ("item", src, index, dst)             item of a list, tuple or deque; index >= 0
+        ("cell", src, dst)                    contents of a cell; fails if empty
+        ("closure", src, index, dst)          contents of a cell of the function src; fails if empty
+        ("iterator_owner", src, dst)          the object that a built-in iterator iterates over
+        ("made", src, fn, dst)                fn(src)
 
     Checks::
 
-        ("type", src, T)                type(src) is T
-        ("is", src, obj) / ("is_not", src, obj)
-        ("int_eq", src, v)              exactly int, equal (any size)
-        ("float_eq", src, v)            exactly float, bitwise (nan, -0.0)
-        ("str_eq", src, v)              exactly str, equal
-        ("const_eq", src, v)            same exact type and ==
-        ("len", src, n)                 list, tuple, dict, set, frozenset, str (or a subclass), as stored
-        ("dict_keys", src, keys)        a dict's keys in order: identical, or same exact type and ==
-        ("no_attr", src, name)          getattr raises AttributeError
-        ("dict_absent", src, key)       dict without the key
-        ("cell_empty", src)
-        ("tensor", src, T, meta, mask, sizes, strides)
-            type(src) is T, (meta word & mask) == (meta & mask), sizes and strides.
-            sizes: tuple of int, ANY or AT_LEAST_2; strides: tuple of int or ANY, or None for
-            "contiguous under the actual sizes". len(sizes) is compared with the tensor's ndim.
-        ("int_range", src, low, high)             exactly int, low <= v <= high
-        ("grad_mode", int)              modes of the calling thread: 1 gradients are recorded, 2 inference mode
-        ("call_eq", callable, expected) callable() has expected's exact type and ==
+        ("held_type", obj, cls)               type(obj) is cls
+        ("function_is", fn, field, value)     fn.field is value; field: __code__, __defaults__, __kwdefaults__
+        ("type", src, cls)                    type(src) is cls
+        ("is", src, obj)                      src is obj
+        ("is_not", src, obj)                  src is not obj
+        ("int_eq", src, value)                exactly int, equal; any size
+        ("float_eq", src, value)              exactly float, the same bits (nan, -0.0)
+        ("str_eq", src, value)                exactly str, equal
+        ("const_eq", src, value)              the same exact type, and equal
+        ("content_eq", src, value)            a str, int or float or an instance of a subclass, equal by the base's comparison
+        ("len", src, n)                       stored length of a list, tuple, dict, set, str, deque or a subclass
+        ("dict_keys", src, keys)              keys in order: identical, or the same exact type and equal
+        ("set_elements", src, elements)       elements of a set in its order, as dict_keys compares keys
+        ("no_attr", src, name)                getattr(src, name) raises AttributeError
+        ("dict_absent", src, key)             a dict without the key
+        ("cell_empty", src)                   an empty cell
+        ("tensor", src, cls, meta, mask, sizes, strides)  type(src) is cls; (meta word & mask) == (meta & mask); sizes; strides
+        ("int_range", src, low, high)         exactly int, low <= src <= high
+        ("grad_mode", modes)                  modes of the thread: 1 gradients are recorded, 2 inference mode
+        ("ambient", word)                     autocast state and default device of the thread
+        ("call_eq", fn, value)                fn() has the exact type of value and is equal
+        ("type_absent", src, name)            no class along the MRO of the class src has the name
+        ("plain_new", src)                    the class src inherits object.__new__
+        ("iterator_state", src, value)        position of a built-in iterator
 
-    Relational checks; they run in a second phase, after all others::
+    Relations between slots. They run after all other instructions, and cannot stand in a block::
 
-        ("shape", (src, ...), (step, ...))
-            a relation of sizes and ints in postfix: "const", v / "size", k, dim / "stride", k, dim / "offset", k / "int", k
-            (k numbers the sources) push; "add" "mul" "floordiv" "mod" "min" "max" combine two; "eq" "ne" "lt" or "le" ends
-        ("same", src_a, src_b)          src_a is src_b
-        ("distinct", (src, ...))        pairwise not the same object
-        ("alias", src_a, src_b)         two tensors share memory's storage
-        ("not_alias", (src, ...))       no two tensors share memory's storage
+        ("shape", (src, ...), (step, ...))    a relation of sizes, ints and floats in postfix: see below
+        ("same", src_a, src_b)                src_a is src_b
+        ("distinct", (src, ...))              pairwise not the same object
+        ("alias", src_a, src_b)               two tensors share memory
+        ("not_alias", (src, ...))             no two tensors share memory
 
-    Blocks that cost nothing while nothing changes::
+    Blocks. Their instructions run only after an item has changed::
 
-        ("watch", (item, ...), (instruction, ...))
-        ("epoch", (item, ...), (instruction, ...))
+        ("watch", (item, ...), (instruction, ...))  the items are watched
+        ("epoch", (item, ...), (instruction, ...))  the items and eager's global epoch are watched
+
+    Steps of a shape check; k numbers the sources::
+
+        "const", number                       push a number; a float is given by its bits
+        "size", k, dim                        push a size of source k
+        "stride", k, dim                      push a stride of source k
+        "offset", k                           push the storage offset of source k
+        "int", k                              push source k, an int
+        "add" "mul" "floordiv" "mod" "min" "max"  combine two ints
+        "float", k                            push source k, a float
+        "to_float"                            convert an int
+        "fadd" "fsub" "fmul" "fdiv"           combine two floats
+        "fneg"                                negate a float
+        "eq" "ne" "lt" "le"                   end: compare two ints
+        "feq" "fne" "flt" "fle" "fnot_lt" "fnot_le"  end: compare two floats
+
+    .. End of the list.
+
+    Tensor guards: sizes is a tuple of int, ANY or AT_LEAST_2; strides is a tuple of int or ANY, or None for
+    "contiguous under the actual sizes". len(sizes) is compared with the tensor's ndim.
 
     An item is a dict (any write to it is seen), a type (any change of a class attribute along
     its MRO) or another object (stands for the ``__dict__`` it has now: replacing that dict by

@@ -17,7 +17,8 @@ from dynamo.bytecode.decode import argument_count
 from dynamo.compilation.module import OptimizedModule, compiled_with
 from dynamo.compilation.region import CompiledRegion, all_regions
 from dynamo.compilation.region import stance as current_stance
-from dynamo.guards.program import Failure, Guard, folded, guard_cost_ns, when
+from dynamo.guards.explain import Failure, folded, guard_cost_ns, when
+from dynamo.guards.program import Guard
 from dynamo.policy import callees
 from dynamo.policy.dynamic_sizes import (
     mark_dynamic,

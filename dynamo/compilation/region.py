@@ -24,8 +24,10 @@ from dynamo.emit.prune import graph_module
 from dynamo.emit.writer import CodeGen
 from dynamo.frames.capture import Capture, Finished, Limits, Stop
 from dynamo.frames.frame import Frame
-from dynamo.guards import program as guards
-from dynamo.guards.program import build_program
+from dynamo.guards import explain
+from dynamo.guards.explain import Failure
+from dynamo.guards.program import LOG as GUARDS_LOG
+from dynamo.guards.program import Guard, build_program
 from dynamo.guards.sources import AttrSource, SlotSource, Source, is_a
 from dynamo.policy import callees
 from dynamo.policy.dynamic_sizes import Dynamic
@@ -89,8 +91,8 @@ class Statistics:
 
     graphs: list[Any] = field(default_factory=list)
     breaks: list[BreakRecord] = field(default_factory=list)
-    recompiles: list[guards.Failure] = field(default_factory=list)
-    guards: list[guards.Guard] = field(default_factory=list)
+    recompiles: list[Failure] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
     compile_time_s: float = 0.0
     fallbacks: list[str] = field(default_factory=list)
 
@@ -99,7 +101,7 @@ class Statistics:
 class Variant:
     """One compiled version of a site."""
 
-    guards: list[guards.Guard]
+    guards: list[Guard]
     program: _native.GuardProgram | None
 
 
@@ -368,7 +370,7 @@ class CompiledRegion:
         return None
 
     def _explain_recompile(self, site: Site, slots: tuple[Any, ...]) -> None:
-        failures = [guards.explain_failure(v.guards, v.program, slots) for v in site.variants if v.program is not None]
+        failures = [explain.explain_failure(v.guards, v.program, slots) for v in site.variants if v.program is not None]
         if failures and _settings.current().capture.error_on_recompile:
             raise FailOnRecompile(f"torch._dynamo.config.error_on_recompile: {site.place} would be compiled again: {failures[-1]}")
         if _stance.name == "fail_on_recompile" and (failures or site.code not in self._frame_sites):
@@ -417,8 +419,8 @@ class Job:
         variant = self.variant()
         if BYTECODE.enabled:
             BYTECODE.log(f"{site.label}: generated\n{cg.text}")
-        if guards.LOG.enabled:
-            guards.LOG.log(f"{site.label}:\n{guards.describe(variant.guards)}")
+        if GUARDS_LOG.enabled:
+            GUARDS_LOG.log(f"{site.label}:\n{explain.describe(variant.guards)}")
         owner.statistics.guards.extend(variant.guards)
         site.variants.append(variant)
         counters["frames"]["ok"] += 1

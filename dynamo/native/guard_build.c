@@ -3,8 +3,8 @@
 #include <stddef.h>
 
 /* Operands by letter: s slot read, d temporary written, o object, b base object, n attribute name, k dict key, i integer,
- * S tuple of slots, f field of a function; a capital letter after a colon is the required type of the operand before it:
- * D dict, C callable, F function, T type, W weak reference. */
+ * S tuple of slots, f field of a function. A capital letter after a colon is the required type of the operand before it:
+ * D dict, C callable, F function, T type, W weak reference. `dynamo.guards.kinds` has the table. */
 typedef struct {
     const char *name;
     int op;
@@ -12,26 +12,7 @@ typedef struct {
     int arity;
 } OpSpec;
 
-static const OpSpec op_specs[] = {
-    {"const", G_CONST, "od", 2}, {"weak", G_WEAK, "o:Wd", 2}, {"global", G_GLOBAL, "b:Dkd", 3},
-    {"attr", G_ATTR, "snd", 3}, {"generic_attr", G_GENERIC_ATTR, "snd", 3}, {"dict_attr", G_DICT_ATTR, "snd", 3},
-    {"type_attr", G_TYPE_ATTR, "snd", 3}, {"type_of", G_TYPE_OF, "sd", 2}, {"dict_item", G_DICT_ITEM, "skd", 3},
-    {"item", G_ITEM, "sid", 3}, {"cell", G_CELL, "sd", 2}, {"closure", G_CLOSURE, "sid", 3},
-    {"iterator_owner", G_ITERATOR_OWNER, "sd", 2}, {"made", G_MADE, "so:Cd", 3},
-    {"iterator_state", G_ITERATOR_STATE, "so", 2},
-    {"held_type", G_HELD_TYPE, "bo:T", 2}, {"function_is", G_FUNCTION_IS, "b:Ffo", 3},
-    {"type", G_TYPE, "so:T", 2}, {"is", G_IS, "so", 2}, {"is_not", G_IS_NOT, "so", 2}, {"int_eq", G_INT_EQ, "so", 2},
-    {"float_eq", G_FLOAT_EQ, "so", 2}, {"str_eq", G_STR_EQ, "so", 2}, {"const_eq", G_CONST_EQ, "so", 2},
-    {"content_eq", G_CONTENT_EQ, "so", 2},
-    {"len", G_LEN, "si", 2}, {"dict_keys", G_DICT_KEYS, "so", 2},
-    {"set_elements", G_SET_ELEMENTS, "so", 2}, {"no_attr", G_NO_ATTR, "sn", 2},
-    {"dict_absent", G_DICT_ABSENT, "sk", 2}, {"cell_empty", G_CELL_EMPTY, "s", 1}, {"tensor", G_TENSOR, "so:T", 6},
-    {"int_range", G_INT_RANGE, "sii", 3}, {"grad_mode", G_GRAD_MODE, "i", 1}, {"ambient", G_AMBIENT, "i", 1},
-    {"call_eq", G_CALL_EQ, "b:Co", 2}, {"type_absent", G_TYPE_ABSENT, "sn", 2}, {"plain_new", G_PLAIN_NEW, "s", 1},
-    {"shape", G_SHAPE, "So", 2},
-    {"same", G_SAME, "ss", 2}, {"distinct", G_DISTINCT, "S", 1}, {"alias", G_ALIAS, "ss", 2},
-    {"not_alias", G_NOT_ALIAS, "S", 1}, {"watch", G_BLOCK, "", 2}, {"epoch", G_BLOCK, "", 2},
-};
+static const OpSpec op_specs[] = {GUARD_KINDS};
 
 typedef struct {
     ProgramObject *program;
@@ -62,7 +43,7 @@ int guard_arity(PyObject *name)
     return spec ? spec->arity : -1;
 }
 
-static bool is_relational(int op) { return op >= G_SHAPE && op <= G_NOT_ALIAS; }
+static bool is_relational(int op) { return op >= FIRST_RELATION && op <= LAST_RELATION; }
 
 static int refuse(Builder *b, const OpSpec *spec, PyObject *class, const char *what, PyObject *given)
 {
@@ -305,7 +286,7 @@ static Block *block_new(Builder *b, const OpSpec *spec, PyObject *items)
     size_t n = (size_t)PyTuple_GET_SIZE(items) + 1;
     Block *block = PyMem_Calloc(1, sizeof *block);
     if (!block) return (Block *)PyErr_NoMemory();
-    block->uses_epoch = spec->name[0] == 'e';
+    block->uses_epoch = strcmp(spec->name, "epoch") == 0;
     block->dicts = PyMem_Calloc(n, sizeof *block->dicts);
     block->owners = PyMem_Calloc(n, sizeof *block->owners);
     block->types = PyMem_Calloc(n, sizeof *block->types);

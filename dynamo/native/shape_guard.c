@@ -5,20 +5,9 @@
  * else than it expects makes the check fail, which costs a recompilation and never a wrong result. */
 #include "guards.h"
 
-enum {
-    CONST, SIZE, STRIDE, OFFSET, INT, ADD, MUL, FLOORDIV, MOD, MIN, MAX, FLOAT, TO_FLOAT, FADD, FSUB, FMUL, FDIV, FNEG,
-    EQ, NE, LT, LE, FEQ, FNE, FLT, FLE, FNOT_LT, FNOT_LE, N_CODES
-};
+/* Operands in the program, values popped and pushed. `dynamo.guards.kinds` has the table. */
+static const struct { const char *name; int operands, takes, gives; } step_specs[N_STEPS] = {SHAPE_STEPS};
 
-/* Operands in the program, values taken from and put on the stack. */
-static const struct { const char *name; int operands, takes, gives; } codes[N_CODES] = {
-    {"const", 1, 0, 1}, {"size", 2, 0, 1}, {"stride", 2, 0, 1}, {"offset", 1, 0, 1}, {"int", 1, 0, 1},
-    {"add", 0, 2, 1}, {"mul", 0, 2, 1}, {"floordiv", 0, 2, 1}, {"mod", 0, 2, 1}, {"min", 0, 2, 1}, {"max", 0, 2, 1},
-    {"float", 1, 0, 1}, {"to_float", 0, 1, 1}, {"fadd", 0, 2, 1}, {"fsub", 0, 2, 1}, {"fmul", 0, 2, 1}, {"fdiv", 0, 2, 1},
-    {"fneg", 0, 1, 1},
-    {"eq", 0, 2, 0}, {"ne", 0, 2, 0}, {"lt", 0, 2, 0}, {"le", 0, 2, 0},
-    {"feq", 0, 2, 0}, {"fne", 0, 2, 0}, {"flt", 0, 2, 0}, {"fle", 0, 2, 0}, {"fnot_lt", 0, 2, 0}, {"fnot_le", 0, 2, 0},
-};
 /* A float on the stack is its bits; so is one in the program, where it is a "const". */
 typedef union { int64_t bits; double number; } Both;
 enum { DEPTH = 32 };
@@ -30,8 +19,8 @@ struct ShapeProgram {
 
 static int code_of(PyObject *name)
 {
-    for (int c = 0; PyUnicode_Check(name) && c < N_CODES; c++)
-        if (PyUnicode_CompareWithASCIIString(name, codes[c].name) == 0) return c;
+    for (int c = 0; PyUnicode_Check(name) && c < N_STEPS; c++)
+        if (PyUnicode_CompareWithASCIIString(name, step_specs[c].name) == 0) return c;
     return -1;
 }
 
@@ -46,24 +35,24 @@ static int read_step(PyObject *steps, Py_ssize_t *at, const int32_t *slots, int 
 {
     int c = code_of(PyTuple_GET_ITEM(steps, *at));
     if (c < 0) return refuse("no such step", PyTuple_GET_ITEM(steps, *at));
-    if (*at + codes[c].operands >= PyTuple_GET_SIZE(steps) || *depth < codes[c].takes || *depth + codes[c].gives > DEPTH)
+    if (*at + step_specs[c].operands >= PyTuple_GET_SIZE(steps) || *depth < step_specs[c].takes || *depth + step_specs[c].gives > DEPTH)
         return refuse("operands or values are missing, or it is too deep", steps);
-    *depth += codes[c].gives - codes[c].takes;
+    *depth += step_specs[c].gives - step_specs[c].takes;
     p->code[p->length++] = c;
-    for (int k = 1; k <= codes[c].operands; k++) {
+    for (int k = 1; k <= step_specs[c].operands; k++) {
         PyObject *item = PyTuple_GET_ITEM(steps, *at + k);
         int64_t value = PyLong_Check(item) ? PyLong_AsLongLong(item) : -1;
         if (!PyLong_Check(item) || (value == -1 && PyErr_Occurred())) {
             PyErr_Clear();
             return refuse("an operand must be an int of 64 bits", item);
         }
-        bool slot = c != CONST && k == 1;
-        if (c != CONST && (value < 0 || (slot && value >= n_slots))) return refuse("no such slot or dim", item);
+        bool slot = c != STEP_CONST && k == 1;
+        if (c != STEP_CONST && (value < 0 || (slot && value >= n_slots))) return refuse("no such slot or dim", item);
         p->code[p->length++] = slot ? slots[value] : value;
     }
-    bool last = *at + codes[c].operands + 1 == PyTuple_GET_SIZE(steps);
-    if (last != (c >= EQ) || (last && *depth)) return refuse("a relation of two values must stand at the end", steps);
-    *at += codes[c].operands + 1;
+    bool last = *at + step_specs[c].operands + 1 == PyTuple_GET_SIZE(steps);
+    if (last != (c >= FIRST_END) || (last && *depth)) return refuse("a relation of two values must stand at the end", steps);
+    *at += step_specs[c].operands + 1;
     return 0;
 }
 
@@ -87,9 +76,9 @@ static bool read_tensor(PyObject *o, int code, int64_t dim, int64_t *value)
 {
     if (!PyObject_TypeCheck(o, eager_api->tensor_base_type)) return false;
     const TensorObject *t = (const TensorObject *)o;
-    if (code == OFFSET) return *value = t->offset, true;
+    if (code == STEP_OFFSET) return *value = t->offset, true;
     if (dim >= tensor_ndim(t)) return false;
-    *value = (code == SIZE ? tensor_sizes(t) : tensor_strides(t))[dim];
+    *value = (code == STEP_SIZE ? tensor_sizes(t) : tensor_strides(t))[dim];
     return true;
 }
 
@@ -116,8 +105,8 @@ static bool to_float(int64_t *value)
 static bool combine_floats(int code, int64_t *a, int64_t b)
 {
     const double x = (Both){.bits = *a}.number, y = (Both){.bits = b}.number;
-    if (code == FDIV && y == 0) return false;
-    const double z = code == FADD ? x + y : code == FSUB ? x - y : code == FMUL ? x * y : x / y;
+    if (code == STEP_FDIV && y == 0) return false;
+    const double z = code == STEP_FADD ? x + y : code == STEP_FSUB ? x - y : code == STEP_FMUL ? x * y : x / y;
     return *a = (Both){.number = z}.bits, true;
 }
 
@@ -125,11 +114,11 @@ static bool compare_floats(int code, int64_t a, int64_t b)
 {
     const double x = (Both){.bits = a}.number, y = (Both){.bits = b}.number;
     switch (code) {
-    case FEQ: return x == y;
-    case FNE: return x != y;
-    case FLT: return x < y;
-    case FLE: return x <= y;
-    case FNOT_LT: return !(x < y);
+    case STEP_FEQ: return x == y;
+    case STEP_FNE: return x != y;
+    case STEP_FLT: return x < y;
+    case STEP_FLE: return x <= y;
+    case STEP_FNOT_LT: return !(x < y);
     default: return !(x <= y);
     }
 }
@@ -138,16 +127,16 @@ static bool compare_floats(int code, int64_t a, int64_t b)
 static bool combine(int code, int64_t *a, int64_t b)
 {
     int64_t q;
-    if (code >= FADD) return combine_floats(code, a, b);
+    if (code >= STEP_FADD) return combine_floats(code, a, b);
     switch (code) {
-    case ADD: return !__builtin_add_overflow(*a, b, a);
-    case MUL: return !__builtin_mul_overflow(*a, b, a);
-    case MIN: return *a = *a < b ? *a : b, true;
-    case MAX: return *a = *a > b ? *a : b, true;
+    case STEP_ADD: return !__builtin_add_overflow(*a, b, a);
+    case STEP_MUL: return !__builtin_mul_overflow(*a, b, a);
+    case STEP_MIN: return *a = *a < b ? *a : b, true;
+    case STEP_MAX: return *a = *a > b ? *a : b, true;
     default:                    /* floor division and its remainder */
         if (b == 0 || (b == -1 && *a == INT64_MIN)) return false;
         q = *a / b - ((*a % b != 0) & ((*a < 0) != (b < 0)));
-        *a = code == FLOORDIV ? q : *a - q * b;
+        *a = code == STEP_FLOORDIV ? q : *a - q * b;
         return true;
     }
 }
@@ -159,30 +148,30 @@ bool shape_holds(const ShapeProgram *p, PyObject **slots)
     while (at < end) {
         const int code = (int)at[0];
         switch (code) {
-        case CONST: *top++ = at[1]; break;
-        case SIZE: case STRIDE: case OFFSET:
-            if (!read_tensor(slots[at[1]], code, code == OFFSET ? 0 : at[2], top++)) return false;
+        case STEP_CONST: *top++ = at[1]; break;
+        case STEP_SIZE: case STEP_STRIDE: case STEP_OFFSET:
+            if (!read_tensor(slots[at[1]], code, code == STEP_OFFSET ? 0 : at[2], top++)) return false;
             break;
-        case INT:
+        case STEP_INT:
             if (!read_int(slots[at[1]], top++)) return false;
             break;
-        case FLOAT:
+        case STEP_FLOAT:
             if (!read_float(slots[at[1]], top++)) return false;
             break;
-        case TO_FLOAT:
+        case STEP_TO_FLOAT:
             if (!to_float(&top[-1])) return false;
             break;
-        case FNEG: top[-1] ^= INT64_MIN; break;
-        case EQ: return top[-2] == top[-1];
-        case NE: return top[-2] != top[-1];
-        case LT: return top[-2] < top[-1];
-        case LE: return top[-2] <= top[-1];
-        case FEQ: case FNE: case FLT: case FLE: case FNOT_LT: case FNOT_LE: return compare_floats(code, top[-2], top[-1]);
+        case STEP_FNEG: top[-1] ^= INT64_MIN; break;
+        case STEP_EQ: return top[-2] == top[-1];
+        case STEP_NE: return top[-2] != top[-1];
+        case STEP_LT: return top[-2] < top[-1];
+        case STEP_LE: return top[-2] <= top[-1];
+        case STEP_FEQ: case STEP_FNE: case STEP_FLT: case STEP_FLE: case STEP_FNOT_LT: case STEP_FNOT_LE: return compare_floats(code, top[-2], top[-1]);
         default:
             top--;
             if (!combine(code, &top[-1], top[0])) return false;
         }
-        at += 1 + codes[code].operands;
+        at += 1 + step_specs[code].operands;
     }
     Py_UNREACHABLE();
 }

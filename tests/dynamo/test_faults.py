@@ -23,7 +23,7 @@ FAULTS = [
     ("dynamo.compilation.region", "add_relations", CAPTURE),
     ("dynamo.compilation.region", "Job.on_graph_error", CAPTURE),
     ("dynamo.emit.writer", "_parsed", CAPTURE),
-    ("dynamo.guards.program", "explain_failure", CAPTURE),
+    ("dynamo.guards.explain", "explain_failure", CAPTURE),
     ("fxir.ir.graph", "Graph.output", CAPTURE),
     ("fxir.region.aot", "run_passes", GRAPH),
     ("fxir.region.aot", "add_gradients", GRAPH),

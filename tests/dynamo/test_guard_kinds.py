@@ -1,4 +1,5 @@
-"""What guards are made of: no Python function runs in them, and each names the user's line that made it."""
+"""Guard kinds: the files written from the table, and the guards of real captures, which run no Python function of the user and
+name the user's line that needs them."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ import pytest
 
 import dynamo
 import eager as torch
+from dynamo._native import GuardProgram
+from dynamo.guards import kind_files
+from dynamo.guards.kinds import KINDS, Phase
 from eager import _native, nn
 from eager.amp import autocast_mode
 from tests.dynamo.states import STATES
@@ -16,6 +20,29 @@ from tests.dynamo.states import STATES
 # Questions about the process that only Python code of this project answers; functions that ask them are rare.
 PYTHON_QUESTIONS = {torch.get_num_threads, torch.get_num_interop_threads, autocast_mode.default_dtypes}
 OF_THE_CALL = {"grad_mode", "ambient", "same", "distinct", "alias", "not_alias", "shape"}  # not of one line
+
+
+def test_the_native_header_and_the_stub_come_from_the_table() -> None:
+    assert kind_files.HEADER.read_text() == kind_files.header(), "run python -m dynamo.guards.kind_files"
+    stub = kind_files.STUB.read_text()
+    assert stub == kind_files.stub(stub), "run python -m dynamo.guards.kind_files"
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+def test_the_native_code_checks_the_number_of_operands(kind) -> None:
+    with pytest.raises(TypeError, match=rf'"{kind.name}"\) has {len(kind.operands) + 2} operands; expected {len(kind.operands)}'):
+        GuardProgram([(kind.name, *[None] * (len(kind.operands) + 2))], 1)
+
+
+def test_every_kind_is_run_by_the_native_code() -> None:
+    source = (kind_files.HEADER.parent / "guards.c").read_text()
+    assert [kind.name for kind in KINDS.values() if f"case {kind.c_name}:" not in source] == []
+
+
+def test_every_kind_that_a_guard_may_have_has_words() -> None:
+    native_only = {"held_type", "function_is"}  # the builder chooses these for guards of kinds "type" and "is"
+    checks = [kind for kind in KINDS.values() if kind.phase in (Phase.CHECK, Phase.RELATION) and kind.name not in native_only]
+    assert [kind.name for kind in checks if not kind.words and kind.fact is None] == []
 
 
 def _guards() -> list:

@@ -16,7 +16,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := flock build.lock
 # Test files are shared out to processes, a file to one of them: what its tests share stays in order.
 PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile
-NATIVE := $(wildcard eager/native/*.[ch] dynamo/native/*.[ch] inductor/native/*.[ch] inductor/native/*.cpp)
+NATIVE := $(wildcard eager/native/*.[ch] eager/native/*/*.[ch] dynamo/native/*.[ch] inductor/native/*.[ch])
 
 .PHONY: demo test test-pythons test-cpython bench native lint clean
 

@@ -6,7 +6,7 @@
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "tensor.h"
+#include "tensor/tensor.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

@@ -2,7 +2,7 @@
 
 The public Python functions of this library get an exception handler around their whole body, in their bytecode: it takes our
 frames out of the exception's traceback (`_native.drop_own_frames`) and raises it again. A call that raises nothing pays
-nothing, and the function stays the same object. Calls of ops filter in C (native/traceback.c), compiled calls in
+nothing, and the function stays the same object. Calls of ops filter in C (native/calls/traceback_filter.c), compiled calls in
 dynamo/bytecode/tracebacks.py. Frames of user code that this library calls (hooks, custom functions) stay.
 
 Source: CPython's Objects/exception_handling_notes.txt (the exception table) and Objects/locations.md (the line table).
@@ -25,7 +25,7 @@ from eager.base import settings
 from eager.startup import absent_names
 from eager.startup.places import ROOT
 
-THEIRS, OURS, SUPPORT = range(3)  # whose code it is, as native/traceback.c numbers them
+THEIRS, OURS, SUPPORT = range(3)  # whose code it is, as native/calls/traceback_filter.c numbers them
 _OUR_DIRS: Final = tuple(os.path.join(ROOT, package, "") for package in ("eager", "fxir", "dynamo", "inductor"))
 _CAPTURED_GRAPH: Final = "<CapturedGraph."  # begins the file names of graphs that run as Python code
 _STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep

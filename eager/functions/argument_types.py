@@ -2,7 +2,7 @@
 
 What each parameter must be comes from torch's signature of the function (eager/optable/signatures.py). For functions that torch writes in
 Python it comes from our annotations and, where these say `Any`, from the parameter's name: torch's names mean the same throughout.
-A check that passed is not repeated for arguments of the same classes (eager/native/arguments.c). A Python type that stands for a
+A check that passed is not repeated for arguments of the same classes (eager/native/calls/argument_check.c). A Python type that stands for a
 dtype (`dtype=float`) is replaced.
 """
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The scalar rules of the pointwise ops, printed as C loops: the native kernels of eager come from the op table too.
 
-`python -m eager.optable.c_loops` writes `eager/native/pointwise_loops.h`; a test holds the file against the table. An op
-whose rule calls a function that `vecmath.h` lacks has no loop, and runs on arrays.
+`python -m eager.optable.c_loops` writes `eager/native/kernels/pointwise_loops.h`; a test holds the file against the table. An op
+whose rule calls a function that `vector_math.h` lacks has no loop, and runs on arrays.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eager.base.dtypes import Category
 from eager.optable.table import OPS, Kind, Op
 from eager.startup.places import EAGER_DIR
 
-PATH = Path(EAGER_DIR) / "native" / "pointwise_loops.h"
+PATH = Path(EAGER_DIR) / "native" / "kernels" / "pointwise_loops.h"
 _FUNCTIONS = frozenset("exp log expm1 tanh log1p erf sqrt rsqrt abs floor ceil trunc round copysign minimum maximum sign "
                        "isnan isinf isfinite signbit".split())  # fmt: skip
 _TRUTHS = frozenset("isnan isinf isfinite signbit".split())

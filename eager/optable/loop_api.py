@@ -81,7 +81,7 @@ def native_unary(name: str, x: Any) -> Any:
     x = np.asarray(x)
     source = np.ascontiguousarray(x, np.float64)
     out = np.empty(x.shape, np.float64)
-    _native.libm(name, source.ctypes.data, out.ctypes.data, source.size, True)
+    _native.libm_unary(name, out, source)
     return out.astype(x.dtype, copy=False)
 
 

@@ -100,7 +100,7 @@ FI f64 fj_exp(f64 x) {
 }
 """
 
-# The functions of eager/native/vecmath.h with explicit fused products: at most 1.2 units in the last place off.
+# The functions of eager/native/kernels/vector_math.h with explicit fused products: at most 1.2 units in the last place off.
 _ELEMENTARY: Final = """\
 FI f32 fj_expm1(f32 x) { /* 2^n expm1(r) + (2^n - 1), halved */
   f32 c = x < -18.0f ? -18.0f : x > 89.0f ? 89.0f : x;

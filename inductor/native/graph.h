@@ -3,8 +3,8 @@
 #define INDUCTOR_GRAPH_H
 
 #define PY_SSIZE_T_CLEAN
-#include "runtime.h"
-#include "tensor.h"
+#include "runtime/runtime.h"
+#include "tensor/tensor.h"
 
 typedef void (*SegmentFn)(char **bufs, const Runtime *rt);
 typedef void (*PackFn)(const void *source, void *target);

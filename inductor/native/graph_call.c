@@ -4,6 +4,7 @@
  * released during long segments). What a graph keeps between calls (arena, outputs, packed weights)
  * is taken out of it, under the lock, by the call that uses it. */
 #include "graph.h"
+#include "runtime/python_compat.h"
 
 #include <string.h>
 
@@ -202,18 +203,12 @@ static int take_memory(Call *call)
 
 /* ------------------------------------------------------------------ packed weights */
 
-/* The weak reference tells a storage from a later one at the same address. */
+/* A weak reference distinguishes a storage from a later storage at the same address. */
 static int refers_to(PyObject *ref, const StorageObject *s)
 {
-#if PY_VERSION_HEX >= 0x030d0000
-    PyObject *target = NULL;
-    if (!ref || PyWeakref_GetRef(ref, &target) < 1)
-        return 0;
-    Py_DECREF(target); /* the caller holds s */
+    PyObject *target = ref ? weakref_object(ref) : NULL;
+    Py_XDECREF(target); /* the caller holds s */
     return target == (PyObject *)s;
-#else
-    return ref && PyWeakref_GET_OBJECT(ref) == (PyObject *)s;
-#endif
 }
 
 static int pack_is_current(const Pack *p, const TensorObject *t)

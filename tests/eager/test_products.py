@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import eager as torch
 from eager import _native
 from eager.optable.products import add_matmul, matmul
+from eager.optable.table import OPS
 
 RNG = np.random.default_rng(5)
 
@@ -82,14 +83,15 @@ def test_what_does_not_fit_is_refused_and_unchanged():
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_products_of_tensors_are_those_of_the_op(dtype):
-    """The short way over tensors against the op's kernel: every layout, biases, turned operands, several threads."""
+    """The native kernels of matmul and linear against numpy: every layout, biases, transposed operands, several threads."""
     bias = torch.from_numpy(RNG.standard_normal(6).astype(dtype))
     for lead, m, k, n in (((), 5, 7, 6), ((3,), 4, 3, 6), ((2, 3), 3, 5, 6), ((), 1, 4, 6), ((), 300, 200, 6)):
         for (of_a, a), (of_b, b) in itertools.product(_layouts(*lead, m, k), [*_layouts(*lead, k, n), *_layouts(k, n)]):
             a, b = (torch.from_numpy(np.array(x, dtype) if min(x.strides) < 0 or not x.flags.writeable else x.astype(dtype, copy=False))
                     for x in (a, b))
             want = np.matmul(a.numpy().astype("f8"), b.numpy().astype("f8"))
-            for got in (_native.matmul(a, b), _native.matmul(a, b.transpose(-1, -2), True), a @ b):
+            transposed = _native.run_kernel(OPS["linear"], (a, b.transpose(-1, -2), None)) if b.ndim == 2 else None
+            for got in (_native.run_kernel(OPS["matmul"], (a, b)), transposed, a @ b):
                 if got is not None:
                     assert got.is_contiguous() and got.shape == want.shape, f"{of_a} @ {of_b}"
                     np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4, err_msg=f"{of_a} @ {of_b}")
@@ -98,22 +100,20 @@ def test_products_of_tensors_are_those_of_the_op(dtype):
                 np.testing.assert_allclose(got.numpy(), want + bias.numpy(), rtol=1e-4, atol=1e-4)
 
 
-def test_what_the_short_way_leaves_to_the_op():
+def test_operands_that_the_native_kernels_do_not_support():
     x = torch.ones(2, 3)
     for a, b in ((x, torch.ones(2)), (x, torch.ones(2, 3)), (x, torch.ones(3, 2).double()), (x.int(), torch.ones(3, 2).int()),
                  (torch.ones(0, 3), torch.ones(3, 2)), (torch.ones(4, 2, 3), torch.ones(1, 3, 2)), (x, 2.0)):  # fmt: skip
-        assert _native.matmul(a, b) is None
-    assert _native.matmul(x, torch.ones(3, 2), False, torch.ones(3)) is None
+        assert _native.run_kernel(OPS["matmul"], (a, b)) is None
+    assert _native.run_kernel(OPS["linear"], (x, torch.ones(2, 3), torch.ones(3))) is None
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         x @ torch.ones(2, 3)
-    with pytest.raises(TypeError):
-        _native.matmul(x)
 
 
 def test_without_a_blas_numpy_multiplies():
     code = (
         "import eager as torch; x = torch.arange(6.0).reshape(2, 3); "
-        "assert not torch._native.has_blas() and torch._native.matmul(x, x.t()) is None; "
+        "assert not torch._native.has_blas() and torch._native.run_kernel(torch.optable.table.OPS['matmul'], (x, x.t())) is None; "
         "assert torch._native.product(torch.ones(2, 2).numpy(), x.numpy(), x.t().numpy()) is False; "
         "assert (x @ x.t()).tolist() == [[5, 14], [14, 50]]; "
         "assert torch.nn.functional.linear(x, x, torch.ones(2)).tolist() == [[6, 15], [15, 51]]"

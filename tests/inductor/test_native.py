@@ -55,7 +55,7 @@ def _structs(text: str) -> str:
 
 
 def test_header_declares_the_abi_that_generated_code_is_given() -> None:
-    header = (ROOT / "eager/native/runtime.h").read_text()
+    header = (ROOT / "eager/native/runtime/runtime.h").read_text()
     declared = _structs(header)
     for struct in re.findall(
         r"(?:typedef struct \{.*?\} GemmCall;|struct Runtime \{.*?\};)", _structs(artifact_format.RUNTIME_ABI)

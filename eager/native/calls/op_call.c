@@ -1,0 +1,308 @@
+/* Callables that try a short way through C first: ops (OpBase), operators and methods (FastCall).
+ *
+ * All know one fallback, the full dispatch, which defines the semantics; the short way answers only calls that it
+ * would answer the same (pointwise.h, views.c and direct.c say which). All are method descriptors, so that `x.exp()`,
+ * `x + y` and `x.view(4)` go straight to C. */
+#define PY_SSIZE_T_CLEAN
+#include "calls/calls.h"
+#include "calls/functions.h"
+#include "kernels/assign.h"
+#include "kernels/pointwise.h"
+#include "tensor/memory_overlap.h"
+#include <structmember.h>
+
+/* ---- OpBase ---- */
+
+/* Whether every bool argument is one (a kernel reads anything else as false), and no number stands where torch demands a tensor.
+ * Dispatch refuses such calls. */
+static bool fit_for_kernels(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    for (int i = 0, left = op->tensors; left && i < nargs; i++, left >>= 1)
+        if (left & 1 && (PyFloat_Check(args[i]) || PyLong_Check(args[i]))) return false;
+    for (int i = 0, left = op->flags; left && i < nargs; i++, left >>= 1)
+        if (left & 1 && args[i] != Py_True && args[i] != Py_False) return false;
+    return true;
+}
+
+/* The result beneath autograd and modes. */
+static PyObject *compute(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *out = NULL;
+    if (op->loop >= 0 && nargs == pointwise_arity(op->loop)) out = pointwise_call(op->loop, args, nargs);
+    if (!out && op->kernel >= 0 && !PyErr_Occurred() && fit_for_kernels(op, args, nargs)) out = kernel_call(op->kernel, args, nargs);
+    return out;
+}
+
+static int give_history(OpBase *op, int wanted, PyObject *const *args, Py_ssize_t nargs, PyObject *out)
+{
+    if (PyTuple_Check(out))
+        return record_history((PyObject *)op, op->plans, wanted, args, nargs, &PyTuple_GET_ITEM(out, 0), PyTuple_GET_SIZE(out));
+    return record_history((PyObject *)op, op->plans, wanted, args, nargs, &out, 1);
+}
+
+enum { SMALL = 4096 }; /* elements of which a copy costs less than a call of numpy (as eager.optable.table has it) */
+
+/* An op that writes its first argument: by a loop or kernel that writes in place, or (a small one) by copying what the kernel of
+ * its base op returns. */
+static PyObject *write_short(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    if ((op->loop < 0 && op->writer < 0 && op->maker < 0) || !write_is_plain(args, nargs)) return NULL;
+    PyObject *out = op->loop >= 0 ? pointwise_write(op->loop, args, nargs) : NULL;
+    if (out || PyErr_Occurred() || (op->writer < 0 && op->maker < 0)) return out;
+    const TensorObject *target = (const TensorObject *)args[0];
+    if (overlap_with(target, args + 1, nargs - 1) || !fit_for_kernels(op, args, nargs)) return NULL; /* dispatch may refuse the call */
+    if (op->writer >= 0) out = kernel_write(op->writer, args, nargs);
+    if (out || PyErr_Occurred() || op->maker < 0 || tensor_count(target) > SMALL) return out;
+    PyObject *made = kernel_call(op->maker, args, nargs);
+    if (made && assign_result(target, made)) out = Py_NewRef(args[0]);
+    Py_XDECREF(made);
+    return out;
+}
+
+static PyObject *short_way(OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (op->view >= 0) return view_call(op, op->view, args, nargs);
+    if (op->inplace) return write_short(op, args, nargs);
+    if (op->loop < 0 && op->kernel < 0) return NULL;
+    if (op->loop >= 0) {
+        PyObject *out = pointwise_call_plain(op->loop, args, nargs);
+        if (out || PyErr_Occurred() || (op->kernel < 0 && (!op->recorded || tls_grad_disabled))) return out;
+    }
+    if (tls_mode_depth || !record_own_classes(args, nargs)) return NULL;
+    const int wanted = tls_grad_disabled ? 0 : record_wanted(args, nargs);
+    if (wanted < 0 || wanted >= RECORD_PLANS || (wanted && (!op->recorded || record_needs_python()))) return NULL;
+    PyObject *out = compute(op, args, nargs);
+    if (out && wanted && give_history(op, wanted, args, nargs, out) < 0) Py_CLEAR(out);
+    return out;
+}
+
+static PyObject *str_call;
+
+static PyObject *op_vectorcall(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    OpBase *self = (OpBase *)callable;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    if (!kwnames) {
+        PyObject *out = short_way(self, args, nargs);
+        if (out) return out;
+        if (PyErr_Occurred()) {
+            filter_raised();
+            return NULL;
+        }
+    }
+    PyObject *method = PyObject_GetAttr(callable, str_call);
+    if (!method) return NULL;
+    PyObject *out = PyObject_Vectorcall(method, args, nargsf, kwnames);
+    Py_DECREF(method);
+    if (!out) filter_raised();
+    return out;
+}
+
+static PyObject *op_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
+{
+    OpBase *self = (OpBase *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->vectorcall = op_vectorcall;
+    self->loop = self->view = self->kernel = self->writer = self->maker = -1;
+    return (PyObject *)self;
+}
+
+static PyObject *bind(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(owner))
+{
+    return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
+}
+
+static int op_traverse(OpBase *self, visitproc visit, void *arg)
+{
+    for (int i = 0; i < RECORD_PLANS; i++) Py_VISIT(self->plans[i]);
+    Py_VISIT(self->rules);
+    return 0;
+}
+
+static int op_clear(OpBase *self)
+{
+    for (int i = 0; i < RECORD_PLANS; i++) Py_CLEAR(self->plans[i]);
+    Py_CLEAR(self->rules);
+    return 0;
+}
+
+static void op_dealloc(OpBase *self)
+{
+    PyObject_GC_UnTrack(self);
+    op_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyMemberDef op_members[] = {
+    {"_loop", T_INT, offsetof(OpBase, loop), READONLY, "number of the native loop that answers plain calls, or -1"},
+    {"_view", T_INT, offsetof(OpBase, view), READONLY, "number of the native geometry of a view, or -1"},
+    {"_direct", T_INT, offsetof(OpBase, kernel), READONLY, "number of the native kernel over full arguments, or -1"},
+    {"_inplace", T_INT, offsetof(OpBase, inplace), 0, "whether the loop writes its first argument"},
+    {"_recorded", T_INT, offsetof(OpBase, recorded), 0, "whether its loop is recorded natively"},
+    {"_flags", T_INT, offsetof(OpBase, flags), 0, "mask of the parameters that are bools"},
+    {"_tensors", T_INT, offsetof(OpBase, tensors), 0, "mask of the parameters for which no number may stand"},
+    {"_plain", T_INT, offsetof(OpBase, plain), 0, "whether it has formulas and no lists of tensors"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject OpBase_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "eager._native.OpBase",
+    .tp_doc = "A callable that tries its native loop, then `_call`.",
+    .tp_basicsize = sizeof(OpBase),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(OpBase, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_descr_get = bind,
+    .tp_new = op_new,
+    .tp_traverse = (traverseproc)op_traverse,
+    .tp_clear = (inquiry)op_clear,
+    .tp_dealloc = (destructor)op_dealloc,
+    .tp_members = op_members,
+};
+
+/* bind_op(op, name): give `op` the short ways that C has for the op of that name; an in-place op, those of its base */
+static PyObject *py_bind_op(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    OpBase *op;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "O!s", &OpBase_Type, &op, &name)) return NULL;
+    op->loop = pointwise_find(name);
+    if (op->inplace) {
+        op->writer = kernel_find(name, true);
+        op->maker = kernel_find(name, false);
+        Py_RETURN_NONE;
+    }
+    if (op->loop >= 0) pointwise_refuse_numbers(op->loop, op->tensors);
+    op->view = view_find(name);
+    op->kernel = kernel_find(name, false);
+    if (op->view >= 0) view_bind(op->view, op);
+    Py_RETURN_NONE;
+}
+
+/* run_kernel(op, args): by the op's native loop or kernel, beneath autograd and modes; None where none fits */
+static PyObject *py_run_kernel(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyObject_TypeCheck(args[0], &OpBase_Type) || !PyTuple_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "run_kernel() takes an op and a tuple of arguments");
+    PyObject *out = compute((OpBase *)args[0], &PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1]));
+    if (!out && !PyErr_Occurred()) Py_RETURN_NONE;
+    return out;
+}
+
+/* ---- FastCall: an operator over an op's loop, or a method ---- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *fallback;
+    OpBase *op;    /* of an operator, or NULL */
+    Method method; /* of a method, or NULL */
+} FastCall;
+
+static PyObject *fast_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    FastCall *self = (FastCall *)callable;
+    if (!kwnames) {
+        const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+        PyObject *out = self->op ? short_way(self->op, args, nargs) : self->method(args, nargs);
+        if (out) return out;
+        if (PyErr_Occurred()) {
+            filter_raised();
+            return NULL;
+        }
+    }
+    PyObject *out = PyObject_Vectorcall(self->fallback, args, nargsf, kwnames);
+    if (!out) filter_raised();
+    return out;
+}
+
+static int fast_traverse(FastCall *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->fallback);
+    Py_VISIT(self->op);
+    return 0;
+}
+
+static void fast_dealloc(FastCall *self)
+{
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(self->fallback);
+    Py_XDECREF(self->op);
+    PyObject_GC_Del(self);
+}
+
+static PyObject *fast_attribute(FastCall *self, void *name) { return PyObject_GetAttrString(self->fallback, name); }
+static int fast_set(FastCall *self, PyObject *value, void *name) { return PyObject_SetAttrString(self->fallback, name, value); }
+
+static PyMemberDef fast_members[] = {
+    {"__wrapped__", T_OBJECT_EX, offsetof(FastCall, fallback), READONLY, "the full dispatch"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef fast_getset[] = {
+    {"__name__", (getter)fast_attribute, (setter)fast_set, NULL, "__name__"},
+    {"__qualname__", (getter)fast_attribute, (setter)fast_set, NULL, "__qualname__"},
+    {"__module__", (getter)fast_attribute, (setter)fast_set, NULL, "__module__"},
+    {"__doc__", (getter)fast_attribute, (setter)fast_set, NULL, "__doc__"},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject FastCall_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "eager._native.FastCall",
+    .tp_basicsize = sizeof(FastCall),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(FastCall, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_descr_get = bind,
+    .tp_traverse = (traverseproc)fast_traverse,
+    .tp_dealloc = (destructor)fast_dealloc,
+    .tp_members = fast_members,
+    .tp_getset = fast_getset,
+};
+
+static PyObject *make_fast(PyObject *fallback, OpBase *op, Method method)
+{
+    FastCall *made = PyObject_GC_New(FastCall, &FastCall_Type);
+    if (!made) return NULL;
+    made->vectorcall = fast_call;
+    made->fallback = Py_NewRef(fallback);
+    made->op = op ? (OpBase *)Py_NewRef((PyObject *)op) : NULL;
+    made->method = method;
+    PyObject_GC_Track(made);
+    return (PyObject *)made;
+}
+
+/* fast_operator(op, fallback): the fallback itself where the op has neither a native loop nor a kernel */
+static PyObject *py_fast_operator(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *op, *fallback;
+    if (!PyArg_ParseTuple(args, "O!O", &OpBase_Type, &op, &fallback)) return NULL;
+    return ((OpBase *)op)->loop < 0 && ((OpBase *)op)->kernel < 0 ? Py_NewRef(fallback) : make_fast(fallback, (OpBase *)op, NULL);
+}
+
+/* fast_method(name, fallback): the method of that name with a short way in C before the function that it is */
+static PyObject *py_fast_method(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *name;
+    PyObject *fallback;
+    if (!PyArg_ParseTuple(args, "sO", &name, &fallback)) return NULL;
+    Method method = view_method(name);
+    return method ? make_fast(fallback, NULL, method) : PyErr_Format(PyExc_ValueError, "fast_method: there is none for %s", name);
+}
+
+int op_call_init(void)
+{
+    str_call = PyUnicode_InternFromString("_call");
+    return str_call && PyType_Ready(&OpBase_Type) == 0 && PyType_Ready(&FastCall_Type) == 0 ? 0 : -1;
+}
+
+PyMethodDef op_call_functions[] = {
+    {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(op, fallback)"},
+    {"fast_method", py_fast_method, METH_VARARGS, "fast_method(name, fallback)"},
+    {"bind_op", py_bind_op, METH_VARARGS, "bind_op(op, name): the short ways that C has for it"},
+    {"run_kernel", (PyCFunction)(void *)py_run_kernel, METH_FASTCALL, "run_kernel(op, args): by the op's native loop or kernel, or None"},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,304 @@
+/* Scaled dot-product attention and its gradient, by blocks of rows of the query: their scores against all keys fit the
+ * nearest cache, where they become weights and meet the values before the next block is begun. Only the logarithm of each
+ * row's normaliser is kept, from which the gradient makes the weights again (after T. Dao et al., arXiv:2205.14135, with
+ * blocks in one of the two directions). */
+#define PY_SSIZE_T_CLEAN
+#include "runtime/parallel_loops.h"
+KERNEL_FILE
+#include "kernels/kernel.h"
+#include "kernels/vector_math.h"
+
+enum { BLOCK_BYTES = 256 << 10, MOST_ROWS = 128, LEAST_ROWS = 8, LANES = 16 };
+
+/* Matrices of one of the operands: the last dim is contiguous, rows lie `pitch` apart, leading dims have their strides. */
+typedef struct {
+    const char *data;
+    long pitch;
+    int64_t strides[EAGER_MAX_NDIM];
+} Matrices;
+
+typedef struct {
+    int lead; /* leading dims of the result */
+    int64_t sizes[EAGER_MAX_NDIM];
+    long count, t, s, d, e; /* matrices; rows of q, rows of k, columns of q, columns of v */
+    int dtype, itemsize;    /* as GemmCall has it */
+    bool causal;
+    double scale;
+    Matrices q, k, v, g;
+    const char *mask;
+    int mask_kind;               /* 0 none, 1 bool, 2 added */
+    int64_t mask_strides[EAGER_MAX_NDIM], mask_row, mask_column;
+    char *y, *lse;               /* results, or for the gradient what the forward gave: dense */
+    char *gq, *gk, *gv;
+    long rows, blocks;           /* of a block; blocks of one matrix */
+} Attention;
+
+static int64_t place_of(const Attention *a, const int64_t *strides, long index)
+{
+    int64_t at = 0;
+    for (int i = a->lead - 1; i >= 0; i--) {
+        at += index % a->sizes[i] * strides[i];
+        index /= (long)a->sizes[i];
+    }
+    return at;
+}
+
+static const void *matrix_of(const Attention *a, const Matrices *m, long index, long row)
+{
+    return m->data + (place_of(a, m->strides, index) + row * m->pitch) * a->itemsize;
+}
+
+static void product(const Attention *a, bool ta, bool tb, long m, long n, long k, double alpha, const void *x, long ldx, const void *y,
+                    long ldy, double beta, void *out, long ldo)
+{
+    const GemmCall call = {.dtype = a->dtype, .trans_a = ta, .trans_b = tb, .batch = 1, .m = m, .n = n, .k = k, .lda = ldx, .ldb = ldy,
+                           .ldc = ldo, .alpha = alpha, .beta = beta, .a = x, .b = y, .c = out};
+    blas_gemm(&g_runtime, &call, 1);
+}
+
+/* Columns that rows before `end` may see. */
+static long seen_by(const Attention *a, long end) { return a->causal && end < a->s ? end : a->s; }
+
+#define ATTENTION(S, T)                                                                                     \
+    /* Masks the scores of rows [r0, r1) against the first n keys. */                                       \
+    CLONES static void mask_##S(const Attention *a, T *scores, long index, long r0, long r1, long n)        \
+    {                                                                                                       \
+        const int64_t at = a->mask_kind ? place_of(a, a->mask_strides, index) : 0;                          \
+        const int64_t step = a->mask_column;                                                                \
+        for (long r = r0; r < r1; r++) {                                                                    \
+            T *restrict row = scores + (r - r0) * n;                                                        \
+            if (a->mask_kind == 1) {                                                                        \
+                const uint8_t *shown = (const uint8_t *)a->mask + at + r * a->mask_row;                     \
+                for (long j = 0; j < n; j++) row[j] = shown[j * step] ? row[j] : (T)-INFINITY;              \
+            }                                                                                               \
+            else if (a->mask_kind == 2) {                                                                   \
+                const T *added = (const T *)a->mask + at + r * a->mask_row;                                 \
+                if (step == 1) for (long j = 0; j < n; j++) row[j] += added[j];                             \
+                else for (long j = 0; j < n; j++) row[j] += added[j * step];                                \
+            }                                                                                               \
+            if (a->causal) for (long j = r + 1; j < n; j++) row[j] = (T)-INFINITY;                          \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* Scores become exponentials; in `total` their sums, and their logarithms with the maximum in `lse`. */ \
+    CLONES static void weigh_##S(T *scores, long rows, long n, T *total, T *lse)                            \
+    {                                                                                                       \
+        for (long r = 0; r < rows; r++) {                                                                   \
+            T *restrict row = scores + r * n;                                                               \
+            T top = (T)-INFINITY, lanes[LANES];                                                             \
+            long j = 0;                                                                                     \
+            for (int l = 0; l < LANES; l++) lanes[l] = top;                                                 \
+            for (; j + LANES <= n; j += LANES)                                                              \
+                for (int l = 0; l < LANES; l++) lanes[l] = maximum_##S(lanes[l], row[j + l]);               \
+            for (int l = 0; l < LANES; l++) top = maximum_##S(top, lanes[l]);                               \
+            for (; j < n; j++) top = maximum_##S(top, row[j]);                                              \
+            if (top == (T)-INFINITY) top = 0;                                                               \
+            for (j = 0; j < n; j++) row[j] = exp_##S(row[j] - top);                                         \
+            T sum = 0;                                                                                      \
+            for (int l = 0; l < LANES; l++) lanes[l] = 0;                                                   \
+            for (j = 0; j + LANES <= n; j += LANES)                                                         \
+                for (int l = 0; l < LANES; l++) lanes[l] += row[j + l];                                     \
+            for (int l = 0; l < LANES; l++) sum += lanes[l];                                                \
+            for (; j < n; j++) sum += row[j];                                                               \
+            total[r] = sum == 0 ? 1 : sum;                                                                  \
+            lse[r] = log_##S(total[r]) + top;                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void divide_##S(T *y, long rows, long n, const T *total)                                  \
+    {                                                                                                       \
+        for (long r = 0; r < rows; r++) {                                                                   \
+            const T share = 1 / total[r];                                                                   \
+            for (long j = 0; j < n; j++) y[r * n + j] *= share;                                             \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* One unit: a block of rows of one matrix. */                                                          \
+    static void forward_##S(void *context, long begin, long end)                                            \
+    {                                                                                                       \
+        const Attention *a = context;                                                                       \
+        T *scores = threads_scratch(&g_runtime, 0, (a->rows * a->s + a->rows) * (long)sizeof(T)), *total = scores + a->rows * a->s; \
+        for (long unit = begin; unit < end; unit++) {                                                       \
+            const long index = unit / a->blocks, r0 = unit % a->blocks * a->rows;                           \
+            const long r1 = r0 + a->rows < a->t ? r0 + a->rows : a->t, rows = r1 - r0, n = seen_by(a, r1);  \
+            T *y = (T *)a->y + (index * a->t + r0) * a->e;                                                  \
+            product(a, false, true, rows, n, a->d, a->scale, matrix_of(a, &a->q, index, r0), a->q.pitch,    \
+                    matrix_of(a, &a->k, index, 0), a->k.pitch, 0, scores, n);                               \
+            mask_##S(a, scores, index, r0, r1, n);                                                          \
+            weigh_##S(scores, rows, n, total, (T *)a->lse + index * a->t + r0);                             \
+            product(a, false, false, rows, a->e, n, 1, scores, n, matrix_of(a, &a->v, index, 0), a->v.pitch, 0, y, a->e); \
+            divide_##S(y, rows, a->e, total);                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    CLONES static void weights_##S(T *scores, long rows, long n, const T *lse)                              \
+    {                                                                                                       \
+        for (long r = 0; r < rows; r++)                                                                     \
+            for (long j = 0; j < n; j++) scores[r * n + j] = exp_##S(scores[r * n + j] - lse[r]);           \
+    }                                                                                                       \
+    /* ds = p * (dp - sum(g * y)) * scale, in place of dp */                                                \
+    CLONES static void cotangent_##S(T *dp, const T *p, long rows, long n, const T *g, long pitch, const T *y, long e, T scale) \
+    {                                                                                                       \
+        for (long r = 0; r < rows; r++) {                                                                   \
+            T delta = 0;                                                                                    \
+            for (long j = 0; j < e; j++) delta += g[r * pitch + j] * y[r * e + j];                          \
+            for (long j = 0; j < n; j++) dp[r * n + j] = (dp[r * n + j] - delta) * p[r * n + j] * scale;    \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* One unit: a matrix. */                                                                               \
+    static void backward_##S(void *context, long begin, long end)                                           \
+    {                                                                                                       \
+        const Attention *a = context;                                                                       \
+        T *p = threads_scratch(&g_runtime, 0, 2 * a->rows * a->s * (long)sizeof(T)), *ds = p + a->rows * a->s; \
+        for (long index = begin; index < end; index++) {                                                    \
+            T *gq = (T *)a->gq + index * a->t * a->d, *gk = (T *)a->gk + index * a->s * a->d, *gv = (T *)a->gv + index * a->s * a->e; \
+            const void *k = matrix_of(a, &a->k, index, 0), *v = matrix_of(a, &a->v, index, 0);              \
+            memset(gk, 0, (size_t)(a->s * a->d) * sizeof(T));                                               \
+            memset(gv, 0, (size_t)(a->s * a->e) * sizeof(T));                                               \
+            for (long r0 = 0; r0 < a->t; r0 += a->rows) {                                                   \
+                const long r1 = r0 + a->rows < a->t ? r0 + a->rows : a->t, rows = r1 - r0, n = seen_by(a, r1); \
+                const T *q = matrix_of(a, &a->q, index, r0), *g = matrix_of(a, &a->g, index, r0);           \
+                product(a, false, true, rows, n, a->d, a->scale, q, a->q.pitch, k, a->k.pitch, 0, p, n);    \
+                mask_##S(a, p, index, r0, r1, n);                                                           \
+                weights_##S(p, rows, n, (const T *)a->lse + index * a->t + r0);                             \
+                product(a, true, false, n, a->e, rows, 1, p, n, g, a->g.pitch, 1, gv, a->e);                \
+                product(a, false, true, rows, n, a->e, 1, g, a->g.pitch, v, a->v.pitch, 0, ds, n);          \
+                cotangent_##S(ds, p, rows, n, g, a->g.pitch, (const T *)a->y + (index * a->t + r0) * a->e, a->e, (T)a->scale); \
+                product(a, false, false, rows, a->d, n, 1, ds, n, k, a->k.pitch, 0, gq + r0 * a->d, a->d);  \
+                product(a, true, false, n, a->d, rows, 1, ds, n, q, a->q.pitch, 1, gk, a->d);               \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+ATTENTION(f32, float)
+ATTENTION(f64, double)
+
+/* ---- reading arguments ---- */
+
+/* A tensor of the leading dims, rows that BLAS can read, and the last dims; a row-major copy (in *held) where they are not. */
+static bool read_matrices(const Attention *a, TensorObject *t, Matrices *m, PyObject **held)
+{
+    const int n = tensor_ndim(t);
+    if (n != a->lead + 2 || memcmp(tensor_sizes(t), a->sizes, sizeof(int64_t) * (size_t)a->lead)) return false;
+    const int64_t *sizes = tensor_sizes(t), *strides = tensor_strides(t);
+    const bool readable = (strides[n - 1] == 1 || sizes[n - 1] == 1) && (strides[n - 2] >= sizes[n - 1] || sizes[n - 2] == 1);
+    if (!readable) {
+        if (!(*held = (PyObject *)as_row_major(t))) return false;
+        t = (TensorObject *)*held;
+        strides = tensor_strides(t);
+    }
+    m->data = t->data;
+    m->pitch = sizes[n - 2] == 1 ? (long)sizes[n - 1] : (long)strides[n - 2];
+    memcpy(m->strides, strides, sizeof(int64_t) * (size_t)a->lead);
+    return true;
+}
+
+static bool read_mask(Attention *a, PyObject *o)
+{
+    if (o == Py_None) return true;
+    const TensorObject *t = cpu_tensor(o);
+    if (!t || tensor_ndim(t) > a->lead + 2) return false;
+    a->mask_kind = code_of(t) == EAGER_BOOL ? 1 : 2;
+    if (a->mask_kind == 2 && code_of(t) != (a->dtype ? EAGER_FLOAT64 : EAGER_FLOAT32)) return false;
+    a->mask = t->data;
+    int64_t steps[EAGER_MAX_NDIM];
+    const int missing = a->lead + 2 - tensor_ndim(t);
+    for (int d = 0; d < a->lead + 2; d++) {
+        const int64_t wanted = d < a->lead ? a->sizes[d] : d == a->lead ? a->t : a->s, have = d < missing ? 1 : tensor_sizes(t)[d - missing];
+        if (have != wanted && have != 1) return false;
+        steps[d] = have == 1 ? 0 : tensor_strides(t)[d - missing];
+    }
+    memcpy(a->mask_strides, steps, sizeof(int64_t) * (size_t)a->lead);
+    a->mask_row = steps[a->lead];
+    a->mask_column = steps[a->lead + 1];
+    return true;
+}
+
+/* q, k, v, mask, causal, scale. False, with copies to drop in `held`, for what the kernels do not work on. */
+static bool read_attention(Attention *a, PyObject *const *q_k_v_mask, PyObject *causal, PyObject *scale, PyObject **held)
+{
+    TensorObject *q = float_tensor(q_k_v_mask[0]), *k = float_tensor(q_k_v_mask[1]), *v = float_tensor(q_k_v_mask[2]);
+    if (!blas_loaded() || !q || !k || !v || code_of(k) != code_of(q) || code_of(v) != code_of(q) || tensor_ndim(q) < 2) return false;
+    if (tensor_ndim(k) != tensor_ndim(q) || tensor_ndim(v) != tensor_ndim(q)) return false;
+    const int n = tensor_ndim(q);
+    a->lead = n - 2;
+    memcpy(a->sizes, tensor_sizes(q), sizeof(int64_t) * (size_t)a->lead);
+    a->count = (long)count_elements(a->sizes, a->lead);
+    a->t = (long)tensor_sizes(q)[n - 2];
+    a->d = (long)tensor_sizes(q)[n - 1];
+    a->s = (long)tensor_sizes(k)[n - 2];
+    a->e = (long)tensor_sizes(v)[n - 1];
+    a->dtype = code_of(q) == EAGER_FLOAT64;
+    a->itemsize = a->dtype ? 8 : 4;
+    a->causal = causal == Py_True;
+    if (tensor_sizes(k)[n - 1] != a->d || tensor_sizes(v)[n - 2] != a->s || !read_real(scale, &a->scale)) return false;
+    if (!a->count || !a->t || !a->s || !a->d || !a->e || !read_mask(a, q_k_v_mask[3])) return false;
+    a->rows = BLOCK_BYTES / (a->s * a->itemsize) / 8 * 8;
+    if (a->rows > MOST_ROWS) a->rows = MOST_ROWS;
+    if (a->rows < LEAST_ROWS) a->rows = LEAST_ROWS;
+    if (a->rows > a->t) a->rows = a->t;
+    a->blocks = (a->t + a->rows - 1) / a->rows;
+    return read_matrices(a, q, &a->q, &held[0]) && read_matrices(a, k, &a->k, &held[1]) && read_matrices(a, v, &a->v, &held[2]);
+}
+
+static void drop(PyObject **held, int count)
+{
+    for (int i = 0; i < count; i++) Py_XDECREF(held[i]);
+}
+
+static double work_of(const Attention *a) { return (double)a->count * (double)a->t * (double)a->s * (double)(a->d + a->e); }
+
+static TensorObject *result(const Attention *a, long rows, long columns, Results *results)
+{
+    int64_t sizes[EAGER_MAX_NDIM];
+    memcpy(sizes, a->sizes, sizeof(int64_t) * (size_t)a->lead);
+    sizes[a->lead] = rows;
+    sizes[a->lead + 1] = columns;
+    return result_memory(results, a->dtype ? EAGER_FLOAT64 : EAGER_FLOAT32, a->lead + 2, sizes);
+}
+
+/* attention(q, k, v, mask, is_causal, scale): result, and the log of each row's normaliser */
+bool kernel_attention(PyObject *const *args, Results *results)
+{
+    Attention a = {.lead = 0};
+    PyObject *held[3] = {NULL};
+    bool done = false;
+    if (read_attention(&a, args, args[4], args[5], held)) {
+        TensorObject *y = result(&a, a.t, a.e, results), *lse = y ? result(&a, a.t, 1, results) : NULL;
+        if (lse) {
+            a.y = y->data;
+            a.lse = lse->data;
+            parallel(a.dtype ? forward_f64 : forward_f32, &a, a.count * a.blocks, 1, work_of(&a));
+            done = true;
+        }
+    }
+    drop(held, 3);
+    return done;
+}
+
+static bool is_dense(const Attention *a, PyObject *o, long rows, long columns, char **data)
+{
+    const TensorObject *t = float_tensor(o);
+    if (!t || code_of(t) != (a->dtype ? EAGER_FLOAT64 : EAGER_FLOAT32) || !is_row_major(t)) return false;
+    *data = t->data;
+    return tensor_count(t) == (int64_t)a->count * rows * columns;
+}
+
+/* attention_backward(g, q, k, v, mask, y, lse, is_causal, scale): gradients of q, k and v */
+bool kernel_attention_backward(PyObject *const *args, Results *results)
+{
+    Attention a = {.lead = 0};
+    PyObject *held[4] = {NULL};
+    bool done = false;
+    TensorObject *g = float_tensor(args[0]);
+    if (g && read_attention(&a, args + 1, args[7], args[8], held) && code_of(g) == (a.dtype ? EAGER_FLOAT64 : EAGER_FLOAT32) &&
+        tensor_ndim(g) == a.lead + 2 && tensor_sizes(g)[a.lead] == a.t && tensor_sizes(g)[a.lead + 1] == a.e &&
+        read_matrices(&a, g, &a.g, &held[3]) && is_dense(&a, args[5], a.t, a.e, &a.y) && is_dense(&a, args[6], a.t, 1, &a.lse)) {
+        TensorObject *gq = result(&a, a.t, a.d, results), *gk = gq ? result(&a, a.s, a.d, results) : NULL;
+        TensorObject *gv = gk ? result(&a, a.s, a.e, results) : NULL;
+        if (gv) {
+            a.gq = gq->data;
+            a.gk = gk->data;
+            a.gv = gv->data;
+            parallel(a.dtype ? backward_f64 : backward_f32, &a, a.count, 1, 3 * work_of(&a));
+            done = true;
+        }
+    }
+    drop(held, 4);
+    return done;
+}

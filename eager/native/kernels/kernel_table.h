@@ -1,0 +1,188 @@
+/* Made by `python -m eager.optable.native_kernels` from the op table. */
+
+bool kernel_sum(PyObject *const *args, Results *results);
+bool kernel_mean(PyObject *const *args, Results *results);
+bool kernel_amax(PyObject *const *args, Results *results);
+bool kernel_amin(PyObject *const *args, Results *results);
+bool kernel_vector_norm(PyObject *const *args, Results *results);
+bool kernel_var(PyObject *const *args, Results *results);
+bool kernel_std(PyObject *const *args, Results *results);
+bool kernel_softmax(PyObject *const *args, Results *results);
+bool kernel_log_softmax(PyObject *const *args, Results *results);
+bool kernel_softmax_backward(PyObject *const *args, Results *results);
+bool kernel_log_softmax_backward(PyObject *const *args, Results *results);
+bool kernel_layer_norm_backward(PyObject *const *args, Results *results);
+bool kernel_layer_norm_backward_weight(PyObject *const *args, Results *results);
+bool kernel_mm(PyObject *const *args, Results *results);
+bool kernel_bmm(PyObject *const *args, Results *results);
+bool kernel_matmul(PyObject *const *args, Results *results);
+bool kernel_linear(PyObject *const *args, Results *results);
+bool kernel_convolution(PyObject *const *args, Results *results);
+bool kernel_conv_weight(PyObject *const *args, Results *results);
+bool kernel_attention(PyObject *const *args, Results *results);
+bool kernel_attention_backward(PyObject *const *args, Results *results);
+bool kernel_cross_entropy(PyObject *const *args, Results *results);
+bool kernel_cross_entropy_backward(PyObject *const *args, Results *results);
+bool kernel_eq(PyObject *const *args, Results *results);
+bool kernel_ne(PyObject *const *args, Results *results);
+bool kernel_lt(PyObject *const *args, Results *results);
+bool kernel_le(PyObject *const *args, Results *results);
+bool kernel_gt(PyObject *const *args, Results *results);
+bool kernel_ge(PyObject *const *args, Results *results);
+bool kernel_logical_and(PyObject *const *args, Results *results);
+bool kernel_logical_or(PyObject *const *args, Results *results);
+bool kernel_logical_xor(PyObject *const *args, Results *results);
+bool kernel_bitwise_and(PyObject *const *args, Results *results);
+bool kernel_bitwise_or(PyObject *const *args, Results *results);
+bool kernel_bitwise_xor(PyObject *const *args, Results *results);
+bool kernel_maximum(PyObject *const *args, Results *results);
+bool kernel_minimum(PyObject *const *args, Results *results);
+bool kernel_add(PyObject *const *args, Results *results);
+bool kernel_sub(PyObject *const *args, Results *results);
+bool kernel_mul(PyObject *const *args, Results *results);
+bool kernel_floor_divide(PyObject *const *args, Results *results);
+bool kernel_remainder(PyObject *const *args, Results *results);
+bool kernel_bitwise_not(PyObject *const *args, Results *results);
+bool kernel_logical_not(PyObject *const *args, Results *results);
+bool kernel_all(PyObject *const *args, Results *results);
+bool kernel_any(PyObject *const *args, Results *results);
+bool kernel_to_dtype(PyObject *const *args, Results *results);
+bool kernel_max_pool(PyObject *const *args, Results *results);
+bool kernel_avg_pool(PyObject *const *args, Results *results);
+bool kernel_avg_pool_backward(PyObject *const *args, Results *results);
+bool kernel_adaptive_avg_pool(PyObject *const *args, Results *results);
+bool kernel_adaptive_avg_pool_backward(PyObject *const *args, Results *results);
+bool kernel_index_select(PyObject *const *args, Results *results);
+bool kernel_embedding(PyObject *const *args, Results *results);
+bool kernel_embedding_backward(PyObject *const *args, Results *results);
+bool kernel_gather(PyObject *const *args, Results *results);
+bool kernel_scatter(PyObject *const *args, Results *results);
+bool kernel_scatter_add(PyObject *const *args, Results *results);
+bool kernel_nonzero(PyObject *const *args, Results *results);
+bool kernel_masked_select(PyObject *const *args, Results *results);
+bool kernel_where(PyObject *const *args, Results *results);
+bool kernel_clone(PyObject *const *args, Results *results);
+bool kernel_cat(PyObject *const *args, Results *results);
+bool kernel_stack(PyObject *const *args, Results *results);
+bool kernel_flip(PyObject *const *args, Results *results);
+bool kernel_roll(PyObject *const *args, Results *results);
+bool kernel_tril(PyObject *const *args, Results *results);
+bool kernel_triu(PyObject *const *args, Results *results);
+bool kernel_constant_pad_nd(PyObject *const *args, Results *results);
+bool kernel_full(PyObject *const *args, Results *results);
+bool kernel_empty(PyObject *const *args, Results *results);
+bool kernel_arange(PyObject *const *args, Results *results);
+bool kernel_int_table(PyObject *const *args, Results *results);
+bool kernel_float_table(PyObject *const *args, Results *results);
+bool kernel_index(PyObject *const *args, Results *results);
+bool kernel_argmax(PyObject *const *args, Results *results);
+bool kernel_argmin(PyObject *const *args, Results *results);
+bool kernel_topk(PyObject *const *args, Results *results);
+bool kernel_sort(PyObject *const *args, Results *results);
+bool kernel_cumsum(PyObject *const *args, Results *results);
+bool kernel_philox_uniform(PyObject *const *args, Results *results);
+bool kernel_philox_normal(PyObject *const *args, Results *results);
+bool kernel_philox_randint(PyObject *const *args, Results *results);
+bool kernel_rng_state(PyObject *const *args, Results *results);
+bool kernel_layer_norm(PyObject *const *args, Results *results);
+bool kernel_masked_fill(PyObject *const *args, Results *results);
+bool kernel_clamp(PyObject *const *args, Results *results);
+bool kernel_index_put(PyObject *const *args, Results *results);
+bool kernel_index_add(PyObject *const *args, Results *results);
+bool kernel_copy(PyObject *const *args, Results *results);
+bool kernel_fill(PyObject *const *args, Results *results);
+
+/* op, arity, whether it makes results, whether it writes a target, function */
+#define KERNEL_ROWS \
+    {"sum", 4, 1, 0, kernel_sum}, \
+    {"mean", 4, 1, 0, kernel_mean}, \
+    {"amax", 3, 1, 0, kernel_amax}, \
+    {"amin", 3, 1, 0, kernel_amin}, \
+    {"vector_norm", 4, 1, 0, kernel_vector_norm}, \
+    {"var", 4, 1, 0, kernel_var}, \
+    {"std", 4, 1, 0, kernel_std}, \
+    {"softmax", 2, 1, 0, kernel_softmax}, \
+    {"log_softmax", 2, 1, 0, kernel_log_softmax}, \
+    {"softmax_backward", 3, 1, 0, kernel_softmax_backward}, \
+    {"log_softmax_backward", 3, 1, 0, kernel_log_softmax_backward}, \
+    {"layer_norm_backward", 6, 1, 0, kernel_layer_norm_backward}, \
+    {"layer_norm_backward_weight", 5, 1, 0, kernel_layer_norm_backward_weight}, \
+    {"mm", 2, 1, 0, kernel_mm}, \
+    {"bmm", 2, 1, 0, kernel_bmm}, \
+    {"matmul", 2, 1, 0, kernel_matmul}, \
+    {"linear", 3, 1, 0, kernel_linear}, \
+    {"convolution", 9, 1, 0, kernel_convolution}, \
+    {"conv_weight", 7, 1, 0, kernel_conv_weight}, \
+    {"attention", 6, 1, 0, kernel_attention}, \
+    {"attention_backward", 9, 1, 0, kernel_attention_backward}, \
+    {"cross_entropy", 4, 1, 0, kernel_cross_entropy}, \
+    {"cross_entropy_backward", 6, 1, 0, kernel_cross_entropy_backward}, \
+    {"eq", 2, 1, 0, kernel_eq}, \
+    {"ne", 2, 1, 0, kernel_ne}, \
+    {"lt", 2, 1, 0, kernel_lt}, \
+    {"le", 2, 1, 0, kernel_le}, \
+    {"gt", 2, 1, 0, kernel_gt}, \
+    {"ge", 2, 1, 0, kernel_ge}, \
+    {"logical_and", 2, 1, 0, kernel_logical_and}, \
+    {"logical_or", 2, 1, 0, kernel_logical_or}, \
+    {"logical_xor", 2, 1, 0, kernel_logical_xor}, \
+    {"bitwise_and", 2, 1, 0, kernel_bitwise_and}, \
+    {"bitwise_or", 2, 1, 0, kernel_bitwise_or}, \
+    {"bitwise_xor", 2, 1, 0, kernel_bitwise_xor}, \
+    {"maximum", 2, 1, 0, kernel_maximum}, \
+    {"minimum", 2, 1, 0, kernel_minimum}, \
+    {"add", 2, 1, 0, kernel_add}, \
+    {"sub", 2, 1, 0, kernel_sub}, \
+    {"mul", 2, 1, 0, kernel_mul}, \
+    {"floor_divide", 2, 1, 0, kernel_floor_divide}, \
+    {"remainder", 2, 1, 0, kernel_remainder}, \
+    {"bitwise_not", 1, 1, 0, kernel_bitwise_not}, \
+    {"logical_not", 1, 1, 0, kernel_logical_not}, \
+    {"all", 3, 1, 0, kernel_all}, \
+    {"any", 3, 1, 0, kernel_any}, \
+    {"to_dtype", 2, 1, 0, kernel_to_dtype}, \
+    {"max_pool", 6, 1, 0, kernel_max_pool}, \
+    {"avg_pool", 7, 1, 0, kernel_avg_pool}, \
+    {"avg_pool_backward", 7, 1, 0, kernel_avg_pool_backward}, \
+    {"adaptive_avg_pool", 2, 1, 0, kernel_adaptive_avg_pool}, \
+    {"adaptive_avg_pool_backward", 2, 1, 0, kernel_adaptive_avg_pool_backward}, \
+    {"index_select", 3, 1, 0, kernel_index_select}, \
+    {"embedding", 3, 1, 0, kernel_embedding}, \
+    {"embedding_backward", 4, 1, 0, kernel_embedding_backward}, \
+    {"gather", 3, 1, 0, kernel_gather}, \
+    {"scatter", 4, 1, 0, kernel_scatter}, \
+    {"scatter_add", 4, 1, 0, kernel_scatter_add}, \
+    {"nonzero", 1, 1, 0, kernel_nonzero}, \
+    {"masked_select", 2, 1, 0, kernel_masked_select}, \
+    {"where", 3, 1, 0, kernel_where}, \
+    {"clone", 2, 1, 0, kernel_clone}, \
+    {"cat", 2, 1, 0, kernel_cat}, \
+    {"stack", 2, 1, 0, kernel_stack}, \
+    {"flip", 2, 1, 0, kernel_flip}, \
+    {"roll", 3, 1, 0, kernel_roll}, \
+    {"tril", 2, 1, 0, kernel_tril}, \
+    {"triu", 2, 1, 0, kernel_triu}, \
+    {"constant_pad_nd", 3, 1, 0, kernel_constant_pad_nd}, \
+    {"full", 4, 1, 0, kernel_full}, \
+    {"empty", 3, 1, 0, kernel_empty}, \
+    {"arange", 5, 1, 0, kernel_arange}, \
+    {"int_table", 2, 1, 0, kernel_int_table}, \
+    {"float_table", 3, 1, 0, kernel_float_table}, \
+    {"index", 2, 1, 0, kernel_index}, \
+    {"argmax", 3, 1, 0, kernel_argmax}, \
+    {"argmin", 3, 1, 0, kernel_argmin}, \
+    {"topk", 5, 1, 0, kernel_topk}, \
+    {"sort", 4, 1, 0, kernel_sort}, \
+    {"cumsum", 3, 1, 0, kernel_cumsum}, \
+    {"philox_uniform", 3, 1, 0, kernel_philox_uniform}, \
+    {"philox_normal", 3, 1, 0, kernel_philox_normal}, \
+    {"philox_randint", 5, 1, 0, kernel_philox_randint}, \
+    {"rng_state", 2, 1, 0, kernel_rng_state}, \
+    {"native_layer_norm", 5, 1, 0, kernel_layer_norm}, \
+    {"div_floor", 2, 1, 0, kernel_floor_divide}, \
+    {"masked_fill", 3, 1, 1, kernel_masked_fill}, \
+    {"clamp", 3, 1, 1, kernel_clamp}, \
+    {"index_put", 4, 1, 1, kernel_index_put}, \
+    {"index_add", 5, 1, 1, kernel_index_add}, \
+    {"copy", 2, 0, 1, kernel_copy}, \
+    {"fill", 2, 0, 1, kernel_fill},

@@ -1,0 +1,203 @@
+/* Philox 4x32-10, the counter-based generator behind every draw: element i has counter offset + i.
+ *
+ * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The words are those of
+ * eager.optable.random.philox, which stays the reference and what other devices run. */
+#define PY_SSIZE_T_CLEAN
+#include "kernels/functions.h"
+#include "runtime/parallel_loops.h"
+KERNEL_FILE
+#include "tensor/numpy_buffers.h"
+#include "kernels/kernel.h"
+#include "kernels/vector_math.h"
+
+enum { BLOCK = 256 };
+
+typedef struct {
+    void *out;
+    uint64_t seed, offset;
+} Draw;
+
+typedef struct {
+    uint32_t word[4][BLOCK];
+} Words;
+
+VM_INLINE void philox_block(Words *w, uint64_t seed, uint64_t first, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const uint64_t counter = first + (uint64_t)i;
+        uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
+        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+#pragma GCC unroll 10
+        for (int round = 0; round < 10; round++) {
+            const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+            const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+            c1 = (uint32_t)p1;
+            c3 = (uint32_t)p0;
+            c0 = n0;
+            c2 = n2;
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        w->word[0][i] = c0;
+        w->word[1][i] = c1;
+        w->word[2][i] = c2;
+        w->word[3][i] = c3;
+    }
+}
+
+/* [0, 1) with 24 bits of one word, or 53 bits of two. */
+VM_INLINE float unit_f32(uint32_t a) { return (float)(int32_t)(a >> 8) * 0x1p-24f; }
+VM_INLINE double unit_f64(uint32_t a, uint32_t b) { return ((double)(a >> 5) * 0x1p26 + (double)(b >> 6)) * 0x1p-53; }
+
+/* cos(2 pi v), v in [0, 1): an eighth of a turn is left, then a polynomial for cos or sin (Taylor, error below 1e-8). */
+VM_INLINE float cos_turn_f32(float v)
+{
+    float q = rintf(v * 4.0f), r = (v - q * 0.25f) * 6.28318531f, z = r * r;
+    int32_t quarter = (int32_t)q & 3;
+    float c = ((((2.48015873e-5f * z - 0.00138888889f) * z + 0.0416666667f) * z - 0.5f) * z) + 1.0f;
+    float s = ((((2.75573192e-6f * z - 0.000198412698f) * z + 0.00833333333f) * z - 0.166666667f) * z) * r + r;
+    float y = quarter & 1 ? s : c;
+    return (quarter == 1) | (quarter == 2) ? -y : y;
+}
+
+CLONES static void uniform_f32(void *context, long begin, long end)
+{
+    const Draw *draw = context;
+    Words w;
+    for (long at = begin; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++) ((float *)draw->out)[at + i] = unit_f32(w.word[0][i]);
+    }
+}
+
+CLONES static void uniform_f64(void *context, long begin, long end)
+{
+    const Draw *draw = context;
+    Words w;
+    for (long at = begin; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++) ((double *)draw->out)[at + i] = unit_f64(w.word[0][i], w.word[1][i]);
+    }
+}
+
+/* Box-Muller, the cosine half: one value for each counter. */
+CLONES static void normal_f32(void *context, long begin, long end)
+{
+    const Draw *draw = context;
+    Words w;
+    for (long at = begin; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
+        float *out = (float *)draw->out + at, radius[BLOCK], turn[BLOCK];
+        for (int i = 0; i < count; i++) radius[i] = -2.0f * log1p_f32(-unit_f32(w.word[0][i]));
+        for (int i = 0; i < count; i++) turn[i] = cos_turn_f32(unit_f32(w.word[1][i]));
+        for (int i = 0; i < count; i++) out[i] = sqrtf(radius[i]) * turn[i];
+    }
+}
+
+CLONES static void normal_f64(void *context, long begin, long end)
+{
+    const Draw *draw = context;
+    Words w;
+    for (long at = begin; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++)
+            ((double *)draw->out)[at + i] = sqrt(-2.0 * log1p(-unit_f64(w.word[0][i], w.word[1][i]))) *
+                                            cos(unit_f64(w.word[2][i], w.word[3][i]) * 6.283185307179586);
+    }
+}
+
+/* [low, low + width) by the remainder of the first two words, as one number of 64 bits. */
+typedef struct {
+    Draw draw;
+    int64_t low;
+    uint64_t width;
+    bool wide; /* int64 rather than int32 */
+} Whole;
+
+static void integers(void *context, long begin, long end)
+{
+    const Whole *w = context;
+    Words words;
+    for (long at = begin; at < end; at += BLOCK) {
+        const int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        philox_block(&words, w->draw.seed, w->draw.offset + (uint64_t)at, count);
+        for (int i = 0; i < count; i++) {
+            const uint64_t drawn = words.word[0][i] | (uint64_t)words.word[1][i] << 32;
+            const int64_t value = (int64_t)((uint64_t)w->low + drawn % w->width);
+            if (w->wide) ((int64_t *)w->draw.out)[at + i] = value;
+            else ((int32_t *)w->draw.out)[at + i] = (int32_t)value;
+        }
+    }
+}
+
+/* philox(out, seed, offset, normal): fills a row-major float32 or float64 array; False for any other */
+static PyObject *py_philox(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 4) return PyErr_Format(PyExc_TypeError, "philox() takes out, seed, offset and normal");
+    uint64_t seed = PyLong_AsUnsignedLongLongMask(args[1]), offset = PyLong_AsUnsignedLongLongMask(args[2]);
+    if (PyErr_Occurred()) return NULL;
+    Arrays a;
+    int opened = arrays_open(&a, args, 1, 1);
+    if (opened < 0) return NULL;
+    if (!opened) Py_RETURN_FALSE;
+    Draw draw = {a.data[0], seed, offset};
+    bool normal = PyObject_IsTrue(args[3]) == 1;
+    LoopFn fn = normal ? (a.is_double ? normal_f64 : normal_f32) : (a.is_double ? uniform_f64 : uniform_f32);
+    parallel(fn, &draw, a.sizes[0], 4096, 8.0 * (double)a.sizes[0]);
+    arrays_close(&a);
+    Py_RETURN_TRUE;
+}
+
+/* A result of those sizes, to be drawn from a state; NULL without an exception where they are none. */
+static TensorObject *result_of(PyObject *state_given, PyObject *size, int code, Draw *draw, Results *results)
+{
+    const TensorObject *state = cpu_tensor(state_given);
+    int64_t sizes[EAGER_MAX_NDIM];
+    const int ndim = read_ints(size, sizes, EAGER_MAX_NDIM);
+    if (!state || code_of(state) != EAGER_INT64 || tensor_count(state) != 2 || !is_row_major(state) || ndim < 0) return NULL;
+    for (int d = 0; d < ndim; d++)
+        if (sizes[d] < 0) return NULL;
+    TensorObject *out = result_memory(results, code, ndim, sizes);
+    const uint64_t *words = (const uint64_t *)state->data;
+    if (out) *draw = (Draw){out->data, words[0], words[1]};
+    return out;
+}
+
+/* Draws of (state, size, dtype), as tensors of float32 and float64. */
+static bool draw_tensor(PyObject *const *args, LoopFn single, LoopFn twice, Results *results)
+{
+    Draw draw;
+    const int code = code_of_dtype(args[2]);
+    TensorObject *out = code == EAGER_FLOAT32 || code == EAGER_FLOAT64 ? result_of(args[0], args[1], code, &draw, results) : NULL;
+    if (!out) return false;
+    const long count = (long)tensor_count(out);
+    parallel(code == EAGER_FLOAT64 ? twice : single, &draw, count, 4096, 8.0 * (double)count);
+    return out != NULL;
+}
+
+bool kernel_philox_uniform(PyObject *const *args, Results *results) { return draw_tensor(args, uniform_f32, uniform_f64, results); }
+bool kernel_philox_normal(PyObject *const *args, Results *results) { return draw_tensor(args, normal_f32, normal_f64, results); }
+
+/* philox_randint(state, low, high, size, dtype) of int64 and int32 */
+bool kernel_philox_randint(PyObject *const *args, Results *results)
+{
+    int64_t high;
+    Whole w;
+    const int code = args[4] == Py_None ? EAGER_INT64 : code_of_dtype(args[4]);
+    if (!read_int(args[1], &w.low) || !read_int(args[2], &high) || high <= w.low) return false;
+    if (code != EAGER_INT64 && (code != EAGER_INT32 || w.low < INT32_MIN || high > (int64_t)INT32_MAX + 1)) return false;
+    w.width = (uint64_t)high - (uint64_t)w.low;
+    w.wide = code == EAGER_INT64;
+    TensorObject *out = result_of(args[0], args[3], code, &w.draw, results);
+    if (out) parallel(integers, &w, (long)tensor_count(out), 4096, 8.0 * (double)tensor_count(out));
+    return out != NULL;
+}
+
+PyMethodDef philox_functions[] = {
+    {"philox", (PyCFunction)(void *)py_philox, METH_FASTCALL, "philox(out, seed, offset, normal) -> whether it could run"},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,6 +1,15 @@
-"""The graph layer: nodes, passes, joint forward+backward graphs and an integer-expression language.
+"""The graph IR: nodes, symbolic shapes, passes, and compiled regions with their gradients.
 
-Under the alias this package is `torch.fx`: the classes that torch has under that name are found here on first use.
+A captured graph of API calls (`ir.graph_module.GraphModule`) enters at `region.aot.aot_compile`. `trace` runs it on fake
+tensors and records a functional graph of primitive ops; `autodiff` adds the gradients and splits the result into a forward and
+a backward graph; `ir.passes` simplify both; a backend's `compile_graph` compiles each; `region` wraps the compiled graphs in a
+callable with eager's mutation, aliasing and autograd.
+
+Layers, each of which imports only from those before it: `base` (options, helpers), `expr` (integer expressions), `symbols`
+(symbolic shapes), `ir` (the graph), `trace`, `autodiff`, `region`, `export` (torch.export), `torchfx` (the rest of torch.fx),
+`backends` (the registry). Start reading at `ir/graph.py`, then `region/aot.py`.
+
+Under the alias `torch` this package is `torch.fx`: its public names are imported on first use.
 """
 
 from __future__ import annotations

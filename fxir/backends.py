@@ -1,7 +1,7 @@
-"""Which backends there are. A backend is a function `(gm, example_inputs, options) -> callable`.
+"""The registry of backends. A backend is a function `(gm, example_inputs, options) -> callable`.
 
-Owns the registry and the two backends that need no code generation. "inductor" is found by module name at the
-first request: this package does not know it otherwise.
+Owns the registry and the two backends that generate no code. The backend "inductor" is imported by module name at its first
+lookup; nothing else here depends on it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Backend(Protocol):
     def __call__(self, gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled: ...
 
 
-# Module found by name when its backend is first asked for; it calls `register_backend` on import.
+# Modules that are imported at the first lookup of their backend; they call `register_backend` on import.
 _LAZY: Final = {"inductor": "inductor.driver.backend"}
 
 BUILT_IN: Final = ("eager", "aot_eager", "inductor")
@@ -47,9 +47,9 @@ def register_backend(
 ) -> Backend:
     """Make `fn` available as `compile(backend=name)`; a later registration of the same name replaces the first.
 
-    check_options: raises for `options` of compile() that the backend does not take. writes_at_end: what it compiles has
-    written to no input when it refuses its data (an index out of range).
-    Raises: TypeError when fn is not callable or name is not a str.
+    check_options: raises for `options` of compile() that the backend does not accept. writes_at_end: compiled code writes to
+    its inputs last, so that no input is written when the code raises for its data (an index out of range).
+    Raises: TypeError if fn is not callable or name is not a str.
     """
     if not isinstance(name, str) or not callable(fn):
         raise TypeError(f"register_backend: got ({name!r}, {fn!r}); allowed: a str and a callable")
@@ -64,20 +64,20 @@ def register_backend(
 
 
 def writes_at_end(name: str) -> bool:
-    """Whether the backend of that name was registered as one that writes to inputs last."""
+    """Whether the backend `name` is registered as one that writes to inputs last. Raises: InvalidBackend."""
     lookup(name)
     return name in _at_end
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raise what the backend of that name raises for `options` of compile()."""
+    """Check `options` of compile() for the backend `name`. Raises: InvalidBackend; any error of the backend's own check."""
     lookup(name)
     if name in _checks:
         _checks[name](options)
 
 
 def lookup(name: str) -> Backend:
-    """The backend registered as `name`. Raises: InvalidBackend (a RuntimeError) listing what there is."""
+    """The backend registered as `name`. Raises: InvalidBackend (a RuntimeError)."""
     if name not in _registry and name in _LAZY:
         importlib.import_module(_LAZY[name])
     if name not in _registry:
@@ -88,17 +88,17 @@ def lookup(name: str) -> Backend:
 
 
 def list_backends() -> list[str]:
-    """Names that `lookup` accepts, sorted."""
+    """The names that `lookup` accepts, sorted."""
     return sorted({*_registry, *_LAZY})
 
 
 def eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:
-    """Run the captured graph as it is: tests capture alone."""
+    """Run the captured graph unchanged: tests capture alone."""
     return gm.forward
 
 
 def aot_eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:
-    """Run the functional graphs op by op: tests everything but code generation."""
+    """Run the functional graphs op by op: tests everything except code generation."""
     return aot_compile(gm, example_inputs, interpret, options)
 
 

@@ -1,6 +1,6 @@
-"""Which ops a traced graph holds, and what replaces the others.
+"""Which ops a traced graph may hold, and the function that replaces each other op.
 
-Owns the choice only: `fxir.trace.trace` applies it while ops are called, so that a decomposition's own calls are traced
+Owns only the choice: `fxir.trace.trace` applies it while ops are called, so that the calls inside a decomposition are traced
 (and decomposed) in turn.
 """
 
@@ -18,15 +18,15 @@ from eager.optable.table import Kind, Op
 class Decompositions:
     """Composite ops are replaced by their own decomposition, except those in `keep`.
 
-    keep: names of ops a backend takes whole. rules: decompositions by op name that are used before an op's own
-    (also for ops that are no composites).
+    keep: names of ops that a backend compiles without decomposing them. rules: decompositions by op name, which precede an op's
+    own (also for ops that are not composites).
     """
 
     keep: frozenset[str] = frozenset()
     rules: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: MappingProxyType({}))
 
     def rule(self, op: Op) -> Callable[..., Any] | None:
-        """What to call instead of `op`, or None to record the op itself."""
+        """The function to call instead of `op`, or None to record the op itself."""
         if op.name in self.rules:
             return self.rules[op.name]
         if op.kind is Kind.COMPOSITE and op.name not in self.keep:

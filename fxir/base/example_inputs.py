@@ -1,4 +1,4 @@
-"""Example inputs: fakes that stand for real tensors, with everything a compilation may depend on."""
+"""Example inputs: fake tensors in the place of real ones, with every property that a compilation may depend on."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from eager.tape.node import attach
 
 
 def fakes_like(tensors: Sequence[Any], specs: Sequence[TensorSpec | None] | None = None) -> list[Any]:
-    """One fake per tensor: same metadata, leaf or not, Parameter or not; sharing storage as the tensors do.
+    """One fake per tensor: same metadata, leaf status and class (Parameter or tensor); fakes share storage as the tensors do.
 
-    One object given twice is one fake. Whoever reuses what is compiled for them must guard these facts.
-    specs: symbolic shapes and strides in place of the tensors' own. What is no tensor (an int argument) stays as it is.
+    One object given twice gives one fake. A caller that reuses code compiled for the fakes must guard these properties.
+    specs: symbolic shapes and strides instead of the tensors' own. A value that is not a tensor (an int argument) is returned
+    unchanged.
+    Raises: NotImplementedError if two inputs share memory as different dtypes.
     """
     stated = {id(t): s for t, s in zip(tensors, specs or [None] * len(tensors), strict=True)}
     counts: dict[int, set[int]] = {}

@@ -1,4 +1,4 @@
-"""Python's garbage collector while something is compiled. Knows nothing of compiling."""
+"""Python's garbage collector during a compilation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _NEVER: Final = (1 << 31) - 1
 
 @contextmanager
 def full_collections_postponed() -> Iterator[None]:
-    """No collection of the oldest generation begins by itself in the block.
+    """In the block, no collection of the oldest generation starts automatically.
 
-    A compilation makes objects by the hundred thousand, most of which live until its end: every full collection
-    among them looks at everything that the process has imported, and takes a fifth of the time for nothing.
+    A compilation creates hundreds of thousands of objects, most of which live until its end. A full collection during it visits
+    every object of every imported module, frees almost nothing, and would take a fifth of the compilation's time.
     """
     before = gc.get_threshold()
     here = (*before[:2], _NEVER)
@@ -23,5 +23,5 @@ def full_collections_postponed() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_threshold() == here:  # else another thread's block, begun before this one, has put its own back
+        if gc.get_threshold() == here:  # otherwise a block of another thread, entered earlier, has already restored the threshold
             gc.set_threshold(*before)

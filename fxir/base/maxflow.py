@@ -1,7 +1,7 @@
-"""Maximum flow by Dinic's algorithm, and the minimum cut it proves.
+"""Maximum flow by Dinic's algorithm, and the minimum cut that it proves.
 
-Source: E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power estimation", 1970.
-Nodes are small integers; knows nothing of graphs of ops.
+Source: E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power estimation", 1970. Nodes are
+small integers; the algorithm does not depend on graphs of ops.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ INFINITE: Final = 1 << 62
 
 
 class FlowNetwork:
-    """A directed network with integer capacities. Edge k and its reverse k^1 stand side by side."""
+    """A directed network with integer capacities. Edge k and its reverse k^1 are adjacent in the list."""
 
     def __init__(self, size: int) -> None:
         self._heads: list[int] = []
@@ -30,7 +30,7 @@ class FlowNetwork:
         self._room.append(0)
 
     def max_flow(self, source: int, sink: int) -> int:
-        """The flow's value; afterwards `reaching` tells the cut. Raises: ValueError if no finite cut exists."""
+        """The value of the flow; afterwards `reaching` gives the cut. Raises: ValueError if no finite cut exists."""
         flow = 0
         while (level := self._levels(source, sink)) is not None:
             position = [0] * len(self._edges)

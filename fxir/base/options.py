@@ -1,4 +1,4 @@
-"""What a compilation was asked for: `CompileOptions` (the user's side) and `GraphKind` (the graph's role).
+"""The request of one compilation: `CompileOptions` (the user's options) and `GraphKind` (the graph's role).
 
 Owns no behaviour: passes and backends take these values as arguments and read no environment.
 """
@@ -17,7 +17,7 @@ MODES: Final = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-c
 
 
 class GraphKind(StrEnum):
-    """The role of a functional graph handed to a backend's `compile_graph`."""
+    """The role of a functional graph that is passed to a backend's `compile_graph`."""
 
     INFERENCE = "inference"
     FORWARD = "forward"
@@ -26,13 +26,13 @@ class GraphKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """Everything `compile(...)` was given that a backend may look at.
+    """The arguments of `compile(...)` that a backend may read.
 
-    mode: one of `MODES`. fullgraph: a graph break is an error. dynamic: True, False or None (static first,
-    then the dimension that changed). options: backend-specific switches, kept sorted and read-only, so that two
-    equal requests compare and hash equal. compiler_timeout_s: after so long a run of the C++ compiler is given up, for the forward
-    and the backward graphs of this compilation; None: as the settings say. It is no part of the key.
-    Raises: RuntimeError for an unknown mode; TypeError for an option value that is no scalar.
+    mode: one of `MODES`. fullgraph: a graph break is an error. dynamic: True, False or None (first static, then symbolic in
+    each dimension that changed). options: backend-specific switches, sorted and read-only, so that two equal requests compare
+    and hash equal. compiler_timeout_s: the seconds after which a run of the C++ compiler is stopped, for the forward and the
+    backward graphs of this compilation; None: the value in the settings. It is not part of the key.
+    Raises: RuntimeError for an unknown mode; TypeError for an option value that is not a scalar.
     """
 
     mode: str = "default"
@@ -61,7 +61,7 @@ class CompileOptions:
         return CompileOptions, (self.mode, self.fullgraph, self.dynamic, dict(self.options))
 
     def key(self) -> tuple[object, ...]:
-        """A hashable value of what decides the compiled code, stable over processes: part of a cache key."""
+        """A hashable value of everything that decides the compiled code, equal in every process: part of a cache key."""
         return self.mode, self.fullgraph, self.dynamic, tuple(self._items())
 
     def get(self, name: str, default: OptionValue = None) -> OptionValue:
@@ -73,6 +73,6 @@ class CompileOptions:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def _items(self) -> Iterator[tuple[str, str, OptionValue]]:
-        # The type name keeps True and 1 (equal in Python) two different requests.
+        # With its type's name, True is a different request from 1, which Python compares equal to it.
         for name, value in self.options.items():
             yield name, type(value).__name__, value

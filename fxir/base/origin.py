@@ -1,4 +1,4 @@
-"""Where in the user's program a thing comes from."""
+"""The place in the user's program that a node, a decision or an error comes from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The user's line a node comes from. `stack`: outer frames first, as (file, line, function)."""
+    """One line of the user's program. `stack`: outer frames first, as (file, line, function)."""
 
     file: str
     line: int

@@ -1,6 +1,6 @@
-"""Values as they are written in logs, reports and names.
+"""Texts of values for logs, reports and names.
 
-Owns that writing one down runs no code of the user's, always succeeds and stays short. Must not know what it is for.
+Writing a value runs no code of the user, always succeeds, and gives a short text.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from eager.optable.table import Op
 _NAMED: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.WrapperDescriptorType,
                  types.MethodDescriptorType)  # fmt: skip
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), type(...), dtype, device, memory_format, layout, range)
-_LONG_BITS: Final = 64  # sys.set_int_max_str_digits() limits what can be written out at all
+_LONG_BITS: Final = 64  # sys.set_int_max_str_digits() limits the ints that Python converts to decimal digits
 
 
 def text(value: Any) -> str:
-    """A value for people; objects of the user are named, not printed: their repr may be long, or do anything."""
-    kind = type(value)  # isinstance would ask the object for its __class__
+    """A text for people. An object of the user is named instead of printed: its repr may be long or run any code."""
+    kind = type(value)  # isinstance would read the object's __class__, which may run code
     if issubclass(kind, type):
         return str(type.__dict__["__qualname__"].__get__(value))
     if issubclass(kind, tuple):
@@ -36,10 +36,10 @@ def text(value: Any) -> str:
         return repr(value)
     name = value.name if issubclass(kind, Op) else value.__qualname__ if kind in _NAMED else None
     if issubclass(kind, enum.Enum):
-        name = object.__getattribute__(value, "__dict__").get("_name_")  # one that is being made has none
+        name = object.__getattribute__(value, "__dict__").get("_name_")  # a module in creation has no name yet
     return f"<{type.__dict__['__qualname__'].__get__(kind)}{' ' + name if isinstance(name, str) else ''}>"
 
 
 def cut(words: str, most: int) -> str:
-    """The words, of which the end is left out where they are more than `most` characters."""
+    """`words`, shortened at the end to `most` characters."""
     return words if len(words) <= most else words[: most - 3] + "..."

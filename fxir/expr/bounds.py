@@ -1,6 +1,6 @@
-"""Interval arithmetic for `fxir.expr.rules`: the bounds of an expression from those of its parts.
+"""Interval arithmetic for `fxir.expr.rules`: the bounds of an expression from the bounds of its parts.
 
-Bounds are inclusive; plus or minus infinity means "not known". Knows expressions only by their `lo` and `hi`.
+Bounds are inclusive; plus or minus infinity means "not known". This module reads only the `lo` and `hi` of an expression.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Protocol, TypeAlias
 
-Bound: TypeAlias = int | float  # a float only as +-inf
+Bound: TypeAlias = int | float  # a float is always +-inf
 
 
 class Bounded(Protocol):
@@ -27,7 +27,7 @@ def _times(x: Bound, y: Bound) -> Bound:
 
 
 def mul_bounds(factors: Sequence[Bounded]) -> tuple[Bound, Bound]:
-    """Bounds of a product (twice the same factor: a square)."""
+    """Bounds of a product (of a square if both factors are the same object)."""
     lo: Bound = 1
     hi: Bound = 1
     for f in factors:
@@ -60,7 +60,7 @@ def _floor_bound(x: Bound, d: Bound) -> Bound:
 
 
 def floordiv_bounds(a: Bounded, b: Bounded) -> tuple[Bound, Bound]:
-    """Bounds of floor(a/b); not known where b may be 0 or negative."""
+    """Bounds of floor(a/b); not known if b may be 0 or negative."""
     if b.lo < 1:
         return -inf, inf
     corners = [_floor_bound(x, d) for x in (a.lo, a.hi) for d in (b.lo, b.hi)]
@@ -78,10 +78,10 @@ def mod_bounds(a: Bounded, b: Bounded) -> tuple[Bound, Bound]:
 
 
 def min_bounds(args: Sequence[Bounded]) -> tuple[Bound, Bound]:
-    """Bounds of the least of args."""
+    """Bounds of the least argument."""
     return min(a.lo for a in args), min(a.hi for a in args)
 
 
 def max_bounds(args: Sequence[Bounded]) -> tuple[Bound, Bound]:
-    """Bounds of the greatest of args."""
+    """Bounds of the greatest argument."""
     return max(a.lo for a in args), max(a.hi for a in args)

@@ -1,7 +1,7 @@
 """The nodes of integer expressions: interned, ordered, bounded. `fxir.expr.rules` builds and simplifies them.
 
-Owns the classes, their identity (one object per normal form), bounds and structural order. Use `fxir.expr.rules`, which
-exports all of it: this module alone has no arithmetic.
+Owns the classes, their identity (one object per normal form), bounds and structural order. Import from `fxir.expr.rules`, which
+exports everything: this module alone has no arithmetic.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Expr:
 
     @property
     def symbols(self) -> frozenset[Sym]:
-        """The symbols in it."""
+        """The symbols in the expression."""
         if self._symbols is None:
             self._symbols = frozenset().union(*(c.symbols for c in self.children))
         return self._symbols
@@ -68,7 +68,7 @@ class Expr:
 
     @property
     def multiple_of(self) -> int:
-        """The largest known positive integer that divides every value of it (0 for the constant 0)."""
+        """The largest known positive integer that divides every value of the expression (0 for the constant 0)."""
         if self._multiple < 0:
             self._multiple = self._make_multiple()
         return self._multiple
@@ -80,7 +80,7 @@ class Expr:
         return 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A normal form is stored as it is: no law needs to run again on loading.
+        # An expression is stored in normal form, so loading it applies no rule again.
         return intern, (type(self), tuple(getattr(self, name) for name in _FIELDS[type(self)]))
 
     def __copy__(self) -> Expr:
@@ -116,8 +116,9 @@ class Int(Expr):
 
 
 class Sym(Expr):
-    """A symbol with inclusive bounds, known to be a multiple of `multiple`, and less than `below` where that is given (a
-    loop variable, whose range is itself an expression). All of these make its identity."""
+    """A symbol with inclusive bounds. It is known to be a multiple of `multiple`, and less than `below` if that is given (a
+    loop variable, whose range is itself an expression). All these attributes make up its identity.
+    """
 
     __slots__ = ("below", "multiple", "name")
     rank = 1
@@ -193,7 +194,7 @@ class Mod(Expr):
 
 
 class Extremum(Expr):
-    """What Min and Max share."""
+    """Base of Min and Max."""
 
     __slots__ = ("args",)
     args: tuple[Expr, ...]
@@ -221,7 +222,7 @@ class Max(Extremum):
 
 
 class Add(Expr):
-    """const + sum of coef*term; terms sorted, coefs not 0, no term a constant or a sum. `4*i` alone is one too."""
+    """const + sum of coef*term; terms sorted, coefs not 0, no term a constant or a sum. `4*i` alone is an Add too."""
 
     __slots__ = ("const", "terms")
     rank = 7
@@ -274,7 +275,7 @@ _BOUNDS: Final[dict[type[Expr], Callable[..., tuple[Bound, Bound]]]] = {
 
 
 def intern(cls: type[E], fields: tuple[Any, ...]) -> E:
-    """The one node of class `cls` with these fields. They must be in normal form already."""
+    """The unique node of class `cls` with these fields, which must be in normal form already."""
     key = (cls, *fields)
     e = _table.get(key)
     if e is None:
@@ -299,7 +300,7 @@ def integer(value: int) -> Int:
 
 
 def sym(name: str, lo: Bound = -inf, hi: Bound = inf, multiple: int = 1, below: Expr | None = None) -> Expr:
-    """A symbol in lo..hi (inclusive), a multiple of `multiple`, less than `below`. One possible value: that constant.
+    """A symbol in lo..hi (inclusive), a multiple of `multiple`, less than `below`. With one possible value: that constant.
 
     Raises: ValueError for empty bounds or multiple < 1.
     """

@@ -1,8 +1,8 @@
 """Integer expressions as source text: Python, C and Triton.
 
-C and Triton divide towards zero, so a plain `/` and `%` are printed only where both sides are provably not
-negative; elsewhere the helpers in the style's `floordiv`/`mod` are called, which the emitted prelude must define
-(`C_HELPERS` is such a definition).
+C and Triton round quotients towards zero, so plain `/` and `%` are printed only if both operands are provably not negative.
+Otherwise the text calls the style's `floordiv` and `mod`, which the emitted prelude must define (`C_HELPERS` is such a
+definition).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SUM, _PRODUCT, _ATOM = 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How one language writes expressions. Templates take {a} and {b}; an empty one means "the infix form"."""
+    """The syntax of expressions in one language. Templates take {a} and {b}; an empty template means the infix form."""
 
     div: str = "//"
     floordiv: str = ""
@@ -63,12 +63,12 @@ static inline long long fj_max(long long a, long long b) { return a > b ? a : b;
 
 
 def to_python(e: IntLike) -> str:
-    """Python source of `e` over its symbols' names."""
+    """Python source of `e`, with symbols written by name."""
     return to_source(e, PYTHON)
 
 
 def to_c(e: IntLike, symbol: Callable[[Sym], str] | None = None) -> str:
-    """C source of `e` over `long long` symbols, written by `symbol` (their names by default)."""
+    """C source of `e` over `long long` symbols, which `symbol` writes (by default their names)."""
     return to_source(e, C if symbol is None else C.with_symbols(symbol))
 
 
@@ -123,7 +123,7 @@ def _division(e: FloorDiv | Mod, style: Style) -> tuple[str, int]:
     template, sign = (style.floordiv, style.div) if isinstance(e, FloorDiv) else (style.mod, "%")
     if template and (e.a.lo < 0 or e.b.lo < 1):
         return template.format(a=_write(e.a, style, _SUM), b=_write(e.b, style, _SUM)), _ATOM
-    # Its own level is below a factor's, so that `a*(b//c)` keeps its parentheses.
+    # The level of a division is below the level of a factor, so that `a*(b//c)` keeps its parentheses.
     return f"{_write(e.a, style, _ATOM)} {sign} {_write(e.b, style, _ATOM)}", _PRODUCT
 
 

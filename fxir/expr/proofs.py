@@ -1,4 +1,4 @@
-"""What holds of expressions for all values of their symbols, by their bounds alone. Knows nothing of who asks."""
+"""Proofs of relations between expressions from the bounds of their symbols alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fxir.expr.rules import Bound, Expr, Int, substitute, sym, terms_of
 
 
 def least(d: Expr) -> Bound:
-    """A lower bound of `d`: each symbol counted from its own lower bound, so that s*t - s is seen to be positive."""
+    """A lower bound of `d`. Each symbol is counted from its own lower bound, which shows that s*t - s is not negative."""
     if d.lo >= 0:
         return d.lo
     shifted: dict[Expr, Expr] = {s: sym(f"{s.name}'", 0, s.hi - s.lo) + int(s.lo) for s in d.symbols if abs(s.lo) != inf}
@@ -54,5 +54,5 @@ PROOFS: Final[dict[str, Callable[[Expr, Expr], bool | None]]] = {
 
 
 def prove(op: str, a: Expr, b: Expr) -> bool | None:
-    """Whether `a op b` (== != < <=) holds for all values of the symbols; None where neither that nor its opposite is known."""
+    """Whether `a op b` (== != < <=) holds for all values of the symbols; None if neither it nor its opposite is proved."""
     return PROOFS[op](a, b)

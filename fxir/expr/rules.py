@@ -1,11 +1,11 @@
 """Integer expressions: interned, simplified as they are built, with bounds.
 
-Owns the node classes, the operators, and the laws of sums and division as tables (`RULES`, `SUM_RULES`).
-Bounds of each kind are in `fxir.expr.bounds`, printing in `fxir.expr.printing`.
+Owns the operators, and the laws of sums and division as tables (`RULES`, `SUM_RULES`). The node classes are in
+`fxir.expr.nodes`, bounds of each kind in `fxir.expr.bounds`, printing in `fxir.expr.printing`.
 
-Every expression is in one normal form: a sum `const + coef*term + ...` (`Add`) whose terms are symbols, products of
-non-sums (`Mul`), or `FloorDiv`/`Mod`/`Min`/`Max`. Equal normal forms are one object, so `is` compares. Division is
-Python's (floor, and a remainder with the divisor's sign). Bounds hold for all values of the symbols within theirs.
+Every expression is in one normal form: a sum `const + coef*term + ...` (`Add`) whose terms are symbols, products of non-sums
+(`Mul`), or `FloorDiv`/`Mod`/`Min`/`Max`. Equal normal forms are one object, so `is` compares. Division is Python's (floor; the
+remainder has the divisor's sign). The bounds of an expression hold for all values of its symbols within their bounds.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def add(a: IntLike, b: IntLike) -> Expr:
         return found
     x, y = as_expr(a), as_expr(b)
     if isinstance(y, Int):
-        # The terms of a normal form stay one: no law of sums looks at the constant.
+        # Adding a constant keeps the terms in normal form: no law of sums reads the constant.
         const, terms = terms_of(x)
         return _remember((Add, x, y.value), _raw(const + y.value, terms))
     return _remember((Add, x, y), linear(0, ((x, 1), (y, 1))))
@@ -200,7 +200,7 @@ def _scale(e: Expr, k: int) -> Expr:
     found = _memo.get(key)
     if found is not None:
         return found
-    # The laws of sums look at ratios of coefficients: a multiple of a normal form is one.
+    # The laws of sums compare ratios of coefficients, so a multiple of a normal form is a normal form.
     const, terms = terms_of(e)
     return _remember(key, _raw(const * k, tuple((t, c * k) for t, c in terms) if k else ()))
 
@@ -238,7 +238,7 @@ def _divide(cls: type[Expr], a: Expr, b: Expr) -> Expr:
         op = operator.floordiv if cls is FloorDiv else operator.mod
         return integer(op(a.value if isinstance(a, Int) else 1, b.value))
     if isinstance(a, Int) and a.value == 0:
-        return a  # of any divisor but 0, which no size or step is
+        return a  # the remainder by any divisor except 0; no size or step is 0
     for rule in RULES[cls]:
         e = rule.apply(a, b)
         if e is not None:
@@ -252,12 +252,12 @@ def ceildiv(a: IntLike, b: IntLike) -> Expr:
 
 
 def minimum(*items: IntLike) -> Expr:
-    """The least item. Raises: TypeError for none."""
+    """The least item. Raises: TypeError without items."""
     return _extremum(Min, items)
 
 
 def maximum(*items: IntLike) -> Expr:
-    """The greatest item. Raises: TypeError for none."""
+    """The greatest item. Raises: TypeError without items."""
     return _extremum(Max, items)
 
 
@@ -284,7 +284,7 @@ def _beats(cls: type[Extremum], winner: Expr, other: Expr) -> bool:
 
 
 def known_le(a: IntLike, b: IntLike) -> bool:
-    """Whether a <= b is provable from the bounds. False means "not known"."""
+    """Whether a <= b is provable from the bounds. False means "not proved"."""
     x, y = as_expr(a), as_expr(b)
     if x is y or x.hi <= y.lo:
         return True
@@ -301,17 +301,17 @@ def known_lt(a: IntLike, b: IntLike) -> bool:
 
 
 def _is_limited(e: Expr) -> bool:
-    """Whether a loop variable is in it: a symbol with a `below`, or one that counts from 0 to a number."""
+    """Whether the expression has a loop variable: a symbol with a `below`, or a symbol that counts from 0 to a number."""
     return any(s.below is not None or (s.lo == 0 and s.hi < inf) for s in e.symbols)
 
 
 def _is_related(e: Expr) -> bool:
-    """Whether bounds of its terms, taken one by one, may say less of it than `at_most`."""
+    """Whether bounds of the terms, taken one by one, may be wider than `at_most` of the sum."""
     return any(isinstance(t, Mul) for t, _ in terms_of(e)[1]) or any(s.below is not None for s in e.symbols)
 
 
 def at_most(e: Expr) -> Expr | None:
-    """An expression that `e` never exceeds, free of loop variables (see `_is_limited`); None where none is known."""
+    """An upper bound of `e` without loop variables (see `_is_limited`); None if none is known."""
     if not _is_limited(e):
         return e
     if isinstance(e, Sym):
@@ -332,7 +332,7 @@ def at_most(e: Expr) -> Expr | None:
 
 
 def _at_least(e: Expr) -> Expr | None:
-    """An expression that `e` is never below, free of loop variables."""
+    """A lower bound of `e` without loop variables."""
     if not _is_limited(e):
         return e
     return integer(int(e.lo)) if e.lo > -inf else None
@@ -341,13 +341,13 @@ def _at_least(e: Expr) -> Expr | None:
 # -- laws --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A law of division: `apply(a, b)` is what `a op b` equals (as `statement` says), or None where it says nothing."""
+    """A law of division: `apply(a, b)` returns the value of `a op b` (see `statement`), or None if the law does not apply."""
 
     statement: str
     apply: Callable[[Expr, Expr], Expr | None]
 
 
-_NEAR: Final = 1 << 53  # a bound beyond it is no fact about sizes, and its multiples would not fit into 64 bits
+_NEAR: Final = 1 << 53  # a larger bound is not a fact about sizes, and its multiples do not fit into 64 bits
 
 
 def _split(a: Expr, d: int) -> tuple[Expr, Expr]:
@@ -481,7 +481,7 @@ def _cancel(a: Expr, b: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _cancel_sum(a: Expr, b: Expr) -> tuple[Expr, Expr] | None:
-    """a = b*q + r for a divisor that is a sum, where terms of `a` are together b*q multiplied out, q not 0."""
+    """a = b*q + r for a divisor that is a sum, if terms of `a` together are b*q multiplied out; q not 0."""
     lead, scale = max(terms_of(b)[1], key=lambda term: len(factors_of(term[0])))
     factors = factors_of(lead)
     const, terms = terms_of(a)
@@ -524,7 +524,7 @@ def _negative(b: Expr) -> bool:
     return isinstance(b, Int) and b.value < 0
 
 
-# Tried in order; the first that says something wins. d, m, g are positive constants.
+# Tried in order; the first law that applies gives the result. d, m, g are positive constants.
 RULES: Final[dict[type[Expr], tuple[Rule, ...]]] = {
     FloorDiv: (
         Rule("x // -d = -x // d", lambda a, b: floordiv(-a, -b) if _negative(b) else None),
@@ -583,7 +583,7 @@ SUM_RULES: Final = (_sum_whole, _sum_remainder)
 
 # -- use ---------------------------------------------------------------------------------------------------------
 def substitute(e: IntLike, values: Mapping[Any, IntLike]) -> Expr:
-    """`e` with every sub-expression that is a key of `values` replaced, simplified again."""
+    """`e` with every sub-expression that is a key of `values` replaced by its value, simplified again."""
     table = {as_expr(k): as_expr(v) for k, v in values.items()}
     return _substitute(as_expr(e), table, frozenset(s for k in table for s in k.symbols), {})
 
@@ -613,7 +613,7 @@ _REBUILD: Final[dict[type[Expr], Callable[[Any, Callable[[Expr], Expr]], Expr]]]
 
 
 def evaluate(e: IntLike, values: Mapping[Any, int]) -> int:
-    """The value of `e`; `values` maps symbols, or their names, to ints. Raises: KeyError for a missing one."""
+    """The value of `e`; `values` maps symbols, or their names, to ints. Raises: KeyError for a symbol without a value."""
     x = as_expr(e)
     if isinstance(x, Int):
         return x.value
@@ -637,7 +637,7 @@ _EVALUATE: Final[dict[type[Expr], Callable[[list[int]], int]]] = {
 def strides_of(e: IntLike, symbols: Iterable[Expr]) -> tuple[dict[Expr, Expr], Expr] | None:
     """Write `e` as rest + sum of stride*symbol: ({symbol: stride}, rest), strides and rest free of `symbols`.
 
-    Symbols that do not occur get stride 0. None when `e` is not linear in them.
+    Symbols that do not occur get stride 0. Result: None if `e` is not linear in them.
     """
     wanted = list(symbols)
     strides: dict[Expr, Expr] = {s: integer(0) for s in wanted}

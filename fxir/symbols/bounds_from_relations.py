@@ -1,7 +1,7 @@
-"""Bounds of symbols that follow from what a capture relies on: `1 < s // 8` says that s is at least 16.
+"""Bounds of symbols that follow from the relations of a capture: `1 < s // 8` implies that s is at least 16.
 
-Index arithmetic divides by sizes like `s // 8`; only where these are known to be at least 1 do its laws hold, so code made
-with the bounds of the inputs alone would carry divisions that every call cancels. Knows nothing of guards.
+Index arithmetic divides by sizes like `s // 8`, and its laws hold only if such a size is known to be at least 1. Code made with
+the bounds of the inputs alone would contain divisions that cancel in every call.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 from fxir.expr.rules import Expr, FloorDiv, Int, Mul, Sym, as_expr, evaluate, terms_of
 from fxir.symbols.shapes import Relation
 
-_FAR: Final = 1 << 40  # no bound is looked for beyond
+_FAR: Final = 1 << 40  # the search for bounds ends here
 
 
 def tightened(symbols: Iterable[Sym], relations: Iterable[Relation]) -> dict[Sym, tuple[int, int]]:
-    """(lo, hi) of each symbol: its own bounds, made closer by relations of that symbol alone where it is bounded below."""
+    """(lo, hi) of each symbol: its own bounds, narrowed by the relations over that symbol alone. Its lower bound must be finite."""
     found = {s: (int(s.lo), int(s.hi)) for s in symbols if s.lo >= 0 and s.hi < float("inf")}
     for r in relations:
         d = _not_negative(r)
@@ -29,14 +29,14 @@ def tightened(symbols: Iterable[Sym], relations: Iterable[Relation]) -> dict[Sym
 
 
 def _not_negative(r: Relation) -> Expr | None:
-    """An expression that is >= 0 exactly where `r` holds."""
+    """An expression that is >= 0 if and only if `r` holds."""
     if r.op == "!=" and isinstance(r.right, Int) and r.right.value == 0 and r.left.lo >= 0:
         return r.left - 1
     return r.right - r.left - (r.op == "<") if r.op in ("<", "<=") else None
 
 
 def _narrowed(d: Expr, s: Sym, lo: int, hi: int) -> tuple[int, int]:
-    """The part of lo..hi where d >= 0, a law in s that only rises or only falls; lo..hi where it is neither, or no part is left."""
+    """The part of lo..hi where d >= 0, for a `d` that is monotonic in s; lo..hi if it is not monotonic, or if no part remains."""
     if _rises(d):
         first = _first(lambda n: evaluate(d, {s: n}) >= 0, lo, min(hi, _FAR))
         return (lo, hi) if first is None or first >= hi else (first, hi)
@@ -47,7 +47,7 @@ def _narrowed(d: Expr, s: Sym, lo: int, hi: int) -> tuple[int, int]:
 
 
 def _first(holds: Callable[[int], bool], lo: int, hi: int) -> int | None:
-    """The least n in lo..hi where `holds`, which stays true from there on; None for none."""
+    """The least n in lo..hi with holds(n), or None. If holds(n) is true, it is true of every greater n."""
     if not holds(hi):
         return None
     while lo < hi:
@@ -57,7 +57,7 @@ def _first(holds: Callable[[int], bool], lo: int, hi: int) -> int | None:
 
 
 def _rises(e: Expr) -> bool:
-    """Whether `e` never falls as its symbol, which is not negative, grows."""
+    """Whether `e` never decreases as its symbol, which is not negative, grows."""
     return all(c > 0 and _term_rises(t) for t, c in terms_of(as_expr(e))[1])
 
 

@@ -1,9 +1,9 @@
-"""Symbolic floats: expressions over float arguments and symbolic sizes, and what was decided about them.
+"""Symbolic floats: expressions over float arguments and symbolic sizes, and the decisions made about them.
 
-Owns `FloatExpr` (computed by Python's own arithmetic at every call, so that results are eager's to the bit), `Floats`
-(one per capture, beside its `ShapeEnv`; the `env` of every `eager.base.symfloat.SymFloat` in it), the record of a decision
-(`FloatRelation`) and of a float whose value is relied upon. What Python would raise for some values (a division by 0) is
-decided about first, so that an expression never raises. Knows nothing of guards' form.
+Owns `FloatExpr` (computed with Python's own arithmetic at every call, so that results equal eager's bit by bit), `Floats` (one
+per capture, beside its `ShapeEnv`; the `env` of every `eager.base.symfloat.SymFloat` in it), and `FloatRelation`, the record of
+a decision. If Python would raise for some values (a division by 0), the case is decided before the expression is built, so that
+an expression never raises. `dynamo` turns decisions into guards.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ Operand: TypeAlias = "FloatExpr | float"
 
 @dataclass(frozen=True, slots=True)
 class FloatExpr:
-    """op: a key of OPERATIONS; or "symbol", of a float argument; or "int", a symbolic int where a float is meant.
+    """One operation. op: a key of OPERATIONS; "symbol" for a float argument; or "int" for a symbolic int in the place of a
+    float.
 
-    args: operands; for the last two the symbol or the integer expression.
+    args: the operands; for "symbol" the symbol, for "int" the integer expression.
     """
 
     op: str
@@ -44,7 +45,7 @@ class FloatExpr:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """run: Python's function. text: its source. checked: the guards' native check can compute it too."""
+    """run: Python's function. text: its source. checked: whether the native guards can compute it too."""
 
     run: Callable[..., Any]
     text: str
@@ -68,13 +69,13 @@ TRUTH: Final[dict[str, Callable[[float, float], bool]]] = {
     "<=": operator.le,
 }
 _SWAPPED: Final = {">": "<", ">=": "<="}
-_POWERS: Final = 4.0  # powers of bases in 1/_BASES .. _BASES up to this one neither overflow nor raise
+_POWERS: Final = 4.0  # powers up to this exponent, of bases in 1/_BASES .. _BASES, neither overflow nor raise
 _BASES: Final = 1e60
 
 
 @dataclass(frozen=True, slots=True)
 class FloatRelation:
-    """That `left op right` (== != < <=) is `truth`. For a nan neither a comparison nor its opposite holds."""
+    """The decision that `left op right` (== != < <=) is `truth`. For a nan, neither a comparison nor its opposite holds."""
 
     op: str
     left: Operand
@@ -90,7 +91,7 @@ class FloatRelation:
         return frozenset().union(*(e.symbols for e in (self.left, self.right) if isinstance(e, FloatExpr)))
 
     def holds(self, values: Mapping[Any, Any]) -> bool:
-        """Whether it is so for these values of the symbols."""
+        """Whether the decision is the same for these values of the symbols."""
         return TRUTH[self.op](compute(self.left, values), compute(self.right, values)) is self.truth
 
 
@@ -101,12 +102,12 @@ def compute(e: Operand, values: Mapping[Any, Any]) -> float:
     if e.op == "symbol":
         return values[e.args[0]]  # type: ignore[no-any-return]
     if e.op == "int":
-        return evaluate(e.args[0], values)  # Python's operators convert it, and exactly so
+        return evaluate(e.args[0], values)  # Python's operators convert the int, and exactly
     return OPERATIONS[e.op].run(*(compute(a, values) for a in e.args))  # type: ignore[no-any-return]
 
 
 def rebuilt(e: Operand, at_leaf: Callable[[FloatExpr], Operand]) -> Operand:
-    """`e` with its leaves replaced, computed where nothing symbolic is left."""
+    """`e` with its leaves replaced; parts without symbols are computed."""
     if not isinstance(e, FloatExpr):
         return e
     if e.op in ("symbol", "int"):
@@ -128,7 +129,7 @@ def to_text(e: Operand, name: Callable[[Sym], str] = lambda s: s.name) -> str:
 
 
 def is_checked(e: Operand) -> bool:
-    """Whether the guards' native check can compute `e`."""
+    """Whether the native guards can compute `e`."""
     if not isinstance(e, FloatExpr) or e.op in ("symbol", "int"):
         return True
     return OPERATIONS[e.op].checked and all(map(is_checked, e.args))
@@ -149,7 +150,7 @@ class IntegerFacts(Protocol):
 
 @dataclass(slots=True)
 class Floats:
-    """The symbolic floats of one capture. relations: in the order made. fixed: arguments whose very value is relied upon."""
+    """The symbolic floats of one capture. relations: decisions, in order. fixed: float arguments that became constants."""
 
     shapes: IntegerFacts
     relations: list[FloatRelation] = field(default_factory=list)
@@ -158,16 +159,16 @@ class Floats:
 
     # -- making ------------------------------------------------------------------------------------------------
     def symbol(self, s: Sym, hint: float) -> SymFloat:
-        """The float argument that `s` stands for."""
+        """The float argument that the symbol `s` stands for."""
         return SymFloat(FloatExpr("symbol", (s,)), hint, self)
 
     def wrap(self, e: Operand) -> float | SymFloat:
-        """An expression as a value: a float where it is constant."""
+        """The value of an expression: a float if it is constant, else a SymFloat."""
         e = self.simplify(e)
         return SymFloat(e, compute(e, self.shapes.hints), self) if isinstance(e, FloatExpr) else e
 
     def simplify(self, e: Operand) -> Operand:
-        """`e` with numbers for what was fixed."""
+        """`e` with the values of the arguments that became constants."""
 
         def leaf(x: FloatExpr) -> Operand:
             if x.op == "symbol":
@@ -178,18 +179,18 @@ class Floats:
         return rebuilt(e, leaf)
 
     def compute(self, op: str, *operands: Any) -> Any:
-        """What Python's operator gives, as an expression where it cannot raise."""
+        """The result of Python's operator: an expression if the operator cannot raise."""
         args = [self._operand(x) for x in operands]
         if op == "float":
             return self._as_float(args[0])
         if op == "div" and not self._divides(operands[1]):
-            return operands[0] / 0  # raises, with Python's words
+            return operands[0] / 0  # raises Python's own ZeroDivisionError
         if (op == "sqrt" and not self.decide("<=", 0.0, operands[0])) or (op == "pow" and not self._is_tame(*operands)):
             return OPERATIONS[op].run(*(self._number(x) for x in operands))
         return self.wrap(FloatExpr(op, tuple(args)))
 
     def _divides(self, x: Any) -> bool:
-        """Whether `x` is not 0; of a number that data tells that is assumed."""
+        """Whether `x` is not 0. For an unbacked number the answer is assumed to be yes."""
         e = self._operand(x)
         if not self.shapes.unbacked.concerns(e):
             return self.decide("!=", x, 0)
@@ -201,11 +202,11 @@ class Floats:
 
     def _as_float(self, e: Operand) -> Any:
         if isinstance(e, FloatExpr) and e.op == "int":
-            e = FloatExpr("mul", (e, 1.0))  # whoever prints or compares it sees a float
+            e = FloatExpr("mul", (e, 1.0))  # so that code that prints or compares it gets a float
         return self.wrap(e) if isinstance(e, FloatExpr) else float(e)
 
     def _is_tame(self, base: Any, power: Any) -> bool:
-        """Whether base ** power is a real float for all values that the guards let through."""
+        """Whether base ** power is a real float for all values that pass the guards."""
         if not isinstance(power, int | float) or not -_POWERS <= power <= _POWERS:
             return False
         return self.decide("<", 1 / _BASES, base) and self.decide("<", base, _BASES)
@@ -223,7 +224,7 @@ class Floats:
 
     # -- deciding ----------------------------------------------------------------------------------------------
     def decide(self, op: str, left: Any, right: Any) -> bool:
-        """Whether `left op right` holds (any comparison of Python's), as it does now, and noted."""
+        """Whether `left op right` holds, for any comparison of Python. The answer for the hints is recorded as a decision."""
         if op in _SWAPPED:
             op, left, right = _SWAPPED[op], right, left
         a, b = self._operand(left), self._operand(right)
@@ -243,7 +244,7 @@ class Floats:
         return found
 
     def specialise(self, x: SymFloat) -> float:
-        """The value of `x` now, which from here on is relied upon."""
+        """The current value of `x`, which becomes a constant of the capture."""
         value = self._fixed(x.expr)
         assert not isinstance(value, FloatExpr)
         return float(value)
@@ -261,7 +262,7 @@ class Floats:
 
 
 def bound_float(e: FloatExpr, values: Mapping[Sym, Any]) -> Any:
-    """`e` computed from `values` of its symbols: numbers, or SymInts and SymFloats of one environment."""
+    """The value of `e` for `values` of its symbols: numbers, or SymInts and SymFloats of one environment."""
     env = next((v.env for s in e.symbols if isinstance(v := values[s], SymFloat)), None)
     if env is None:
         env = next((v.env.floats for s in e.symbols if isinstance(v := values[s], SymInt)), None)

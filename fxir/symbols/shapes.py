@@ -1,8 +1,8 @@
-"""Symbolic shapes: symbols with the value they had when the program was captured, and what was decided about them.
+"""Symbolic shapes: symbols with their values at capture, and the decisions made about them.
 
-Owns `ShapeEnv` (one per capture; the `env` of every `eager.SymInt` in it), the record of a decision (`Relation`, with
-the user's line), where a graph's symbols come from (`SymbolSource`), and the refusal of a stage that needs plain ints
-(`NeedsStatic`). Knows nothing of guards' form: `dynamo` turns relations into them.
+Owns `ShapeEnv` (one per capture; the `env` of every `eager.SymInt` in it), `Relation` (the record of a decision, with the
+user's line), `SymbolSource` (the input that a graph's symbol is read from), and `NeedsStatic` (raised by a stage that needs
+plain ints). `dynamo` turns relations into guards.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST: Final = 1 << 62  # upper bound of a symbol unless the user gave one
 
 
 class NeedsStatic(Exception):
-    """A stage cannot do something with these symbols; with their captured values as plain ints it can."""
+    """A stage cannot compile these symbols; it can compile their captured values as plain ints."""
 
     def __init__(self, symbols: Iterable[Sym], why: str) -> None:
         self.symbols = frozenset(symbols)
@@ -40,9 +40,10 @@ class NeedsStatic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SymbolSource:
-    """How to read a symbol from a graph's inputs: the size, stride or storage offset of placeholder `input`, or itself.
+    """The place in a graph's inputs that holds a symbol: a size, stride or the storage offset of placeholder `input`, or its
+    value.
 
-    dim: of a size or stride; unused otherwise.
+    dim: of a size or stride; otherwise unused.
     """
 
     kind: Literal["size", "stride", "offset", "int", "float"]
@@ -51,11 +52,11 @@ class SymbolSource:
 
     @property
     def is_number(self) -> bool:
-        """Whether the placeholder itself is a number, no tensor."""
+        """Whether the placeholder itself is a number, not a tensor."""
         return self.kind in ("int", "float")
 
     def read(self, inputs: Any) -> Any:
-        """The value for these graph inputs (tensors; numbers for kinds "int" and "float")."""
+        """The value in these graph inputs (tensors; numbers for kinds "int" and "float")."""
         x = inputs[self.input]
         if self.kind == "size":
             return x.shape[self.dim]
@@ -64,7 +65,7 @@ class SymbolSource:
         return x.storage_offset() if self.kind == "offset" else x
 
     def text(self, name: str) -> str:
-        """Python source that reads it, `name` being the placeholder's."""
+        """Python source that reads the value; `name` is the placeholder's."""
         if self.kind == "size":
             return f"{name}.shape[{self.dim}]"
         if self.kind == "stride":
@@ -74,7 +75,7 @@ class SymbolSource:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A fact that the program relies on: `left op right`, op one of == != < <=. origin: the line that asked."""
+    """A fact that the program relies on: `left op right`, op one of == != < <=. origin: the line that made the decision."""
 
     op: str
     left: Expr
@@ -89,7 +90,7 @@ class Relation:
         return self.left.symbols | self.right.symbols
 
     def holds(self, values: Mapping[Any, int]) -> bool:
-        """Whether it is true of these values of the symbols."""
+        """Whether the relation holds for these values of the symbols."""
         return bool(_TRUTH[self.op](evaluate(self.left, values), evaluate(self.right, values)))
 
 
@@ -104,7 +105,7 @@ _NOT: Final = {"==": "!=", "!=": "=="}
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """What is known of one symbol: its value at capture, and (for whoever guards it) where it came from."""
+    """The record of one symbol: its value at capture, and its source, by which dynamo guards it."""
 
     hint: int | float
     source: Any
@@ -112,33 +113,33 @@ class Symbol:
 
 
 class LateDecision(RuntimeError):
-    """Something was asked about a symbol after the guards of its capture were made."""
+    """A decision about a symbol is needed after the guards of its capture were made."""
 
 
 @dataclass(slots=True)
 class ShapeEnv:
     """The symbols of one capture and the decisions made about them.
 
-    origin: gives the user's line at the time of a decision. relations: in the order made, each once.
-    closed: set when the guards are made; a decision that is not provable from then on raises LateDecision.
+    origin: returns the user's line at the time of a decision. relations: the decisions in order, without repeats.
+    closed: True once the guards are made; from then on a decision that cannot be proved raises LateDecision.
     """
 
     origin: Callable[[], Origin | None] = lambda: None
     symbols: dict[Sym, Symbol] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     closed: bool = False
-    hints: dict[Any, Any] = field(default_factory=dict)  # of each symbol
-    _values: dict[Expr, int] = field(default_factory=dict)  # by `hints`, which stay
+    hints: dict[Any, Any] = field(default_factory=dict)  # symbol -> value at capture
+    _values: dict[Expr, int] = field(default_factory=dict)  # values of expressions for `hints`, which never change
     _known: dict[tuple[str, Expr], bool] = field(default_factory=dict)
-    _proved: dict[tuple[str, Expr, Expr], bool | None] = field(default_factory=dict)  # holds of the expressions by themselves
+    _proved: dict[tuple[str, Expr, Expr], bool | None] = field(default_factory=dict)  # proofs that use no decision
     _equal: dict[Sym, Expr] = field(default_factory=dict)
     unbacked: Unbacked = field(default_factory=Unbacked)
     _floats: Floats | None = None
-    version: int = 0  # grows when a symbol is found equal to something: normal forms made before may differ from later ones
+    version: int = 0  # grows when a symbol is found to equal an expression: normal forms made earlier may differ from later ones
 
     # -- making ------------------------------------------------------------------------------------------------
     def create(self, hint: int, source: Any, lo: int = 2, hi: int = MOST) -> SymInt:
-        """A new symbol in lo..hi (lo < hi) whose value now is `hint`."""
+        """A new symbol in lo..hi (lo < hi) with the current value `hint`."""
         s = sym(f"s{len(self.symbols)}", lo, hi)
         assert isinstance(s, Sym)
         self.symbols[s] = Symbol(hint, source, self.origin())
@@ -146,7 +147,7 @@ class ShapeEnv:
         return SymInt(s, hint, self)
 
     def create_float(self, hint: float, source: Any) -> SymFloat:
-        """A new symbol for a float argument whose value now is `hint`."""
+        """A new symbol for a float argument with the current value `hint`."""
         s = sym(f"f{len(self.symbols)}")
         assert isinstance(s, Sym)
         self.symbols[s] = Symbol(hint, source, self.origin())
@@ -154,7 +155,9 @@ class ShapeEnv:
         return self.floats.symbol(s, hint)
 
     def create_unbacked(self, hint: int | float, lo: int = -MOST, hi: int = MOST) -> SymInt | SymFloat:
-        """A new symbol for a number that the program computes from data: no one value, no guard. See `fxir.symbols.unbacked`."""
+        """A new symbol for a number that the program computes from data: its value changes, and no guard can check it. See
+        `fxir.symbols.unbacked`.
+        """
         s = sym(f"u{len(self.symbols)}", lo, hi)
         assert isinstance(s, Sym)
         self.symbols[s] = Symbol(hint, None, self.origin())
@@ -163,19 +166,19 @@ class ShapeEnv:
         return self.argument(s)
 
     def argument(self, s: Sym) -> SymInt | SymFloat:
-        """The number that is the symbol `s` itself."""
+        """The symbol `s` as a SymInt or SymFloat."""
         hint = self.hints[s]
         return self.floats.symbol(s, hint) if isinstance(hint, float) else SymInt(s, hint, self)
 
     @property
     def floats(self) -> Floats:
-        """What is known of symbolic floats."""
+        """The symbolic floats of this capture."""
         if self._floats is None:
             self._floats = Floats(self)
         return self._floats
 
     def wrap(self, expr: IntLike) -> int | SymInt:
-        """An expression as a value: a plain int where it is constant."""
+        """The value of an expression: an int if it is constant, else a SymInt."""
         e = self.simplify(as_expr(expr))
         if isinstance(e, Int):
             return e.value
@@ -185,14 +188,14 @@ class ShapeEnv:
         return SymInt(e, value, self)
 
     def simplify(self, expr: Expr) -> Expr:
-        """`expr` with symbols that were found equal to something replaced by it."""
+        """`expr` with each symbol that is known to equal an expression replaced by that expression."""
         if self._equal and not self._equal.keys().isdisjoint(expr.symbols):
             return substitute(expr, self._equal)
         return expr
 
     # -- deciding ----------------------------------------------------------------------------------------------
     def decide(self, op: str, left: IntLike, right: IntLike) -> bool:
-        """Whether `left op right` (== != < <=) holds: proved where it can be, else as it is now, and noted."""
+        """Whether `left op right` (== != < <=) holds: proved if possible, else decided by the hints and recorded."""
         a, b = self.simplify(as_expr(left)), self.simplify(as_expr(right))
         asked = (op, a, b)
         proved = self._proved[asked] if asked in self._proved else self._proved.setdefault(asked, prove(op, a, b))
@@ -209,7 +212,7 @@ class ShapeEnv:
         return found
 
     def specialise(self, expr: IntLike) -> int:
-        """The value of `expr` now, which from here on is relied upon."""
+        """The current value of `expr`, which becomes a constant of the capture."""
         e = self.simplify(as_expr(expr))
         value = evaluate(e, self.hints)
         if not isinstance(e, Int):
@@ -219,7 +222,10 @@ class ShapeEnv:
         return value
 
     def _decide_data(self, op: str, a: Expr, b: Expr) -> bool:
-        """`decide` over unbacked symbols: by what is known of them, else as is likely where that is allowed."""
+        """`decide` over unbacked symbols: proved from known facts, else the likely answer if the caller allows it.
+
+        Raises: GuardOnDataDependentSymNode if there is no proof and no likely answer is allowed.
+        """
         proved = self.unbacked.prove(op, a, b)
         if proved is not None:
             return proved
@@ -231,7 +237,7 @@ class ShapeEnv:
         return found
 
     def assume(self, r: Relation) -> None:
-        """Take `r`, over unbacked symbols, for true: whoever learns their values checks it."""
+        """Assume that `r`, over unbacked symbols, holds. It is checked in each call, when the values are known."""
         self.refuse_late(str(r))
         self.unbacked.assumed.append(Relation(r.op, r.left, r.right, self.origin()))
         self.unbacked.learn(r.op, r.left, r.right)
@@ -245,7 +251,7 @@ class ShapeEnv:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """What is assumed in the block is forgotten again if an exception leaves it."""
+        """If an exception leaves the block, discard the assumptions made in it."""
         unbacked, equal = self.unbacked, self._equal
         counts = len(unbacked.assumed), len(unbacked.facts)
         try:
@@ -266,16 +272,16 @@ class ShapeEnv:
                 s, value = solved
                 self._equal = {k: substitute(v, {s: value}) for k, v in self._equal.items()} | {s: value}
                 self.version += 1
-                self._known.clear()  # its keys are in terms of the symbol that is gone
+                self._known.clear()  # its keys use the symbol that was replaced
 
     def refuse_late(self, what: str) -> None:
-        """Raises LateDecision where no guard can be made any more."""
+        """Raises LateDecision if the guards are already made."""
         if self.closed:
             raise LateDecision(f"shapes: {what} was decided after the guards were made")
 
     # -- asking ------------------------------------------------------------------------------------------------
     def hint(self, expr: IntLike) -> int:
-        """The value of `expr` at capture, with no guard: for messages and heuristics only."""
+        """The value of `expr` at capture, without a guard: for messages and heuristics only."""
         return evaluate(expr, self.hints)
 
 
@@ -286,7 +292,7 @@ def _negated(op: str, a: Expr, b: Expr) -> Relation:
 
 
 def _solve(d: Expr) -> tuple[Sym, Expr] | None:
-    """(s, value) with d == 0 exactly where s == value, s a symbol that value is free of; the youngest such symbol."""
+    """(s, value) such that d == 0 if and only if s == value; s is the youngest symbol for which a value without s exists."""
     const, terms = terms_of(d)
     shared = gcd(const, *(c for _, c in terms))
     if shared > 1:
@@ -311,7 +317,7 @@ def _age(s: Sym) -> int:
 
 # -- values with symbols in them ---------------------------------------------------------------------------------
 def plain(x: Any) -> Any:
-    """`x` with every SymInt in it (in containers, in specs) as its expression, simplified; never a constant Expr."""
+    """`x` with every SymInt in it (in containers, in specs) as its simplified expression; never a constant Expr."""
     if isinstance(x, SymInt):
         e = x.env.simplify(x.expr)
         return e.value if isinstance(e, Int) else e
@@ -321,7 +327,7 @@ def plain(x: Any) -> Any:
 
 
 def lifted(x: Any, env: ShapeEnv | None) -> Any:
-    """`x` with every Expr in it as a SymInt of `env` (or an int): what meta rules can compute with."""
+    """`x` with every Expr in it as a SymInt of `env` (or an int), so that meta rules can compute with it."""
     if env is None:
         return x
     if isinstance(x, FloatExpr):
@@ -330,7 +336,7 @@ def lifted(x: Any, env: ShapeEnv | None) -> Any:
 
 
 def simplified(x: Any, env: ShapeEnv) -> Any:
-    """`x` with every Expr in it simplified by what `env` found equal; never a constant Expr."""
+    """`x` with every Expr in it simplified by the equalities in `env`; never a constant Expr."""
     if isinstance(x, Expr):
         e = env.simplify(x)
         return e.value if isinstance(e, Int) else e
@@ -383,11 +389,11 @@ def environment_of(x: Any) -> ShapeEnv | None:
     return found[0] if found else None
 
 
-_LEAVES: Final = frozenset((int, bool, float, str, type(None), dtype, device))  # most of what is asked about
+_LEAVES: Final = frozenset((int, bool, float, str, type(None), dtype, device))  # the most frequent types, checked first
 
 
 def map_ints(x: Any, fn: Callable[[Any], Any]) -> Any:
-    """Rebuild the containers and specs in `x` with `fn` applied to what they hold; `x` itself where it is neither."""
+    """Rebuild the containers and specs in `x` with `fn` applied to their items; any other `x` is returned unchanged."""
     if type(x) in _LEAVES:
         return x
     if isinstance(x, TensorSpec):

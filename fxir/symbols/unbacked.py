@@ -1,9 +1,9 @@
-"""Unbacked symbols: numbers that the program itself computes from data, `x.nonzero().shape[0]` or `n.item()`.
+"""Unbacked symbols: numbers that the program computes from data, `x.nonzero().shape[0]` or `n.item()`.
 
-No guard can tell them before a call, so nothing is decided by the value they had at capture. A question over them is
-answered by what is known (their bounds, what the program asserts with `torch._check`), or raises
-`GuardOnDataDependentSymNode`. Where the question is the library's own (a rule that asks whether a size is 1), the likely
-answer is taken and noted as an assumption, which is checked when the symbols are known: see `fxir.region.data_dependent`.
+No guard can check them before a call, so no decision uses their value at capture. A decision over them is proved from known
+facts (bounds, assertions of the program with `torch._check`), or raises `GuardOnDataDependentSymNode`. If the decision is the
+library's own (a meta rule that checks whether a size is 1), the likely answer is used and recorded as an assumption, which is
+checked when the symbols are known: see `fxir.region.data_dependent`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from eager.base.fake import DataDependentError
 from fxir.expr.proofs import least, prove
 from fxir.expr.rules import Expr, Sym, evaluate, substitute
 
-FEW: Final = 2  # what an unbacked symbol is taken for where the likely outcome of a comparison is asked for
+FEW: Final = 2  # the value of an unbacked symbol for likely answers
 
 
 class GuardOnDataDependentSymNode(DataDependentError):
-    """A decision over a number that only data tells."""
+    """A decision depends on a number that is known only when the program runs."""
 
 
 class AssumptionFailed(RuntimeError):
-    """What a compiled program took for likely does not hold in this call: it is to run uncompiled."""
+    """An assumption of a compiled program does not hold in this call: the call must run uncompiled."""
 
 
 @dataclass(slots=True)
 class Unbacked:
-    """The unbacked symbols of one environment. facts: expressions that are never negative. assumed: relations to be checked."""
+    """The unbacked symbols of one environment. facts: expressions that are never negative. assumed: relations to check."""
 
     symbols: set[Sym] = field(default_factory=set)
     facts: list[Expr] = field(default_factory=list)
@@ -39,12 +39,12 @@ class Unbacked:
     _alike: bool = False
 
     def concerns(self, *expressions: Any) -> bool:
-        """Whether there is an unbacked symbol in any of these."""
+        """Whether any of these expressions has an unbacked symbol."""
         return bool(self.symbols) and any(not self.symbols.isdisjoint(e.symbols) for e in expressions if hasattr(e, "symbols"))
 
     @contextmanager
     def assuming(self, alike: bool = False) -> Iterator[None]:
-        """In the block the likely answer is taken where nothing is known. alike: equality of sizes is likely."""
+        """In the block, decisions without a proof use the likely answer. alike: equality of sizes is likely."""
         before = self._assuming, self._alike
         self._assuming, self._alike = True, alike
         try:
@@ -53,13 +53,13 @@ class Unbacked:
             self._assuming, self._alike = before
 
     def refusal(self, what: str) -> GuardOnDataDependentSymNode:
-        """The error for a question that data decides, in torch's words."""
+        """The error for a decision that depends on data, in torch's words."""
         return GuardOnDataDependentSymNode(
-            f"Could not guard on data-dependent expression {what} (unhinted: {what}). Say what holds of it with torch._check(...)"
+            f"Could not guard on data-dependent expression {what} (unhinted: {what}). State a fact about it with torch._check(...)"
         )
 
     def learn(self, op: str, a: Expr, b: Expr) -> None:
-        """Note that `a op b` holds."""
+        """Record that `a op b` holds."""
         if op in ("<", "=="):
             self.facts.append(b - a - (op == "<"))
         if op == "<=":
@@ -85,11 +85,13 @@ class Unbacked:
         return least(d) >= 0 or any(least(d - f) >= 0 for f in self.facts)
 
     def likely(self, op: str, a: Expr, b: Expr, hints: Mapping[Any, Any]) -> bool | None:
-        """The likely truth of `a op b` where that may be taken: sizes differ, and what data tells is a small number."""
+        """The likely truth of `a op b`, or None outside `assuming`. Sizes are likely to differ, and an unbacked number is
+        likely small.
+        """
         if not self._assuming:
             return None
         if op in ("==", "!="):
-            one = (a in self.symbols and b.hi < FEW) or (b in self.symbols and a.hi < FEW)  # is this size 1?
+            one = (a in self.symbols and b.hi < FEW) or (b in self.symbols and a.hi < FEW)  # whether the comparison is "is this size 1?"
             alike = self._alike and not one
             return alike == (op == "==")
         few = dict.fromkeys(self.symbols, FEW)
